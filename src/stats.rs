@@ -1,0 +1,262 @@
+//! Counters of one device in this process, and the report that is made of them.
+//!
+//! Counting must cost a served call nothing that threads could queue for, so the counters are spread over
+//! a few cache lines and added up only when somebody asks.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
+        /// What is counted. The names are part of the statistics' stable JSON form.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Count { $($(#[$doc])* $variant,)* }
+
+        impl Count {
+            /// Every counter, in the order in which reports list them.
+            pub const ALL: &'static [Count] = &[$(Count::$variant,)*];
+
+            /// The counter's name in reports and in JSON.
+            pub const fn name(self) -> &'static str {
+                match self { $(Count::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Pipelines made through an artifact of ours that the driver confirmed to have taken.
+    Served => "served",
+    /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
+    Offered => "offered",
+    /// Artifacts that the driver did not take.
+    NotTaken => "not_taken",
+    /// Pipelines that the driver had already: the application's warm cache or the driver's own.
+    DriverHad => "driver_had",
+    /// Pipelines that the driver compiled and whose artifact was queued for the store.
+    Compiled => "compiled",
+    /// Pipelines that the driver compiled and of which nothing could or should be recorded.
+    CompiledUnrecorded => "compiled_unrecorded",
+    /// Requests answered with VK_PIPELINE_COMPILE_REQUIRED.
+    CompileRequired => "compile_required",
+    /// Requests that the driver answered with an error.
+    Failed => "failed",
+    /// Pipelines handed to the driver unchanged, because they may not or can not be cached.
+    Bypassed => "bypassed",
+    /// Requests that named a stage by identifier only.
+    IdentifierRequests => "identifier_requests",
+    /// Of those, the ones that the stash served.
+    IdentifierServed => "identifier_served",
+    /// Shader modules created by the program.
+    Modules => "modules",
+    /// Shader modules that the stash had not seen before.
+    ModulesNew => "modules_new",
+    /// Records that were not queued because the writer's queue was full.
+    Dropped => "dropped",
+    /// Calls in which the layer failed internally and the driver got the call untouched.
+    InternalFailures => "internal_failures",
+    /// Nanoseconds spent in driver compiles that were recorded or could have been.
+    CompileNanos => "compile_ns",
+    /// Nanoseconds spent in served calls.
+    ServedNanos => "served_ns",
+    /// Nanoseconds that the served pipelines had cost when they were compiled, less what serving cost.
+    SavedNanos => "saved_ns",
+}
+
+const SHARDS: usize = 16;
+const WIDTH: usize = Count::ALL.len();
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Shard([AtomicU64; WIDTH]);
+
+/// Why a pipeline was handed to the driver unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BypassReason {
+    /// A structure in a pNext chain that has no row in the table of known structures.
+    UnknownStructure,
+    /// A known structure or flag whose content must not be cached (capture/replay handles, addresses).
+    NotCacheable,
+    /// Graphics pipeline libraries, made or linked.
+    Library,
+    /// Ray tracing pipelines.
+    RayTracing,
+    /// A flag bit that this version does not know.
+    UnknownFlag,
+    /// A shader module, layout, render pass or sampler that could not be described.
+    OpaqueObject,
+    /// An object that the layer has not seen being created.
+    UnknownObject,
+    /// The create info's own sType is not what the command expects.
+    WrongStructure,
+}
+
+impl BypassReason {
+    /// The reason's name in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BypassReason::UnknownStructure => "unknown_structure",
+            BypassReason::NotCacheable => "not_cacheable",
+            BypassReason::Library => "library",
+            BypassReason::RayTracing => "ray_tracing",
+            BypassReason::UnknownFlag => "unknown_flag",
+            BypassReason::OpaqueObject => "opaque_object",
+            BypassReason::UnknownObject => "unknown_object",
+            BypassReason::WrongStructure => "wrong_structure",
+        }
+    }
+}
+
+/// The counters of one device.
+#[derive(Default)]
+pub struct Counters {
+    shards: [Shard; SHARDS],
+    bypassed: Mutex<BTreeMap<(BypassReason, i32), u64>>,
+}
+
+fn shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
+    MINE.with(|mine| *mine)
+}
+
+impl Counters {
+    /// Adds one.
+    pub fn count(&self, what: Count) {
+        self.add(what, 1);
+    }
+
+    /// Adds `amount`, in the counter's unit.
+    pub fn add(&self, what: Count, amount: u64) {
+        self.shards[shard()].0[what as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Counts one pipeline that went to the driver unchanged, because of the structure `s_type` (0 where no
+    /// structure is to blame). Says whether this is the first of its kind in this process.
+    pub fn bypass(&self, reason: BypassReason, s_type: i32) -> bool {
+        self.count(Count::Bypassed);
+        let mut map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let seen = map.entry((reason, s_type)).or_default();
+        *seen += 1;
+        *seen == 1
+    }
+
+    /// The counter's value, added up over all threads.
+    pub fn get(&self, what: Count) -> u64 {
+        self.shards.iter().map(|shard| shard.0[what as usize].load(Ordering::Relaxed)).sum()
+    }
+
+    /// Every counter that is not zero, by name.
+    pub fn values(&self) -> BTreeMap<String, u64> {
+        let nonzero = Count::ALL.iter().map(|&what| (what.name().to_owned(), self.get(what)));
+        nonzero.filter(|(_, value)| *value != 0).collect()
+    }
+
+    /// The bypassed pipelines by reason and structure.
+    pub fn bypasses(&self) -> Vec<BypassReport> {
+        let map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        map.iter()
+            .map(|(&(reason, s_type), &count)| BypassReport { reason: reason.name().to_owned(), s_type, count })
+            .collect()
+    }
+}
+
+/// Bypassed pipelines of one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BypassReport {
+    /// [`BypassReason::name`].
+    pub reason: String,
+    /// The VkStructureType to blame, or 0.
+    pub s_type: i32,
+    /// How many pipelines.
+    pub count: u64,
+}
+
+/// What one device of one process did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// VkPhysicalDeviceProperties::deviceName.
+    pub name: String,
+    /// PCI vendor.
+    pub vendor_id: u32,
+    /// The vendor's device number.
+    pub device_id: u32,
+    /// VkDriverId, 0 where unknown.
+    pub driver_id: u32,
+    /// The driver's own version number.
+    pub driver_version: u32,
+    /// Digest of the device header: the name of the device part, in hexadecimal. Empty without a store.
+    pub part: String,
+    /// [`Count::name`] to value; counters that are zero are left out.
+    pub counters: BTreeMap<String, u64>,
+    /// Bypassed pipelines by reason.
+    pub bypassed: Vec<BypassReport>,
+}
+
+/// What the store met in one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreReport {
+    /// Why there is no store in this run; empty where there is one.
+    pub unusable: String,
+    /// Files that were refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Records whose checksum did not match.
+    pub damaged_records: u64,
+    /// Records written.
+    pub written_records: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Writes that failed (disk full, folder gone, ...), by reason.
+    pub write_errors: BTreeMap<String, u64>,
+    /// Records that were not queued because the writer's queue was full or its disk was.
+    pub dropped: u64,
+}
+
+/// What one process did, as it is kept in the stash and read by `vkstash stats`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The application's name as the stash knows it.
+    pub application: String,
+    /// Milliseconds since the Unix epoch at which the process opened its stash.
+    pub started_unix_ms: u64,
+    /// The same for the last change of this report.
+    pub updated_unix_ms: u64,
+    /// The process.
+    pub pid: u32,
+    /// Its devices, in the order in which they were created.
+    pub devices: Vec<DeviceReport>,
+    /// Its store.
+    pub store: StoreReport,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_add_up_over_threads() {
+        let counters = Counters::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| counters.count(Count::Served)));
+            }
+        });
+        assert_eq!(counters.get(Count::Served), 4000);
+        assert_eq!(counters.values(), BTreeMap::from([("served".to_owned(), 4000)]));
+    }
+
+    #[test]
+    fn a_bypass_is_counted_by_reason_and_structure_and_reported_as_new_once() {
+        let counters = Counters::default();
+        assert!(counters.bypass(BypassReason::UnknownStructure, 7));
+        assert!(!counters.bypass(BypassReason::UnknownStructure, 7));
+        assert!(counters.bypass(BypassReason::UnknownStructure, 8));
+        assert_eq!(counters.get(Count::Bypassed), 3);
+        let counts: Vec<_> = counters.bypasses().iter().map(|b| (b.s_type, b.count)).collect();
+        assert_eq!(counts, [(7, 2), (8, 1)]);
+    }
+}
