@@ -18,7 +18,12 @@ const TAG: &[u8; 12] = b"vks:module1\0";
 /// SHA-256 over a schema tag, the module's flags and its SPIR-V words: all that the identity may depend on
 /// (contract 2.2).
 pub fn module_identity(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-    Sha256::new().chain_update(TAG).chain_update(flags.as_raw().to_le_bytes()).chain_update(code).finalize().into()
+    Sha256::new()
+        .chain_update(TAG)
+        .chain_update(flags.as_raw().to_le_bytes())
+        .chain_update(code)
+        .finalize()
+        .into()
 }
 
 /// A driver's own identifier: 1 to 32 bytes (contract 2.1).
@@ -54,7 +59,8 @@ mod tests {
 
     #[test]
     fn an_identity_depends_on_flags_and_code_alone_and_never_changes() {
-        let identity = |flags, code: &[u8]| module_identity(vk::ShaderModuleCreateFlags::from_raw(flags), code);
+        let identity =
+            |flags, code: &[u8]| module_identity(vk::ShaderModuleCreateFlags::from_raw(flags), code);
         assert_eq!(identity(0, &[1, 2, 3, 4]), identity(0, &[1, 2, 3, 4]));
         assert_ne!(identity(0, &[1, 2, 3, 4]), identity(1, &[1, 2, 3, 4]));
         assert_ne!(identity(0, &[1, 2, 3, 4]), identity(0, &[1, 2, 3, 5]));

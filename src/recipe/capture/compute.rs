@@ -31,9 +31,9 @@ pub unsafe fn compute<'a>(
     }?;
     scratch.algorithm = objects.algorithm();
     // SAFETY: a compute pipeline's stage may always be read.
-    let (stage, identifier_only) =
-        unsafe { stage::stage(&info.stage, objects, &scratch.algorithm, &mut scratch.identifiers[0]) }?;
-    steering.identifier_only = identifier_only;
+    let stage = unsafe {
+        stage::stage(&info.stage, objects, &scratch.algorithm, &mut scratch.identifiers[0], &mut steering)
+    }?;
     let layout = objects.layout(info.layout)?;
     let pipeline = Pipeline::Compute(Compute { flags, stage, layout, extensions });
     Ok((Recipe { schema: SCHEMA, pipeline }, steering))

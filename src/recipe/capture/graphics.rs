@@ -120,14 +120,13 @@ pub unsafe fn graphics<'a>(
     let mut stages = SmallVec::new();
     for (info, kept) in given.iter().zip(&mut scratch.identifiers) {
         // SAFETY: each is a valid stage.
-        let (stage, by_identifier) = unsafe { stage::stage(info, objects, &scratch.algorithm, kept) }?;
-        steering.identifier_only |= by_identifier;
-        stages.push(stage);
+        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut steering) }?);
     }
     let present = given.iter().fold(vk::ShaderStageFlags::empty(), |all, info| all | info.stage);
     let mesh = present.intersects(vk::ShaderStageFlags::TASK_EXT | vk::ShaderStageFlags::MESH_EXT);
-    let tessellated = present
-        .intersects(vk::ShaderStageFlags::TESSELLATION_CONTROL | vk::ShaderStageFlags::TESSELLATION_EVALUATION);
+    let tessellated = present.intersects(
+        vk::ShaderStageFlags::TESSELLATION_CONTROL | vk::ShaderStageFlags::TESSELLATION_EVALUATION,
+    );
 
     // SAFETY: NULL or valid in a complete pipeline (NULL where eight states are dynamic, 06601).
     let rasterization = unsafe { rasterization(info.p_rasterization_state, &dynamic) }?;

@@ -59,10 +59,8 @@ pub unsafe fn set_layout(
                 }
                 vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
                     let info = &*node.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
-                    mutable = array(
-                        info.p_mutable_descriptor_type_lists,
-                        info.mutable_descriptor_type_list_count,
-                    );
+                    mutable =
+                        array(info.p_mutable_descriptor_type_lists, info.mutable_descriptor_type_list_count);
                     Ok(true)
                 }
                 _ => Ok(false),

@@ -62,7 +62,12 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             a.flags,
             a.format,
             a.samples,
-            [a.load_op.as_raw(), a.store_op.as_raw(), a.stencil_load_op.as_raw(), a.stencil_store_op.as_raw()],
+            [
+                a.load_op.as_raw(),
+                a.store_op.as_raw(),
+                a.stencil_load_op.as_raw(),
+                a.stencil_store_op.as_raw(),
+            ],
             [a.initial_layout, a.final_layout],
         ),
         extensions: Vec::new(),
@@ -81,7 +86,9 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
         extensions: Vec::new(),
     });
     let aspect_of = |subpass: usize, input: usize| {
-        let given = aspects.iter().find(|a| a.subpass as usize == subpass && a.input_attachment_index as usize == input);
+        let given = aspects
+            .iter()
+            .find(|a| a.subpass as usize == subpass && a.input_attachment_index as usize == input);
         given.map_or(0, |a| a.aspect_mask.as_raw())
     };
     let reference = |r: &vk::AttachmentReference, aspects: u32| Reference {

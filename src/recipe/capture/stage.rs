@@ -54,6 +54,8 @@ pub struct Steering {
     pub flags2: bool,
     /// A stage is named by identifier only.
     pub identifier_only: bool,
+    /// A stage carries an identifier structure, of whatever size.
+    pub identifier_structure: bool,
 }
 
 /// The effective flags: those of VkPipelineCreateFlags2CreateInfoKHR replace the member (contract 3.4).
@@ -97,7 +99,7 @@ pub unsafe fn flags(
         fail_on_compile_required: effective & FAIL_ON != 0,
         early_return: effective & EARLY_RETURN != 0,
         flags2,
-        identifier_only: false,
+        ..Steering::default()
     };
     Ok((effective & !STEERING, steering))
 }
@@ -130,8 +132,7 @@ pub unsafe fn named<'a>(stage: &vk::PipelineShaderStageCreateInfo<'a>) -> Option
                     inline = Some(&*node.cast::<vk::ShaderModuleCreateInfo<'a>>());
                 }
                 vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT => {
-                    let info =
-                        &*node.cast::<vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'a>>();
+                    let info = &*node.cast::<vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'a>>();
                     if info.identifier_size <= 32 {
                         identifier = NativeIdentifier::new(array(info.p_identifier, info.identifier_size));
                     }
@@ -161,7 +162,7 @@ pub unsafe fn code<'a>(info: &vk::ShaderModuleCreateInfo<'a>) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(info.p_code.cast(), info.code_size) }
 }
 
-/// Captures one stage. Says whether it is named by identifier only.
+/// Captures one stage and notes in `steering` how it is named.
 ///
 /// # Safety
 /// As [`named`]; what the stage points to lives for `'a`.
@@ -170,20 +171,22 @@ pub unsafe fn stage<'a>(
     objects: &impl Objects,
     algorithm: &'a [u8; 16],
     identifiers: &'a mut Option<NativeIdentifier>,
-) -> Result<(Stage<'a>, bool), Refusal> {
+    steering: &mut Steering,
+) -> Result<Stage<'a>, Refusal> {
     // SAFETY: the caller's contract.
     let extensions = unsafe {
-        chain::scan(stage.p_next, |node| {
-            Ok(matches!(
-                node.s_type,
-                vk::StructureType::SHADER_MODULE_CREATE_INFO
-                    | vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT
-            ))
+        chain::scan(stage.p_next, |node| match node.s_type {
+            vk::StructureType::SHADER_MODULE_CREATE_INFO => Ok(true),
+            vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT => {
+                steering.identifier_structure = true;
+                Ok(true)
+            }
+            _ => Ok(false),
         })
     }?;
     // SAFETY: the caller's contract.
     let named = unsafe { named(stage) }.ok_or(Refusal::plain(BypassReason::UnknownObject))?;
-    let identifier_only = matches!(named, Named::Identifier(_));
+    steering.identifier_only |= matches!(named, Named::Identifier(_));
     let code = match named {
         Named::Module(module) => Code::Module(objects.module(module)?),
         Named::Inline(info) => {
@@ -206,9 +209,7 @@ pub unsafe fn stage<'a>(
     // SAFETY: pSpecializationInfo is NULL or valid.
     let specialization = unsafe { specialization(stage.p_specialization_info) }?;
     let flags = stage.flags.as_raw();
-    let captured =
-        Stage { flags, stage: stage.stage.as_raw(), code, entry_point, specialization, extensions };
-    Ok((captured, identifier_only))
+    Ok(Stage { flags, stage: stage.stage.as_raw(), code, entry_point, specialization, extensions })
 }
 
 /// Specialization constants: only the bytes that an entry names are part of the pipeline.
@@ -232,10 +233,8 @@ unsafe fn specialization<'a>(
     for entry in entries {
         let start = entry.offset as usize;
         let value = start.checked_add(entry.size).and_then(|end| data.get(start..end));
-        constants.push((
-            entry.constant_id,
-            Bytes(value.ok_or(Refusal::plain(BypassReason::WrongStructure))?),
-        ));
+        constants
+            .push((entry.constant_id, Bytes(value.ok_or(Refusal::plain(BypassReason::WrongStructure))?)));
     }
     constants.sort_unstable();
     Ok(constants)
