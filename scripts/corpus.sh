@@ -2,6 +2,7 @@
 # Fills ./corpus with real compute shaders: the SPIR-V modules inside a published npm package. They are not
 # part of this repository, because they are not ours. Quick when they are there already.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 package=@node-llama-cpp/linux-x64-vulkan
@@ -21,7 +22,9 @@ if complete; then
     say "corpus: $(($(wc -l <"$corpus/index.tsv") - 1)) modules of $package@$version are there"
     exit 0
 fi
-have npm && have python3 || fail "npm and python3 are needed; run scripts/setup.sh"
+if ! have npm || ! have python3; then
+    fail "npm and python3 are needed; run scripts/setup.sh"
+fi
 
 mkdir -p "$(target_folder)"
 work=$(mktemp -d "$(target_folder)/corpus.XXXXXX")

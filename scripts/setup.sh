@@ -2,6 +2,7 @@
 # Installs what building, testing and demonstrating vkstash needs on Debian 12 or 13 or on Ubuntu.
 # Safe to run again, and quick when nothing is missing.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from this Mesa on.
