@@ -131,9 +131,13 @@ fn prepare(
         command.env("VKSTASH_DIR", dir);
     }
     command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
-    // Where a newer loader has been told to search these folders only, ours has to be among them.
-    if let Some(paths) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
-        command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(paths), ""));
+    // Loaders from 1.3.296 on would prefer a layer that the user has installed to one in XDG_DATA_DIRS; here
+    // ours comes first. Found in both places, it is still loaded once.
+    let added = env::var_os("VK_ADD_IMPLICIT_LAYER_PATH");
+    command.env("VK_ADD_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), added, ""));
+    // Told to search certain folders only, such a loader looks nowhere else.
+    if let Some(only) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
+        command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(only), ""));
     }
     Ok(Ok(folder))
 }
@@ -151,8 +155,10 @@ fn make_folder(libraries: &[Library]) -> Result<Folder, Unprepared> {
 fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
     let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
     let mut paths = folder.as_os_str().to_owned();
-    paths.push(":");
-    paths.push(rest);
+    if !rest.is_empty() {
+        paths.push(":");
+        paths.push(rest);
+    }
     paths
 }
 
@@ -194,5 +200,6 @@ mod tests {
         assert_eq!(of(None), "/t:/usr/local/share:/usr/share");
         assert_eq!(of(Some("")), "/t:/usr/local/share:/usr/share");
         assert_eq!(of(Some("/a:/b")), "/t:/a:/b");
+        assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
     }
 }
