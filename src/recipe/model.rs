@@ -66,6 +66,7 @@ pub struct Recipe<'a> {
 
 /// The kinds of pipelines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+#[allow(clippy::large_enum_variant, reason = "built once a call, on the stack: a box would be an allocation")]
 pub enum Pipeline<'a> {
     /// VkComputePipelineCreateInfo.
     Compute(#[serde(borrow)] Compute<'a>),

@@ -100,6 +100,7 @@ pub unsafe fn serve<I: CreateInfo>(
         // SAFETY: the caller's contract.
         Ok(mut buffers) => unsafe { serve_with(device, passed, allocator, info, &mut buffers) },
         // A driver that calls back into Vulkan from inside a creation call.
+        // SAFETY: the caller's contract.
         Err(_) => unsafe { serve_with(device, passed, allocator, info, &mut Buffers::default()) },
     })
 }

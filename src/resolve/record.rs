@@ -99,8 +99,9 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
 unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored, info: &I) {
     // SAFETY: the caller's contract.
     for info in unsafe { info.stages() } {
-        // SAFETY: as above; an inline create info is as valid as one of vkCreateShaderModule.
+        // SAFETY: as above.
         if let Some(Named::Inline(inline)) = unsafe { stage::named(info) } {
+            // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
             put(device, stored, Kind::Module, &identity, &module_record(inline.flags, code));

@@ -45,14 +45,14 @@ impl<T> Objects<T> {
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
         let map = self.0.pin();
-        let result: Compute<'_, _, _, ()> = map.compute(handle.as_raw(), |entry| match entry {
+        // What became of the entry matters to nobody.
+        let _: Compute<'_, _, _, ()> = map.compute(handle.as_raw(), |entry| match entry {
             Some((_, entry)) if entry.created > 1 => {
                 Operation::Insert(Entry { created: entry.created - 1, object: entry.object.clone() })
             }
             Some(_) => Operation::Remove,
             None => Operation::Abort(()),
         });
-        drop(result);
     }
 
     /// Reads a live object in place.
