@@ -25,8 +25,8 @@ impl Refusal {
     }
 }
 
-/// More than any program chains; a longer one is a loop.
-const LONGEST: usize = 64;
+/// More than any program chains (feature queries chain well over a hundred); a longer one is a loop.
+const LONGEST: usize = 1024;
 
 /// The structures of a chain. Yields at most [`LONGEST`] of them.
 ///

@@ -13,6 +13,9 @@ pub mod graphics;
 pub mod objects;
 pub mod render_pass;
 pub mod stage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests;
 
 use std::ffi::c_void;
 
