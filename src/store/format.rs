@@ -278,8 +278,7 @@ impl IndexEntry {
         let mut reader = Reader::new(bytes);
         let (key, offset) = (reader.array()?, reader.u64()?);
         let (stored, length, crc) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        let entry =
-            IndexEntry { key, offset, stored, length, crc, kind: reader.u8()?, codec: reader.u8()? };
+        let entry = IndexEntry { key, offset, stored, length, crc, kind: reader.u8()?, codec: reader.u8()? };
         entry.is_sane().then_some(entry)
     }
 }
