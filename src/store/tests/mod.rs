@@ -1,0 +1,1 @@
+//! The store's behaviour and its faults.
