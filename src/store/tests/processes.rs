@@ -40,9 +40,12 @@ fn what_was_written_survives_kill_9() {
         put_all(stash.portable(), Kind::Recipe, 0..1000);
         stash.flush(LONG);
         std::fs::write(folder.join("written"), []).unwrap();
-        (1000..).for_each(|number| {
-            stash.portable().put(Kind::Recipe, &key(number), payload(number));
-        });
+        let mut number = 1000;
+        while stash.portable().put(Kind::Recipe, &key(number), payload(number)) {
+            number += 1;
+        }
+        // The queue is full; somebody is about to end us.
+        std::thread::sleep(LONG);
     }
     let root = root();
     let mut child = child(test).env(FOLDER, root.path()).spawn().unwrap();
