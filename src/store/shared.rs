@@ -177,15 +177,12 @@ impl Shared {
     }
 
     /// Whether somebody writes, or could be started to.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.is_inert() && !self.is_closing() && !self.thread.has_failed()
     }
 
-    /// Room in the queue for a payload of that length. False: full, or nobody will ever write it.
+    /// Room in the queue for a payload of that length. False: full.
     pub(super) fn reserve(&self, length: usize) -> bool {
-        if !self.is_open() {
-            return false;
-        }
         let cost = length + RECORD_OVERHEAD;
         let before = self.waiting_bytes.fetch_add(cost, Ordering::Relaxed);
         let fits = before + cost <= QUEUE_BYTES;

@@ -335,7 +335,7 @@ impl Writer {
             std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 let folder = part.folder().map_err(|error| error.to_string())?;
-                let created = Appender::create(folder, part.identity().clone());
+                let created = Appender::create(folder, part.identity().clone(), part.next_age());
                 Ok(entry.insert(created.map_err(|error| reason(&error))?))
             }
         }
