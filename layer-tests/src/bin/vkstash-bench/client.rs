@@ -37,7 +37,6 @@ pub struct Figures {
     pub driver: String,
     pub pipelines: Vec<u64>,
     pub modules: Vec<u64>,
-    pub by_identifier: u64,
 }
 
 /// One run of a client.
