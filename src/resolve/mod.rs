@@ -18,8 +18,6 @@ mod modules;
 mod private_cache;
 mod record;
 
-pub use record::module_record;
-
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -113,6 +111,12 @@ unsafe fn serve_with<I: CreateInfo>(
     buffers: &mut Buffers,
 ) -> Answer {
     let Buffers { recipe, artifact } = buffers;
+    if device.asks_driver_first() {
+        // SAFETY: the caller vouches for the create info.
+        if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
+            return answer;
+        }
+    }
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
     let captured = unsafe { info.capture(device, &mut scratch) };

@@ -1,6 +1,6 @@
 //! Live devices.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use ash::vk::{self, Handle};
@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use super::app_cache::AppCache;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
-use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject};
+use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed};
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
@@ -37,6 +37,9 @@ pub enum IdentifierMode {
 /// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
 /// taken to give nothing, and the layer stands aside.
 const PATIENCE: u32 = 8;
+
+/// Bytes of code that may wait unhashed for a pipeline that needs them.
+const UNHASHED_LIMIT: usize = 32 << 20;
 
 /// A live device.
 pub struct Device {
@@ -77,6 +80,8 @@ pub struct Device {
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
     fruitless: AtomicU32,
+    /// Bytes of code that live modules hold unhashed.
+    unhashed: AtomicUsize,
 }
 
 /// The parts of the stash that a device works with.
@@ -200,6 +205,7 @@ impl Device {
             stored: OnceLock::new(),
             session: OnceLock::new(),
             fruitless: AtomicU32::new(0),
+            unhashed: AtomicUsize::new(0),
         }
     }
 
@@ -287,8 +293,69 @@ impl Device {
         }
     }
 
+    /// Whether the driver is asked for a pipeline before anything is hashed: recording is not free there, and
+    /// the stash has nothing to serve. A program whose driver has everything then pays next to nothing.
+    pub fn asks_driver_first(&self) -> bool {
+        self.cache_control
+            && !self.policy.free_recording
+            && self.identifiers != IdentifierMode::Emulated
+            && self.keeps_artifacts()
+            && self.stored().is_some_and(|stored| stored.device.len(Kind::Artifact) == 0)
+    }
+
+    /// Whether a module of this size may be left unhashed; counts it in.
+    pub fn may_put_hashing_off(&self, bytes: usize) -> bool {
+        if !self.asks_driver_first() {
+            return false;
+        }
+        let fits = self.unhashed.fetch_add(bytes, Ordering::Relaxed) + bytes <= UNHASHED_LIMIT;
+        if !fits {
+            self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// A module that was left unhashed is gone.
+    pub fn unhashed_gone(&self, bytes: usize) {
+        self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Queues a module's code if the stash does not have it (code that it has is not copied), and learns what
+    /// the driver calls it.
+    ///
+    /// # Safety
+    /// A live module.
+    pub unsafe fn keep_module(
+        &self,
+        module: vk::ShaderModule,
+        identity: &Key,
+        flags: vk::ShaderModuleCreateFlags,
+        code: &[u8],
+    ) {
+        let Some(stored) = self.stored() else { return };
+        if !stored.portable.contains(Kind::Module, identity) {
+            self.count(Count::ModulesNew);
+            stored.put(self, Kind::Module, identity, &module_record(flags, code));
+        }
+        if self.identifiers == IdentifierMode::Native {
+            // SAFETY: the caller's contract; the program enabled the extension.
+            if let Some(native) = unsafe { self.native_identifier(module) } {
+                self.learn_pair(&native, identity);
+            }
+        }
+    }
+
+    /// # Safety
+    /// A live module of a device that enabled the extension natively.
+    unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: the caller's contract.
+        unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
+        NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
+    }
+
     /// Learns that a driver's identifier stands for a module.
-    pub fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
+    fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
         let digest = native.digest();
         if self.pairs.pin().insert(digest, *identity).is_some() {
             return;
@@ -317,6 +384,23 @@ impl Device {
     }
 }
 
+impl Stored {
+    /// Queues a portable record unless it is there.
+    pub fn put(&self, device: &Device, kind: Kind, key: &Key, bytes: &[u8]) {
+        if !self.portable.contains(kind, key) && !self.portable.put(kind, key, bytes.into()) {
+            device.count(Count::Dropped);
+        }
+    }
+}
+
+/// A module's payload (docs/format.md): its flags, then the SPIR-V words.
+pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 + code.len());
+    bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
+    bytes.extend_from_slice(code);
+    bytes
+}
+
 fn unknown_object() -> Refusal {
     Refusal::plain(BypassReason::UnknownObject)
 }
@@ -332,9 +416,15 @@ fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Ke
 
 impl capture::Objects for Device {
     fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
-        let read = |module: &Module| match &module.refusal {
-            None => Ok(module.identity),
-            Some(refusal) => Err(opaque(refusal)),
+        let read = |object: &Module| match (&object.refusal, &object.unhashed) {
+            (Some(refusal), _) => Err(opaque(refusal)),
+            (None, None) => object.identity.get().copied().ok_or(unknown_object()),
+            (None, Some(Unhashed { flags, code })) => Ok(*object.identity.get_or_init(|| {
+                let identity = identifier::module_identity(*flags, code);
+                // SAFETY: the module that the program names in a call is alive.
+                unsafe { self.keep_module(module, &identity, *flags, code) };
+                identity
+            })),
         };
         self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
     }

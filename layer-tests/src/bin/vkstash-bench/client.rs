@@ -37,6 +37,7 @@ pub struct Figures {
     pub driver: String,
     pub pipelines: Vec<u64>,
     pub modules: Vec<u64>,
+    pub wall: u64,
 }
 
 /// One run of a client.
@@ -146,7 +147,9 @@ impl Bench {
             command.env("VK_DRIVER_FILES", &manifest).env("VK_ICD_FILENAMES", &manifest);
         }
         match disk {
-            DiskCache::Off => command.env("MESA_SHADER_CACHE_DISABLE", "1").env("__GL_SHADER_DISK_CACHE", "0"),
+            DiskCache::Off => {
+                command.env("MESA_SHADER_CACHE_DISABLE", "1").env("__GL_SHADER_DISK_CACHE", "0")
+            }
             DiskCache::In(folder) => command
                 .env("MESA_SHADER_CACHE_DIR", folder)
                 .env("__GL_SHADER_DISK_CACHE", "1")

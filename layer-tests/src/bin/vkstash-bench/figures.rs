@@ -77,8 +77,18 @@ pub fn run(bench: &Bench) {
     rows.at_most("served, fresh cache passed / hit", fresh_warm.call() / hit.call(), 3.0, "");
     rows.at_most("served / driver's warm disk cache", warm.call() / own_disk.call(), 1.0 / 3.0, "");
     let (with, without) = (cold.with_modules(), plain.with_modules());
-    rows.at_most("first run, more than without the layer (module included)", more(&with, &without), 20.0, " us");
-    rows.at_most("first run, total / without", with.iter().sum::<f64>() / without.iter().sum::<f64>(), 1.02, "");
+    rows.at_most(
+        "first run, more than without the layer (module included)",
+        more(&with, &without),
+        20.0,
+        " us",
+    );
+    rows.at_most(
+        "first run, total / without",
+        with.iter().sum::<f64>() / without.iter().sum::<f64>(),
+        1.02,
+        "",
+    );
     let extra = more(&app_layer.calls(), &app.calls());
     rows.at_most("app cache warm, stash empty, more than without", extra, 5.0, " us");
     rows.print();

@@ -67,7 +67,8 @@ impl Rows {
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..4).map(width).collect();
         for (index, row) in rows.iter().enumerate() {
-            let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            let cells: Vec<_> =
+                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
             println!("| {} |", cells.join(" | "));
             if index == 0 {
                 let lines: Vec<_> = widths.iter().map(|width| "-".repeat(width + 2)).collect();

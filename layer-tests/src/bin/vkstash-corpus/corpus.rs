@@ -22,7 +22,8 @@ const OP_ENTRY_POINT: u32 = 15;
 pub fn load(options: &Options) -> Vec<Module> {
     let skipped = options.skip_list.as_ref().map(|path| fs::read_to_string(path).expect("the skip list"));
     let skipped: Vec<&str> = skipped.iter().flat_map(|text| text.lines()).map(str::trim).collect();
-    let skips = |name: &str| skipped.iter().any(|s| !s.is_empty() && !s.starts_with('#') && name.starts_with(s));
+    let skips =
+        |name: &str| skipped.iter().any(|s| !s.is_empty() && !s.starts_with('#') && name.starts_with(s));
     let mut paths: Vec<PathBuf> = fs::read_dir(&options.corpus)
         .unwrap_or_else(|error| panic!("{}: {error} (scripts/corpus.sh makes it)", options.corpus.display()))
         .map(|entry| entry.unwrap().path())

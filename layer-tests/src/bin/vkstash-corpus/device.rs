@@ -90,14 +90,26 @@ impl Device {
                 .collect();
             let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
             let set_layout = device.create_descriptor_set_layout(&info, None).unwrap();
-            let range = [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 256 }];
+            let range =
+                [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 256 }];
             let sets = [set_layout];
-            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&range);
+            let info =
+                vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&range);
             let layout = device.create_pipeline_layout(&info, None).unwrap();
             let identifiers =
                 listed.then(|| ash::ext::shader_module_identifier::Device::new(&instance, &device));
             let algorithm = listed.then_some(algorithm.shader_module_identifier_algorithm_uuid);
-            Device { _entry: entry, instance, device, name, driver: driver_text, algorithm, identifiers, set_layout, layout }
+            Device {
+                _entry: entry,
+                instance,
+                device,
+                name,
+                driver: driver_text,
+                algorithm,
+                identifiers,
+                set_layout,
+                layout,
+            }
         }
     }
 

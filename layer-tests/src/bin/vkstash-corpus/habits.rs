@@ -23,7 +23,8 @@ pub fn run(device: &Device, options: &Options, modules: &[Module], figures: &mut
         (CacheHabit::File, Some(path)) => std::fs::read(path).unwrap_or_default(),
         _ => Vec::new(),
     };
-    let lasting = matches!(options.cache, CacheHabit::File | CacheHabit::Shared).then(|| device.cache(&loaded));
+    let lasting =
+        matches!(options.cache, CacheHabit::File | CacheHabit::Shared).then(|| device.cache(&loaded));
     let known = options.identifiers.as_deref().map(|path| read_identifiers(device, path));
     if options.threads > 1 {
         let shares = modules.chunks(modules.len().div_ceil(options.threads).max(1));

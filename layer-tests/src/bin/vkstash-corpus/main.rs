@@ -92,7 +92,8 @@ fn main() {
     let options = Options::parse();
     let modules = if options.no_pipelines { Vec::new() } else { corpus::load(&options) };
     let device = device::Device::new();
-    let mut figures = Figures { device: device.name.clone(), driver: device.driver.clone(), ..Default::default() };
+    let mut figures =
+        Figures { device: device.name.clone(), driver: device.driver.clone(), ..Default::default() };
     let started = Instant::now();
     if options.hit {
         habits::first_uses(&device, &modules, &mut figures);
