@@ -1,38 +1,178 @@
 #!/usr/bin/env bash
-# Installs what building and testing vkstash needs on Debian or Ubuntu. Safe to run again.
+# Installs what building, testing and demonstrating vkstash needs on Debian 12 or 13 or on Ubuntu.
+# Safe to run again, and quick when nothing is missing.
 set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
 
-sudo=""
-[ "$(id -u)" = 0 ] || sudo="sudo"
-export DEBIAN_FRONTEND=noninteractive
+# RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from this Mesa on.
+mesa_wanted=24.3
+rust_wanted=1.85
 
+have apt-get || fail "this machine has no apt-get; install by hand: a C compiler, the Vulkan loader, Mesa's \
+Vulkan drivers >= $mesa_wanted, the Khronos validation layers, vulkan-tools, npm, python3, Rust >= $rust_wanted"
+# shellcheck source=/dev/null
 . /etc/os-release
+codename=${VERSION_CODENAME:-}
 
-# Mesa from the distribution's backports suite: RADV's null device needs 24.3 (RADV_FORCE_FAMILY).
-# The source entry is derived from the one this machine already uses for its main suite.
-add_backports() {
-    local target=/etc/apt/sources.list.d/vkstash-backports.sources
-    [ "${ID:-}" = debian ] && [ -n "${VERSION_CODENAME:-}" ] || return 0
-    local suite="${VERSION_CODENAME}-backports"
-    grep -rqs -- "$suite" /etc/apt/sources.list /etc/apt/sources.list.d && return 0
-    local uri keyring
-    uri=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' 2>/dev/null |
-        awk -v s="$VERSION_CODENAME" '$1 == s { print $2; exit }')
-    [ -n "$uri" ] || return 0
-    keyring=$(grep -hs '^Signed-By:' /etc/apt/sources.list.d/*.sources | awk '/debian-archive/ { print $2; exit }')
-    {
-        echo "Types: deb"
-        echo "URIs: $uri"
-        echo "Suites: $suite"
-        echo "Components: main"
-        [ -z "$keyring" ] || echo "Signed-By: $keyring"
-    } | $sudo tee "$target" >/dev/null
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+apt_install() {
+    if [ "${#as_root[@]}" != 0 ] && ! have sudo; then
+        fail "as root, please: apt-get install $*"
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+}
+updated=no
+apt_update() {
+    [ "$updated" = no ] || return 0
+    say "updating the package lists"
+    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
+    [ "${#as_root[@]}" = 0 ] || have sudo || return 0
+    "${as_root[@]}" apt-get update -q || say "apt-get update reported an error; going on with what is there"
+    updated=yes
 }
 
-add_backports
-$sudo apt-get update -q || true
-pkgs="libvulkan1 libvulkan-dev vulkan-tools vulkan-validationlayers mesa-vulkan-drivers gcc libc6-dev"
-$sudo apt-get install -y -q --no-install-recommends $pkgs
-if [ -e /etc/apt/sources.list.d/vkstash-backports.sources ] || grep -rqs -- "${VERSION_CODENAME}-backports" /etc/apt; then
-    $sudo apt-get install -y -q --no-install-recommends -t "${VERSION_CODENAME}-backports" mesa-vulkan-drivers || true
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+installed_version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
+candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+
+# --- packages ---------------------------------------------------------------------------------------------
+
+missing=()
+need_package() { installed "$1" || missing+=("$1"); }
+need_command() { have "$1" || missing+=("$2"); }
+
+need_package libvulkan1
+need_package mesa-vulkan-drivers
+need_package vulkan-validationlayers
+need_package vulkan-tools
+need_package libc6-dev
+need_package ca-certificates
+need_command gcc gcc
+need_command readelf binutils
+need_command python3 python3
+# Many install Node.js from elsewhere, where npm comes with it.
+need_command npm npm
+
+if [ "${#missing[@]}" != 0 ]; then
+    apt_update
+    say "installing: ${missing[*]}"
+    apt_install "${missing[@]}"
 fi
+
+# --- Mesa -------------------------------------------------------------------------------------------------
+
+# backports_source FILE...: a deb822 entry for the backports suite, made from the entry for the main suite that
+# the given files hold (both formats), so that it has the same mirror and the same key.
+backports_source() {
+    awk -v suite="$codename" '
+        function give() {
+            if (found || !enabled || types !~ /(^|[ \t])deb([ \t]|$)/) return
+            if ((" " suites " ") !~ ("[ \t]" suite "[ \t]") || uris == "") return
+            found = 1
+            print "Types: deb\nURIs:" uris "\nSuites: " suite "-backports\nComponents: main"
+            if (signed != "") print "Signed-By:" signed
+        }
+        function clear() { uris = suites = types = signed = field = ""; enabled = 1 }
+        BEGIN { clear() }
+        FNR == 1 { give(); clear(); one_line = FILENAME ~ /\.list$/ }
+        /^[ \t]*#/ { next }
+        one_line && $1 == "deb" {
+            clear()
+            types = "deb"
+            line = $0
+            sub(/^[ \t]*deb[ \t]+/, "", line)
+            if (match(line, /^\[[^]]*\]/)) {
+                options = substr(line, 2, RLENGTH - 2)
+                line = substr(line, RLENGTH + 1)
+                if (match(options, /signed-by=[^ \t]+/)) signed = " " substr(options, RSTART + 10, RLENGTH - 10)
+            }
+            split(line, part)
+            uris = " " part[1]
+            suites = part[2]
+            give()
+            next
+        }
+        one_line { next }
+        /^[ \t]*$/ { give(); clear(); next }
+        /^[ \t]/ {
+            if (field == "uris") uris = uris " " $0
+            if (field == "suites") suites = suites " " $0
+            if (field == "signed-by") signed = signed "\n" $0
+            next
+        }
+        {
+            field = tolower(substr($0, 1, index($0, ":") - 1))
+            value = substr($0, index($0, ":") + 1)
+            if (field == "types") types = value
+            if (field == "uris") uris = value
+            if (field == "suites") suites = value
+            if (field == "signed-by") signed = value
+            if (field == "enabled" && tolower(value) ~ /no|false|without|off|disable/) enabled = 0
+        }
+        END { give() }
+    ' "$@" /dev/null
+}
+
+add_backports() {
+    local files=() file entry
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+        [ ! -r "$file" ] || files+=("$file")
+    done
+    if grep -hs -v '^[[:space:]]*#' "${files[@]}" | grep -qE "(^|[[:space:]])$codename-backports([[:space:]]|\$)"; then
+        return 0
+    fi
+    entry=$(backports_source "${files[@]}")
+    if [ -z "$entry" ]; then
+        say "found no package source for $codename to derive its backports from"
+        return 1
+    fi
+    say "adding the $codename-backports source beside the existing ones"
+    printf '# Added by vkstash for a newer Mesa.\n%s\n' "$entry" |
+        "${as_root[@]}" tee /etc/apt/sources.list.d/vkstash-backports.sources >/dev/null
+    updated=no
+}
+
+mesa=$(installed_version mesa-vulkan-drivers)
+if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
+    apt_update
+    if dpkg --compare-versions "$(candidate_version mesa-vulkan-drivers)" ge "$mesa_wanted"; then
+        apt_install mesa-vulkan-drivers
+    elif [ "${ID:-}" = debian ] && [ -n "$codename" ] && add_backports; then
+        apt_update
+        say "installing a newer Mesa from $codename-backports"
+        apt_install -t "$codename-backports" mesa-vulkan-drivers || say "that failed; going on with Mesa $mesa"
+    fi
+    mesa=$(installed_version mesa-vulkan-drivers)
+fi
+if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
+    say "note: Mesa $mesa is older than $mesa_wanted: what needs RADV's null device will not run here"
+elif dpkg --compare-versions "$mesa" ge 26.2; then
+    say "note: Mesa $mesa has no null device any more (it went in 26.2): what needs it wants a GPU here"
+fi
+
+# --- Rust -------------------------------------------------------------------------------------------------
+
+rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
+
+if ! version_at_least "$(rust_version)" "$rust_wanted"; then
+    apt_update
+    packaged=$(candidate_version cargo)
+    # Debian's cargo carries a version of its own behind Rust's.
+    if ! have cargo && version_at_least "${packaged:-0}" "$rust_wanted"; then
+        say "installing the distribution's Rust"
+        apt_install cargo rustc rustfmt rust-clippy
+    fi
+fi
+if ! version_at_least "$(rust_version)" "$rust_wanted"; then
+    hint="install it with rustup"
+    if have rustup; then
+        hint="run: rustup update stable"
+    elif [ -n "$(candidate_version rustup)" ]; then
+        hint="run: apt-get install rustup && rustup default stable"
+    fi
+    fail "Rust >= $rust_wanted is needed, this machine has $(rust_version); $hint"
+fi
+
+say "ready: Mesa $mesa, Rust $(rust_version)"

@@ -1,5 +1,52 @@
 //! vkstash: a Vulkan implicit layer that gives every program a persistent pipeline stash.
+//!
+//! First law: the stash never hurts the program that hosts it. When in doubt, the driver gets the call
+//! untouched, and a counter says so.
+//!
+//! The rooms, from the outside in; nothing imports upwards (docs/architecture.md):
+//!
+//! - `hooks` the intercepted commands, one file per family
+//! - `resolve` the ladder, one file per rung
+//! - `state` what is known of live instances, devices and their objects
+//! - [`recipe`] model, capture and key of pipelines
+//! - [`identifier`] module identities
+//! - [`store`] the stash on disk
+//! - [`stats`] counters and reports
+//! - [`config`], `log`, `guard`, `loader` the environment, log lines, the end of panics, the loader's interface
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
+pub mod config;
+mod guard;
+mod hooks;
+pub mod identifier;
+mod loader;
+mod log;
+pub mod recipe;
+mod resolve;
+mod state;
 pub mod stats;
 pub mod store;
+
+use ash::vk;
+
+pub use loader::NegotiateLayerInterface;
+
+/// The one symbol that the Vulkan loader looks up in a layer library (loader interface 2).
+///
+/// # Safety
+/// Called by the Vulkan loader, with its own structure.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
+    interface: *mut NegotiateLayerInterface,
+) -> vk::Result {
+    // SAFETY: the caller's contract.
+    let negotiate = || unsafe {
+        loader::negotiate(
+            interface,
+            hooks::instance::get_instance_proc_addr,
+            hooks::instance::get_device_proc_addr,
+            hooks::instance::get_physical_device_proc_addr,
+        )
+    };
+    guard::guard("negotiation", negotiate, || vk::Result::ERROR_INITIALIZATION_FAILED)
+}

@@ -160,7 +160,11 @@ impl Counters {
     pub fn bypasses(&self) -> Vec<BypassReport> {
         let map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         map.iter()
-            .map(|(&(reason, s_type), &count)| BypassReport { reason: reason.name().to_owned(), s_type, count })
+            .map(|(&(reason, s_type), &count)| BypassReport {
+                reason: reason.name().to_owned(),
+                s_type,
+                count,
+            })
             .collect()
     }
 }

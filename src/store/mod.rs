@@ -1,8 +1,36 @@
 //! The stash on disk: one folder an application, a portable part and one part a device header.
 //! docs/format.md describes every byte of it.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `stash` | one application's stash, open: what the rest of the program holds |
+//! | `part` | one part of it: reading and queueing records |
+//! | `index` | which records a part has, and where |
+//! | `segment`, `scan` | what is in one segment file, with its index or without |
+//! | `append` | how a segment file is written |
+//! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
+//! | `shared`, `writer` | the queues between the program's threads and the one that writes |
+//! | `runs`, `totals` | reports of runs, and what they add up to |
+//! | `folder`, `refusal` | opening folders and files safely, and why not |
+//! | `name` | an application's folder name |
+//! | `inspect` | what is stored, for people |
 
+mod append;
+mod folder;
+mod format;
 pub mod header;
+mod index;
+pub mod inspect;
 pub mod name;
 pub mod part;
+pub mod refusal;
 pub mod runs;
+mod scan;
+mod segment;
+mod shared;
 pub mod stash;
+pub mod totals;
+mod writer;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,16 @@
 //! One part of a stash: the portable one, or the one of a device header.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use super::folder::Folder;
+use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity};
+use super::index::{Index, Payload, Place, Slot};
+use super::refusal::OpenError;
+use super::segment::{self, Location, Read};
+use super::shared::{Pending, Shared, unix_ms};
+
 /// 32 bytes that name a record: a module identity, a key, or a digest.
 pub type Key = [u8; 32];
 
@@ -25,39 +36,330 @@ pub enum Kind {
     IdentifierPair = 17,
 }
 
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 8] = [
+        Kind::Module,
+        Kind::Layout,
+        Kind::RenderPass,
+        Kind::Recipe,
+        Kind::Setup,
+        Kind::Use,
+        Kind::Artifact,
+        Kind::IdentifierPair,
+    ];
+
+    /// The kind's name in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Module => "module",
+            Kind::Layout => "layout",
+            Kind::RenderPass => "render_pass",
+            Kind::Recipe => "recipe",
+            Kind::Setup => "setup",
+            Kind::Use => "use",
+            Kind::Artifact => "artifact",
+            Kind::IdentifierPair => "identifier_pair",
+        }
+    }
+
+    /// The kind of that number; `None` for one of a newer program.
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+
+    /// Where it stands in [`Kind::ALL`].
+    pub(super) const fn position(self) -> usize {
+        match self {
+            Kind::Module => 0,
+            Kind::Layout => 1,
+            Kind::RenderPass => 2,
+            Kind::Recipe => 3,
+            Kind::Setup => 4,
+            Kind::Use => 5,
+            Kind::Artifact => 6,
+            Kind::IdentifierPair => 7,
+        }
+    }
+}
+
+/// The first use of a key in one run: the payload of a [`Kind::Use`] record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UseRecord {
+    /// When, in milliseconds since the Unix epoch.
+    pub unix_ms: u64,
+    /// Its place among the first uses of that run, from 0.
+    pub sequence: u32,
+}
+
+impl UseRecord {
+    /// The payload: 12 bytes.
+    pub fn encode(&self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&self.unix_ms.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes
+    }
+
+    /// `None` for a payload of another length.
+    pub fn decode(payload: &[u8]) -> Option<UseRecord> {
+        let (unix_ms, rest) = payload.split_first_chunk()?;
+        let sequence = rest.try_into().ok()?;
+        Some(UseRecord { unix_ms: u64::from_le_bytes(*unix_ms), sequence: u32::from_le_bytes(sequence) })
+    }
+}
+
+/// How long nothing is written to a part after a write failed.
+const RETRY_AFTER: Duration = Duration::from_secs(30);
+
 /// One part, open for reading and appending. Shared by all threads.
-pub struct Part {}
+pub struct Part {
+    /// What the queue holds on to.
+    me: Weak<Part>,
+    name: String,
+    folder_name: String,
+    identity: PartIdentity,
+    parent: Arc<Folder>,
+    folder: OnceLock<Arc<Folder>>,
+    index: Index,
+    shared: Arc<Shared>,
+    /// The age of the newest segment, as its name gives it.
+    newest: AtomicU64,
+    /// In [`Shared::now_ms`]: until when nothing is written, 0 where nothing is wrong.
+    closed_until: AtomicU64,
+}
 
 impl Part {
+    /// Opens the part below `parent` and reads the indexes of its segments. A folder that is missing and
+    /// can't be made leaves the part empty; one that is not to be trusted is an error.
+    pub(super) fn open(
+        parent: &Arc<Folder>,
+        identity: PartIdentity,
+        shared: &Arc<Shared>,
+    ) -> Result<Arc<Part>, OpenError> {
+        let (name, folder_name) = match &identity {
+            PartIdentity::Portable => ("portable".to_owned(), "portable".to_owned()),
+            PartIdentity::Device(header) => {
+                let name = header.short_digest();
+                let folder = format!("device-{name}");
+                (name, folder)
+            }
+        };
+        let folder = match parent.sub(&folder_name, true) {
+            Ok(folder) => OnceLock::from(Arc::new(folder)),
+            Err(OpenError::NotCreated { .. }) => OnceLock::new(),
+            Err(error) => return Err(error),
+        };
+        let part = Arc::new_cyclic(|me| Part {
+            me: me.clone(),
+            name,
+            folder_name,
+            identity,
+            parent: parent.clone(),
+            folder,
+            index: Index::default(),
+            shared: shared.clone(),
+            newest: AtomicU64::new(0),
+            closed_until: AtomicU64::new(0),
+        });
+        part.load()?;
+        Ok(part)
+    }
+
+    fn load(&self) -> Result<(), OpenError> {
+        let Some(folder) = self.folder.get() else { return Ok(()) };
+        let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
+        for name in folder.names(".vks").map_err(unreadable)? {
+            match segment::load(folder, &name, Some(&self.identity)) {
+                Ok(loaded) => {
+                    self.newest.fetch_max(segment::age_of(&name), Ordering::Relaxed);
+                    self.shared.tallies.damaged(loaded.damaged);
+                    self.index.reserve(loaded.entries.len());
+                    for entry in &loaded.entries {
+                        let Some(kind) = Kind::from_number(entry.kind) else { continue };
+                        if entry.codec != CODEC_PLAIN {
+                            continue;
+                        }
+                        let place = Place::Disk(Location::new(&loaded.segment, entry));
+                        self.index.insert(Slot { kind, key: entry.key }, place, false);
+                    }
+                }
+                Err(refusal) => self.shared.tallies.refused(refusal.name()),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a record is there (on disk or queued). Lock-free.
-    pub fn contains(&self, _kind: Kind, _key: &Key) -> bool {
-        unimplemented!()
+    pub fn contains(&self, kind: Kind, key: &Key) -> bool {
+        self.index.with(&Slot { kind, key: *key }, |_| ()).is_some()
     }
 
     /// Reads the newest record of that kind and key into `buffer` (cleared first) and verifies its checksum.
     /// False: not there, or damaged (which is counted, and the record forgotten).
-    pub fn read(&self, _kind: Kind, _key: &Key, _buffer: &mut Vec<u8>) -> bool {
-        unimplemented!()
+    pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let slot = Slot { kind, key: *key };
+        // Twice at most: the newest record, then the one that it superseded.
+        for _ in 0..2 {
+            buffer.clear();
+            let outcome = self.index.with(&slot, |entry| match &entry.place {
+                Place::Queued(payload) => {
+                    buffer.extend_from_slice(&payload.0);
+                    (Read::Good, None)
+                }
+                Place::Disk(location) => match location.read(key, buffer) {
+                    Read::Damaged => (Read::Damaged, Some(location.clone())),
+                    other => (other, None),
+                },
+            });
+            match outcome {
+                Some((Read::Good, _)) => return true,
+                Some((_, Some(location))) => self.forget(slot, &location),
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn forget(&self, slot: Slot, location: &Location) {
+        if self.index.damaged(slot, location) {
+            self.shared.tallies.damaged(1);
+        }
     }
 
     /// Queues a record for the writer. It can be read at once. False: dropped (queue full, disk full, no
     /// writer), which is counted. Never blocks on the disk.
-    pub fn put(&self, _kind: Kind, _key: &Key, _payload: Box<[u8]>) -> bool {
-        unimplemented!()
+    pub fn put(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
+        if !self.shared.is_open() {
+            self.shared.tallies.dropped(1);
+            return false;
+        }
+        let queued = self.enqueue(kind, key, payload);
+        if queued {
+            self.shared.wake_for_records();
+        }
+        queued
+    }
+
+    /// [`Part::put`] without seeing to it that somebody writes; the writer itself also calls it while the stash
+    /// closes.
+    pub(super) fn enqueue(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
+        if payload.len() > MAX_PAYLOAD as usize || !self.accepts() || !self.shared.reserve(payload.len()) {
+            self.shared.tallies.dropped(1);
+            return false;
+        }
+        // Whoever called us holds the part.
+        let Some(part) = self.me.upgrade() else { return false };
+        let payload = Arc::new(Payload(payload));
+        let slot = Slot { kind, key: *key };
+        self.index.insert(slot, Place::Queued(payload.clone()), kind == Kind::Use);
+        self.shared.push(Pending { part, slot, payload });
+        true
+    }
+
+    /// Whether the last write to this part succeeded, or was long enough ago.
+    fn accepts(&self) -> bool {
+        let until = self.closed_until.load(Ordering::Relaxed);
+        until == 0 || self.shared.now_ms() >= until
+    }
+
+    /// A write failed: nothing more is taken for a while.
+    pub(super) fn close_for_a_while(&self) {
+        let until = self.shared.now_ms() + RETRY_AFTER.as_millis() as u64;
+        self.closed_until.store(until, Ordering::Relaxed);
+    }
+
+    /// A write succeeded.
+    pub(super) fn reopen(&self) {
+        self.closed_until.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether this call is the first in this run to note a use of the key, as far as can be told without
+    /// waiting for the writer.
+    pub(super) fn note(&self, key: &Key) -> bool {
+        let slot = Slot { kind: Kind::Use, key: *key };
+        // Read before writing: the line stays shared between the cores once the use is noted.
+        let seen = |entry: &super::index::Entry| {
+            entry.noted.load(Ordering::Relaxed) || entry.noted.swap(true, Ordering::Relaxed)
+        };
+        !self.index.with(&slot, seen).unwrap_or(false)
+    }
+
+    /// Takes [`Part::note`] back.
+    pub(super) fn unnote(&self, key: &Key) {
+        let slot = Slot { kind: Kind::Use, key: *key };
+        self.index.with(&slot, |entry| entry.noted.store(false, Ordering::Relaxed));
     }
 
     /// Calls `each` for every record of that kind, with verified payload.
-    pub fn for_each(&self, _kind: Kind, _each: &mut dyn FnMut(&Key, &[u8])) {
-        unimplemented!()
+    pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
+        let mut all = self.index.all(kind);
+        // In the order of the disk.
+        all.sort_by(|(_, one), (_, other)| match (one, other) {
+            (Place::Disk(one), Place::Disk(other)) => {
+                (one.segment.name(), one.offset).cmp(&(other.segment.name(), other.offset))
+            }
+            (Place::Disk(_), Place::Queued(_)) => std::cmp::Ordering::Less,
+            (Place::Queued(_), Place::Disk(_)) => std::cmp::Ordering::Greater,
+            (Place::Queued(_), Place::Queued(_)) => std::cmp::Ordering::Equal,
+        });
+        let mut buffer = Vec::new();
+        for (key, place) in all {
+            match place {
+                Place::Queued(payload) => each(&key, &payload.0),
+                Place::Disk(location) => match location.read(&key, &mut buffer) {
+                    Read::Good => each(&key, &buffer),
+                    Read::Failed => {}
+                    Read::Damaged => {
+                        self.forget(Slot { kind, key }, &location);
+                        if self.read(kind, &key, &mut buffer) {
+                            each(&key, &buffer);
+                        }
+                    }
+                },
+            }
+        }
     }
 
     /// How many records of that kind there are.
-    pub fn len(&self, _kind: Kind) -> usize {
-        unimplemented!()
+    pub fn len(&self, kind: Kind) -> usize {
+        self.index.len(kind)
+    }
+
+    /// Whether there is no record of any kind.
+    pub fn is_empty(&self) -> bool {
+        Kind::ALL.iter().all(|&kind| self.len(kind) == 0)
     }
 
     /// The part's name: hexadecimal digest of the device header; "portable" for the portable part.
     pub fn name(&self) -> &str {
-        unimplemented!()
+        &self.name
+    }
+
+    /// What its files' headers say.
+    pub(super) fn identity(&self) -> &PartIdentity {
+        &self.identity
+    }
+
+    /// The map of its records, for the writer.
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The age to give to a new segment: names must sort in the order of writing even where the clock stands
+    /// still or was set back.
+    pub(super) fn next_age(&self) -> u64 {
+        let next = unix_ms().max(self.newest.load(Ordering::Relaxed).saturating_add(1));
+        self.newest.store(next, Ordering::Relaxed);
+        next
+    }
+
+    /// Its folder, made now if that was not possible before.
+    pub(super) fn folder(&self) -> Result<Arc<Folder>, OpenError> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder.clone());
+        }
+        let folder = Arc::new(self.parent.sub(&self.folder_name, true)?);
+        Ok(self.folder.get_or_init(|| folder).clone())
     }
 }

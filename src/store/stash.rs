@@ -1,65 +1,123 @@
 //! One application's stash, and the thread that writes it.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use super::folder::Folder;
+use super::format::PartIdentity;
 use super::header::DeviceHeader;
 use super::name::AppName;
 use super::part::{Key, Kind, Part};
+pub use super::refusal::OpenError;
+use super::runs::RunName;
+use super::shared::{Shared, lock, random, unix_ms};
+use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
-
-/// Why a stash cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Placeholder.
-    #[error("unusable")]
-    Unusable,
-}
 
 /// An open stash. Dropping the last reference writes what is queued, seals this process's segments and joins
 /// the writer thread.
-pub struct Stash {}
+///
+/// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
+pub struct Stash {
+    shared: Arc<Shared>,
+    folder: Arc<Folder>,
+    portable: Arc<Part>,
+    devices: Mutex<HashMap<[u8; 32], Arc<Part>>>,
+    runs: Arc<Runs>,
+}
 
 impl Stash {
     /// Opens (and creates where missing) the application's folder below `root`. Starts no thread.
-    pub fn open(_root: &Path, _app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        unimplemented!()
+    ///
+    /// A stash whose disk is read-only, or full, opens as long as its folder is there: it serves what it has,
+    /// and drops and counts what it can't write.
+    pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
+        if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
+            return Err(OpenError::Name { name: app.folder.clone() });
+        }
+        let folder = Arc::new(Folder::root(root, true)?.sub(&app.folder, true)?);
+        let shared = Shared::new();
+        let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
+        let name = RunName::new(unix_ms(), std::process::id(), random());
+        let runs = Arc::new(Runs { parent: folder.clone(), name });
+        let start = Start { portable: Arc::downgrade(&portable), runs: runs.clone() };
+        // The only place that sets it.
+        let _ = shared.start.set(start);
+        Ok(Arc::new(Stash { shared, folder, portable, devices: Mutex::default(), runs }))
     }
 
     /// The part that every device shares.
     pub fn portable(&self) -> &Arc<Part> {
-        unimplemented!()
+        &self.portable
     }
 
     /// The part of this device header, opened on first use, the same object afterwards.
-    pub fn device(&self, _header: &DeviceHeader) -> Result<Arc<Part>, OpenError> {
-        unimplemented!()
+    pub fn device(&self, header: &DeviceHeader) -> Result<Arc<Part>, OpenError> {
+        let digest = header.digest();
+        if self.shared.is_inert() {
+            // Locks may be held by threads that are not in this process.
+            let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
+            return devices.get(&digest).cloned().ok_or(OpenError::Forked);
+        }
+        let mut devices = lock(&self.devices);
+        if let Some(part) = devices.get(&digest) {
+            return Ok(part.clone());
+        }
+        let part = Part::open(&self.folder, PartIdentity::Device(header.clone()), &self.shared)?;
+        devices.insert(digest, part.clone());
+        Ok(part)
     }
 
     /// Who makes this process's report; polled by the writer while something has changed, and once more
-    /// when the stash closes. `report` fills everything but `store`.
-    pub fn set_reporter(&self, _report: Box<dyn Fn() -> RunReport + Send + Sync>) {
-        unimplemented!()
+    /// when the stash closes. `report` fills everything but `store`. It must not hold the stash itself.
+    pub fn set_reporter(&self, report: Box<dyn Fn() -> RunReport + Send + Sync>) {
+        if !self.shared.is_inert() {
+            *lock(&self.shared.reporter) = Some(Arc::from(report));
+        }
     }
 
     /// Notes a use of a record without waking anybody: a bounded lock-free ring, dropped when full. The
     /// writer writes the first use of each key in a run as a Kind::Use record and refreshes the report.
-    pub fn note_use(&self, _kind: Kind, _key: &Key) {
-        unimplemented!()
+    ///
+    /// A [`Kind::Use`] record is known by the key alone: an artifact and its recipe are used as one.
+    pub fn note_use(&self, _kind: Kind, key: &Key) {
+        if self.portable.note(key) && !self.shared.push_use(key) {
+            self.portable.unnote(key);
+            self.shared.tallies.dropped(1);
+        }
     }
 
     /// Tells the writer that the report has changed, without waking it unless it sleeps for good.
     pub fn touch(&self) {
-        unimplemented!()
+        self.shared.touch();
     }
 
-    /// Writes everything that is queued, and the report; waits at most `limit`.
-    pub fn flush(&self, _limit: std::time::Duration) {
-        unimplemented!()
+    /// Writes everything that is queued, and the report; waits at most `limit`. For an exit handler.
+    pub fn flush(&self, limit: Duration) {
+        self.shared.flush(limit);
     }
 
     /// What the store met so far.
     pub fn report(&self) -> StoreReport {
-        unimplemented!()
+        self.shared.tallies.report()
+    }
+}
+
+impl Drop for Stash {
+    fn drop(&mut self) {
+        if self.shared.is_inert() {
+            self.shared.thread.forget();
+            return;
+        }
+        self.shared.close();
+        if !self.shared.thread.join() {
+            self.runs.write(&self.shared);
+        }
+        // What was put while we closed. It holds its part, which would never be freed.
+        self.shared.discard();
+        // Parts may outlive us; what the program's closure holds must not.
+        *lock(&self.shared.reporter) = None;
     }
 }

@@ -1,1 +1,41 @@
-fn main(){}
+//! `vkstash`: runs programs with the layer, installs the layer's manifests, and tells what the stash did.
+
+mod cli;
+mod elf;
+mod install;
+mod library;
+mod manifest;
+mod names;
+mod root;
+mod run;
+mod signals;
+mod stats;
+mod tally;
+mod units;
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(args) => run::main(args),
+        Command::Install(args) => at_the_edge(install::install(&args)),
+        Command::Uninstall(args) => at_the_edge(install::uninstall(&args)),
+        Command::Stats(args) => at_the_edge(stats::main(&args)),
+    }
+}
+
+/// One line for people, and the exit status that the manual promises.
+fn at_the_edge<E: Display>(result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            units::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

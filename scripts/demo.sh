@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Shows what vkstash does, on this machine, with real shaders and a real driver: installs what is missing,
+# builds, fetches the shaders, runs a program twice with the stash, and prints the times beside those of the
+# driver's own caches.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$repository"
+
+"$repository/scripts/setup.sh"
+say "building (release)"
+cargo build --release --quiet --workspace
+"$repository/scripts/corpus.sh"
+choose_driver
+
+binaries=$(target_folder)/release
+stash=$(mktemp -d)
+trap 'rm -rf "$stash"' EXIT
+
+for run in "first run, nothing recorded yet" "second run"; do
+    say "$run: vkstash run -- vkstash-corpus"
+    "$binaries/vkstash" run --dir "$stash/stash" -- "$binaries/vkstash-corpus" --corpus "$repository/corpus" "$@"
+done
+say "what the stash did: vkstash stats"
+"$binaries/vkstash" stats --dir "$stash/stash"
+
+say "the same pipelines, way by way"
+"$binaries/vkstash-bench" demo --corpus "$repository/corpus" "$@"
+say "done"

@@ -1,0 +1,84 @@
+//! The command line, in one place: usage, help and parsing.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Gives Vulkan programs a pipeline stash that outlives them.
+#[derive(Parser)]
+#[command(name = "vkstash", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage. `vkstash run` ends as its command ended \
+(same status, same signal), with 127 if the command was not found and 126 if it could not be started.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a program with the stash
+    Run(RunArgs),
+    /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
+    Install(InstallArgs),
+    /// Remove what `install` wrote
+    Uninstall(UninstallArgs),
+    /// Tell what the stash did for each program and device
+    Stats(StatsArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// Keep the stash in this folder instead of the user's cache folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print no summary at the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Use this layer library instead of the one that came with this tool
+    /// (VKSTASH_LIBRARY in the environment does the same)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// The layer library to refer to; may be given once for each architecture
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct UninstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct PlaceArgs {
+    /// For all users, below /usr/local, instead of for this user
+    #[arg(long)]
+    pub(crate) system: bool,
+    /// For all users, below this folder instead of /usr/local
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prefix: Option<PathBuf>,
+    /// Write below this folder as if it were the root of the file system (for packagers)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) destdir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct StatsArgs {
+    /// Print JSON with stable names (docs/stats.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}

@@ -1,0 +1,177 @@
+//! The layer's manifests: how they are filled in, named, written and recognised.
+//!
+//! There is one file per architecture and kind. The layer's name is the same in all of them, so each says
+//! for which pointer width it is; loaders from 1.3.231 on pass over the others.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::library::Library;
+
+/// The name under which the loader knows the layer, on every architecture.
+pub(crate) const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
+
+const FILE_PREFIX: &str = "VkLayer_vkstash.";
+
+/// How the loader comes to use the layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Through its enabling environment variable.
+    Implicit,
+    /// Through the program, or VK_INSTANCE_LAYERS. Loaders before 1.3.247 take explicit manifests only
+    /// there, which is why both kinds are written.
+    Explicit,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 2] = [Kind::Implicit, Kind::Explicit];
+
+    /// The folder below `vulkan` in which the loader looks for this kind.
+    pub(crate) const fn folder(self) -> &'static str {
+        match self {
+            Kind::Implicit => "implicit_layer.d",
+            Kind::Explicit => "explicit_layer.d",
+        }
+    }
+
+    const fn template(self) -> &'static str {
+        match self {
+            Kind::Implicit => include_str!("../../../manifest/VkLayer_vkstash.implicit.json.in"),
+            Kind::Explicit => include_str!("../../../manifest/VkLayer_vkstash.explicit.json.in"),
+        }
+    }
+}
+
+/// Why a manifest could not be written or removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestError {
+    #[error("the layer library's path {} is not UTF-8, so no manifest can name it", .0.display())]
+    NotUtf8(PathBuf),
+    #[error("cannot write {}: {error}", path.display())]
+    Write { path: PathBuf, error: io::Error },
+    #[error("cannot remove {}: {error}", path.display())]
+    Remove { path: PathBuf, error: io::Error },
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
+    #[error("{} is not a manifest of this layer; it was left alone", .0.display())]
+    Foreign(PathBuf),
+}
+
+/// The manifest's file name for a library.
+pub(crate) fn file_name(library: &Library) -> String {
+    format!("{FILE_PREFIX}{}.json", library.arch.name)
+}
+
+/// The manifest's text for a library.
+pub(crate) fn text(kind: Kind, library: &Library) -> Result<String, ManifestError> {
+    let path = library.path.to_str().ok_or_else(|| ManifestError::NotUtf8(library.path.clone()))?;
+    let quoted = serde_json::Value::from(path).to_string();
+    let filled = kind.template().replace("\"@LIBRARY_PATH@\"", &quoted);
+    Ok(filled.replace("@LIBRARY_ARCH@", &library.arch.bits.to_string()))
+}
+
+/// What stands at a path at which a manifest of ours may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    Ours,
+    Foreign,
+}
+
+/// Looks at `path` without following a symbolic link: whoever laid a link there did not use this tool.
+pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
+    let read = |error| ManifestError::Read { path: path.to_owned(), error };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nobody),
+        Err(error) => return Err(read(error)),
+        Ok(metadata) if !metadata.is_file() => return Ok(Occupant::Foreign),
+        Ok(_) => {}
+    }
+    let bytes = fs::read(path).map_err(read)?;
+    let ours = serde_json::from_slice::<serde_json::Value>(&bytes)
+        .is_ok_and(|json| json["layer"]["name"].as_str() == Some(LAYER_NAME));
+    Ok(if ours { Occupant::Ours } else { Occupant::Foreign })
+}
+
+/// Writes `text` as `folder/name` so that a reader sees the old file or the new one, never a part.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ManifestError> {
+    let path = folder.join(name);
+    // The loader reads only names that end in .json, so the half-written file is invisible to it.
+    let aside = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| write_file(&aside, text))
+        .and_then(|()| fs::rename(&aside, &path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&aside);
+        ManifestError::Write { path: path.clone(), error }
+    })?;
+    Ok(path)
+}
+
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// The paths in `folder` that this tool may have written, whatever architecture they are for.
+pub(crate) fn written_in(folder: &Path) -> Result<Vec<PathBuf>, ManifestError> {
+    let read = |error| ManifestError::Read { path: folder.to_owned(), error };
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(read)?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(read)?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(FILE_PREFIX) && name.ends_with(".json")) {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Removes one manifest.
+pub(crate) fn remove(path: &Path) -> Result<(), ManifestError> {
+    fs::remove_file(path).map_err(|error| ManifestError::Remove { path: path.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::Arch;
+
+    fn library(path: &str) -> Library {
+        Library { path: path.into(), arch: Arch::own().unwrap() }
+    }
+
+    #[test]
+    fn a_path_with_quotes_and_backslashes_stays_one_json_string() {
+        for kind in Kind::ALL {
+            let odd = "/a \"b\"/c\\d/@LIBRARY_ARCH/lib.so";
+            let json: serde_json::Value = serde_json::from_str(&text(kind, &library(odd)).unwrap()).unwrap();
+            assert_eq!(json["layer"]["library_path"], odd);
+            assert_eq!(json["layer"]["name"], LAYER_NAME);
+        }
+    }
+
+    #[test]
+    fn only_the_implicit_manifest_listens_to_the_environment() {
+        let parsed = |kind| -> serde_json::Value {
+            serde_json::from_str(&text(kind, &library("/l.so")).unwrap()).unwrap()
+        };
+        let implicit = parsed(Kind::Implicit);
+        assert_eq!(implicit["layer"]["enable_environment"]["VKSTASH"], "1");
+        assert_eq!(implicit["layer"]["disable_environment"]["VKSTASH_DISABLE"], "1");
+        let explicit = parsed(Kind::Explicit);
+        assert!(explicit["layer"].get("enable_environment").is_none());
+        // The loader would add what is listed here to every device, and hide what the driver has itself.
+        for json in [implicit, explicit] {
+            assert!(json["layer"].get("device_extensions").is_none());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Vulkan's own names for the numbers in reports.
+
+use ash::vk;
+
+/// `VK_STRUCTURE_TYPE_...`, or `None` for a number that these headers do not know.
+pub(crate) fn structure_type(raw: i32) -> Option<String> {
+    named("VK_STRUCTURE_TYPE_", format!("{:?}", vk::StructureType::from_raw(raw)))
+}
+
+/// `VK_DRIVER_ID_...`, or `None` for one that these headers do not know.
+pub(crate) fn driver_id(raw: u32) -> Option<String> {
+    let raw = i32::try_from(raw).ok()?;
+    named("VK_DRIVER_ID_", format!("{:?}", vk::DriverId::from_raw(raw)))
+}
+
+/// ash prints the bare number where it has no name.
+fn named(prefix: &str, debug: String) -> Option<String> {
+    let is_name = debug.starts_with(|first: char| first.is_ascii_uppercase());
+    is_name.then(|| format!("{prefix}{debug}"))
+}
+
+/// The driver's version the way its vendor writes it.
+pub(crate) fn driver_version(driver_id: u32, version: u32) -> String {
+    const NVIDIA_PROPRIETARY: u32 = vk::DriverId::NVIDIA_PROPRIETARY.as_raw() as u32;
+    if driver_id == NVIDIA_PROPRIETARY {
+        // NVIDIA packs 10, 8, 8 and 6 bits.
+        return format!("{}.{}.{}", version >> 22, (version >> 14) & 0xff, (version >> 6) & 0xff);
+    }
+    let (major, minor, patch) =
+        (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));
+    format!("{major}.{minor}.{patch}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_numbers_have_names_and_unknown_ones_do_not() {
+        let robustness = vk::StructureType::PIPELINE_ROBUSTNESS_CREATE_INFO_EXT.as_raw();
+        let name = structure_type(robustness).unwrap();
+        assert_eq!(name, "VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT");
+        assert_eq!(structure_type(i32::MAX), None);
+        assert_eq!(driver_id(3).as_deref(), Some("VK_DRIVER_ID_MESA_RADV"));
+        assert_eq!(driver_id(u32::MAX), None);
+    }
+
+    #[test]
+    fn versions_read_as_their_vendors_write_them() {
+        assert_eq!(driver_version(4, (580 << 22) | (159 << 14) | (3 << 6)), "580.159.3");
+        assert_eq!(driver_version(3, vk::make_api_version(0, 25, 0, 7)), "25.0.7");
+    }
+}

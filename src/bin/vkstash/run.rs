@@ -1,0 +1,205 @@
+//! `vkstash run`: one command, with the layer in its environment.
+//!
+//! The layer never hurts the program that it serves, and neither does this: whatever cannot be prepared, the
+//! command still runs, without the stash and with a line that says why. Only what somebody asked for by
+//! name and cannot have (`--library`, `--dir`) ends the attempt.
+
+mod folder;
+mod summary;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf, absolute};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+use crate::cli::RunArgs;
+use crate::library::{self, Library, LibraryError};
+use crate::manifest::{self, Kind, ManifestError};
+use crate::signals::{self, Held};
+use crate::units::complain;
+
+use folder::Folder;
+
+/// Exit statuses of a command that did not start, as shells have them.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// Where the layer writes one report per process.
+const REPORT: &str = "VKSTASH_REPORT";
+
+/// What the loader's search takes for an unset XDG_DATA_DIRS. Once the variable is set, the drivers'
+/// manifests are found only if it names them.
+const DEFAULT_DATA_DIRS: &str = "/usr/local/share:/usr/share";
+
+pub(crate) fn main(args: RunArgs) -> ExitCode {
+    match run(args) {
+        Ok(status) => end_like(status),
+        Err(error) => {
+            complain(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// Why the command did not run.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error("cannot use {} as the stash: {error}", dir.display())]
+    Dir { dir: PathBuf, error: io::Error },
+    #[error("cannot run {}: {error}", command.display())]
+    Start { command: PathBuf, error: io::Error },
+    #[error("lost track of the command: {0}")]
+    Wait(io::Error),
+}
+
+impl RunError {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            RunError::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => NOT_FOUND.into(),
+            RunError::Start { .. } => NOT_STARTED.into(),
+            RunError::Library(_) | RunError::Dir { .. } | RunError::Wait(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
+    let (program, arguments) = match args.command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments),
+        None => (OsString::new(), [].as_slice()),
+    };
+    let mut command = Command::new(&program);
+    command.args(arguments);
+    let folder = match libraries(args.library.as_deref())? {
+        Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref())?,
+        Err(error) => Err(Unprepared::Library(error)),
+    };
+    let folder = folder.map_err(|error| complain(&format_args!("{error}; running without the stash"))).ok();
+
+    let status = supervise(&mut command).map_err(|failure| match failure {
+        Failure::Start(error) => RunError::Start { command: program.into(), error },
+        Failure::Wait(error) => RunError::Wait(error),
+    })?;
+    if let Some(folder) = folder {
+        if !args.quiet {
+            complain(&summary::of(&folder.reports()));
+        }
+        if let Some(outer) = outer_report() {
+            folder.copy_reports(&outer);
+        }
+    }
+    Ok(status)
+}
+
+/// The libraries to use. The outer error is the user's own choice gone wrong.
+fn libraries(chosen: Option<&Path>) -> Result<Result<Vec<Library>, LibraryError>, LibraryError> {
+    match chosen {
+        Some(path) => Ok(Ok(vec![library::named(path)?])),
+        None => Ok(library::find()),
+    }
+}
+
+/// Why the command has to run without the layer.
+#[derive(Debug, thiserror::Error)]
+enum Unprepared {
+    #[error(transparent)]
+    Library(LibraryError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("cannot make a folder for this run: {0}")]
+    Folder(#[from] io::Error),
+}
+
+/// Puts the layer into the command's environment. The outer error is the user's own choice gone wrong.
+fn prepare(
+    command: &mut Command,
+    libraries: &[Library],
+    dir: Option<&Path>,
+) -> Result<Result<Folder, Unprepared>, RunError> {
+    let dir = dir.map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
+    let dir = dir.transpose()?;
+    let folder = match make_folder(libraries) {
+        Ok(folder) => folder,
+        Err(error) => return Ok(Err(error)),
+    };
+    command.env("VKSTASH", "1");
+    command.env(REPORT, folder.report_folder());
+    if let Some(dir) = dir {
+        command.env("VKSTASH_DIR", dir);
+    }
+    command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
+    // Loaders from 1.3.296 on would prefer a layer that the user has installed to one in XDG_DATA_DIRS; here
+    // ours comes first. Found in both places, it is still loaded once.
+    let added = env::var_os("VK_ADD_IMPLICIT_LAYER_PATH");
+    command.env("VK_ADD_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), added, ""));
+    // Told to search certain folders only, such a loader looks nowhere else.
+    if let Some(only) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
+        command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(only), ""));
+    }
+    Ok(Ok(folder))
+}
+
+fn make_folder(libraries: &[Library]) -> Result<Folder, Unprepared> {
+    let folder = Folder::create()?;
+    for library in libraries {
+        let text = manifest::text(Kind::Implicit, library)?;
+        manifest::write(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
+    }
+    Ok(folder)
+}
+
+/// A search path with `folder` in front.
+fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
+    let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
+    let mut paths = folder.as_os_str().to_owned();
+    if !rest.is_empty() {
+        paths.push(":");
+        paths.push(rest);
+    }
+    paths
+}
+
+/// Somebody outside who wants this run's reports too: the user, or another `vkstash run` around this one.
+fn outer_report() -> Option<PathBuf> {
+    env::var_os(REPORT).filter(|value: &OsString| value.as_os_str() != OsStr::new("")).map(PathBuf::from)
+}
+
+enum Failure {
+    Start(io::Error),
+    Wait(io::Error),
+}
+
+/// Starts the command and waits for it, as if it had been started in our place.
+fn supervise(command: &mut Command) -> Result<ExitStatus, Failure> {
+    let held = Held::hold().map_err(Failure::Start)?;
+    held.release_in(command);
+    let mut child: Child = command.spawn().map_err(Failure::Start)?;
+    held.wait(&mut child).map_err(Failure::Wait)
+}
+
+/// Ends as the command did, so that a shell or a launcher sees no difference.
+fn end_like(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        signals::die_of(signal);
+        return u8::try_from(128 + signal).map_or(ExitCode::FAILURE, ExitCode::from);
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_or_empty_search_path_keeps_the_standard_folders() {
+        let of = |before: Option<&str>| prepended(Path::new("/t"), before.map(Into::into), DEFAULT_DATA_DIRS);
+        assert_eq!(of(None), "/t:/usr/local/share:/usr/share");
+        assert_eq!(of(Some("")), "/t:/usr/local/share:/usr/share");
+        assert_eq!(of(Some("/a:/b")), "/t:/a:/b");
+        assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
+    }
+}

@@ -1,0 +1,109 @@
+//! Being a transparent parent: signals go on to the child, and its death becomes ours.
+//!
+//! The signals are blocked and fetched one at a time instead of being handled: nothing of ours then runs in
+//! a signal handler, and their dispositions, which the child inherits, stay what they were.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+
+use libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, c_int, sigset_t};
+
+const FORWARDED: [c_int; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// The signals that are held back from this process, and what the child gets instead.
+pub(crate) struct Held {
+    held: sigset_t,
+    mask_before: sigset_t,
+    /// Whether whoever started us ignores SIGCHLD. The child inherits that; we cannot wait with it.
+    child_ignored_before: bool,
+}
+
+impl Held {
+    /// Blocks the signals. To be called while the process has one thread.
+    pub(crate) fn hold() -> io::Result<Held> {
+        let mut held = MaybeUninit::uninit();
+        let mut mask_before = MaybeUninit::uninit();
+        // SAFETY: both sets are initialised by the calls (sigemptyset, sigprocmask) before they are read;
+        // every signal number is valid, so only sigprocmask can fail, and that is checked.
+        unsafe {
+            libc::sigemptyset(held.as_mut_ptr());
+            for signal in FORWARDED.into_iter().chain([SIGCHLD]) {
+                libc::sigaddset(held.as_mut_ptr(), signal);
+            }
+            if libc::sigprocmask(libc::SIG_BLOCK, held.as_ptr(), mask_before.as_mut_ptr()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let child_ignored_before = libc::signal(SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN;
+            Ok(Held {
+                held: held.assume_init(),
+                mask_before: mask_before.assume_init(),
+                child_ignored_before,
+            })
+        }
+    }
+
+    /// Lets `command` start with the signals as they were before `hold`.
+    pub(crate) fn release_in(&self, command: &mut Command) {
+        let (mask, child_ignored) = (self.mask_before, self.child_ignored_before);
+        let restore = move || {
+            // SAFETY: `mask` is a set that the kernel handed out, and both numbers are constants.
+            let failed = unsafe {
+                if child_ignored {
+                    libc::signal(SIGCHLD, libc::SIG_IGN);
+                }
+                libc::sigprocmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut()) != 0
+            };
+            if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
+        };
+        // SAFETY: the closure runs between fork and exec: signal and sigprocmask are async-signal-safe, and
+        // nothing in it allocates.
+        unsafe { command.pre_exec(restore) };
+    }
+
+    /// Waits for the child's end, and passes on what arrives until then.
+    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+            // SAFETY: the set is initialised and blocked; `info` is written where the call succeeds.
+            let signal = unsafe { libc::sigwaitinfo(&self.held, info.as_mut_ptr()) };
+            if signal < 0 || signal == SIGCHLD {
+                // Interrupted (stopped and continued), or some child's state changed: look again.
+                continue;
+            }
+            // SAFETY: the call succeeded, so it filled `info` in.
+            let from_kernel = unsafe { info.assume_init() }.si_code == libc::SI_KERNEL;
+            // What the terminal sends reaches the whole foreground process group, the child included; a
+            // second copy of ctrl-C makes many programs give up at once.
+            if !from_kernel {
+                forward(child, signal);
+            }
+        }
+    }
+}
+
+fn forward(child: &Child, signal: c_int) {
+    let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
+    // SAFETY: kill takes plain numbers. The child has not been waited for, so its number is still its own.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Ends this process by `signal`, as the child ended. Returns only where the signal does not end a process.
+pub(crate) fn die_of(signal: c_int) {
+    // The child has left its core file; a second one, of this process, would only mislead.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    let mut only = MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set before it is used, and the number is one that the kernel
+    // reported. The default action needs no handler that could outlive anything.
+    unsafe {
+        libc::sigemptyset(only.as_mut_ptr());
+        libc::sigaddset(only.as_mut_ptr(), signal);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, only.as_ptr(), std::ptr::null_mut());
+    }
+}

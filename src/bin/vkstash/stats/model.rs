@@ -1,0 +1,108 @@
+//! The statistics as they are shown. The field names are the JSON's and stay what they are;
+//! docs/stats.md describes them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Version of the JSON's shape. A field that is added does not change it; one that goes or changes does.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// Everything below one root.
+#[derive(Debug, Serialize)]
+pub(crate) struct Stash {
+    pub(crate) schema: u32,
+    pub(crate) root: String,
+    /// Sum of the applications' sizes.
+    pub(crate) bytes: u64,
+    /// The one used last comes first.
+    pub(crate) applications: Vec<Application>,
+    /// What could not be looked into, and why.
+    pub(crate) unreadable: Vec<Unreadable>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Unreadable {
+    pub(crate) path: String,
+    pub(crate) reason: String,
+}
+
+/// One application's stash.
+#[derive(Debug, Serialize)]
+pub(crate) struct Application {
+    pub(crate) name: String,
+    pub(crate) folder: String,
+    pub(crate) bytes: u64,
+    pub(crate) runs: u64,
+    pub(crate) since_unix_ms: Option<u64>,
+    pub(crate) last_use_unix_ms: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) work: Work,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) store: Store,
+    pub(crate) benefit: Benefit,
+    /// Why there is no benefit, in words; null otherwise.
+    pub(crate) remark: Option<String>,
+}
+
+/// What one device did for one application, over all runs with the same driver.
+#[derive(Debug, Serialize)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) vendor_id: u32,
+    pub(crate) device_id: u32,
+    pub(crate) driver_id: u32,
+    /// VK_DRIVER_ID_..., null where these headers have no name for it.
+    pub(crate) driver: Option<String>,
+    pub(crate) driver_version: u32,
+    pub(crate) driver_version_text: String,
+    /// The device parts that it used; more than one where the application enabled different features.
+    pub(crate) parts: Vec<String>,
+    pub(crate) runs: u64,
+    pub(crate) last_use_unix_ms: u64,
+    #[serde(flatten)]
+    pub(crate) work: Work,
+}
+
+/// What was asked and how it was answered.
+#[derive(Debug, Serialize)]
+pub(crate) struct Work {
+    /// Served, in percent of the requests that could have been; null where there were none.
+    pub(crate) hit_percent: Option<f64>,
+    pub(crate) counters: BTreeMap<String, u64>,
+    pub(crate) bypassed: Vec<Bypass>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Bypass {
+    pub(crate) reason: String,
+    pub(crate) s_type: i32,
+    /// VK_STRUCTURE_TYPE_..., null where no structure is to blame or these headers have no name for it.
+    pub(crate) structure: Option<String>,
+    pub(crate) count: u64,
+}
+
+/// What the store met, over all runs.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Store {
+    /// Reasons for having no store at all, and the number of runs.
+    pub(crate) unusable: BTreeMap<String, u64>,
+    pub(crate) refused: BTreeMap<String, u64>,
+    pub(crate) write_errors: BTreeMap<String, u64>,
+    pub(crate) damaged_records: u64,
+    pub(crate) written_records: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) dropped: u64,
+}
+
+/// Whether the application gains anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Benefit {
+    /// Something was served.
+    Some,
+    /// Nothing was, although there was a run to record and one to serve.
+    None,
+    /// Too early to tell.
+    Unknown,
+}

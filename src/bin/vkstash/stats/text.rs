@@ -1,0 +1,192 @@
+//! The statistics as people read them.
+
+use std::collections::BTreeMap;
+
+use VkLayer_vkstash::stats::Count;
+
+use super::model::{Application, Device, Stash, Store, Work};
+use crate::units::{Moment, Size, Span, counted, plain};
+
+/// The whole report, without a line break at the end.
+pub(crate) fn of(stash: &Stash) -> String {
+    let mut lines = Vec::new();
+    if stash.applications.is_empty() {
+        lines.push(format!("nothing recorded yet in {}", plain(&stash.root)));
+    } else {
+        let applications = counted(stash.applications.len() as u64, "application");
+        lines.push(format!("{}: {applications}, {}", plain(&stash.root), Size { bytes: stash.bytes }));
+    }
+    for application in &stash.applications {
+        lines.push(String::new());
+        describe_application(&mut lines, application);
+    }
+    for unreadable in &stash.unreadable {
+        lines.push(format!("cannot read {}: {}", plain(&unreadable.path), plain(&unreadable.reason)));
+    }
+    lines.join("\n")
+}
+
+fn describe_application(lines: &mut Vec<String>, application: &Application) {
+    let mut head = plain(&application.name);
+    head += &format!(": {}, {}", Size { bytes: application.bytes }, counted(application.runs, "run"));
+    if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
+        head += &format!(" since {}, last use {} UTC", Moment { unix_ms: since }, Moment { unix_ms: last });
+    }
+    lines.push(head);
+    for device in &application.devices {
+        describe_device(lines, device);
+    }
+    describe_store(lines, &application.store);
+    if let Some(remark) = &application.remark {
+        lines.push(format!("  {remark}"));
+    }
+}
+
+fn describe_device(lines: &mut Vec<String>, device: &Device) {
+    let driver = match device.driver.as_deref().and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
+        Some(name) => format!("{name} {}", device.driver_version_text),
+        None => format!("driver {}", device.driver_version_text),
+    };
+    lines.push(format!("  {} ({driver}), {}", plain(&device.name), counted(device.runs, "run")));
+    describe_work(lines, &device.work);
+}
+
+fn describe_work(lines: &mut Vec<String>, work: &Work) {
+    let get = |what: Count| work.counters.get(what.name()).copied().unwrap_or(0);
+    let mut row = |label: &str, count: u64, note: &str| {
+        lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
+    };
+    let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
+    row("served", get(Count::Served), &format!("{percent}{} saved", Span { nanos: get(Count::SavedNanos) }));
+    let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
+    let unrecorded = match get(Count::CompiledUnrecorded) {
+        0 => String::new(),
+        count => format!(", {count} of them not recorded"),
+    };
+    let spent = Span { nanos: get(Count::CompileNanos) };
+    row("compiled", compiled, &format!("in {spent}{unrecorded}"));
+    let sometimes = [
+        (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
+        (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
+        (Count::CompileRequired, "compile required", "the program asked not to compile"),
+        (Count::NotTaken, "not taken", "artifacts that the driver did not want"),
+        (Count::Failed, "failed", "the driver answered with an error"),
+        (Count::Dropped, "dropped", "not recorded: too much at once"),
+        (Count::InternalFailures, "internal failures", "please report"),
+    ];
+    for (what, label, note) in sometimes {
+        if get(what) > 0 {
+            row(label, get(what), note);
+        }
+    }
+    if get(Count::IdentifierRequests) > 0 {
+        let note = format!("{} of them served", get(Count::IdentifierServed));
+        row("by identifier", get(Count::IdentifierRequests), &note);
+    }
+    if get(Count::Bypassed) > 0 {
+        row("bypassed", get(Count::Bypassed), "left to the driver; not in the percentage");
+    }
+    for bypass in &work.bypassed {
+        let structure = match (&bypass.structure, bypass.s_type) {
+            (Some(name), _) => format!(" {name}"),
+            (None, 0) => String::new(),
+            (None, number) => format!(" sType {number}"),
+        };
+        row("", bypass.count, &format!("{}{structure}", plain(&bypass.reason)));
+    }
+}
+
+fn describe_store(lines: &mut Vec<String>, store: &Store) {
+    let mut say = |text: String| lines.push(format!("  {text}"));
+    for (reason, &runs) in &store.unusable {
+        say(format!("the stash could not be used in {}: {}", counted(runs, "run"), plain(reason)));
+    }
+    if !store.refused.is_empty() {
+        say(format!("refused files: {}", by_reason(&store.refused)));
+    }
+    if store.damaged_records > 0 {
+        say(format!("{} skipped", counted(store.damaged_records, "damaged record")));
+    }
+    if !store.write_errors.is_empty() {
+        say(format!("failed writes: {}", by_reason(&store.write_errors)));
+    }
+    if store.dropped > 0 {
+        say(format!("{} not written", counted(store.dropped, "record")));
+    }
+}
+
+fn by_reason(counts: &BTreeMap<String, u64>) -> String {
+    let rows: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {}", plain(reason))).collect();
+    rows.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use VkLayer_vkstash::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
+
+    use super::super::collect::application;
+    use super::super::model::SCHEMA;
+    use super::*;
+
+    fn stash(applications: Vec<Application>) -> Stash {
+        Stash { schema: SCHEMA, root: "/cache".to_owned(), bytes: 2048, applications, unreadable: Vec::new() }
+    }
+
+    #[test]
+    fn nothing_recorded_is_said_in_one_line() {
+        assert_eq!(of(&stash(Vec::new())), "nothing recorded yet in /cache");
+    }
+
+    #[test]
+    fn a_report_reads_as_intended() {
+        let counters = [
+            (Count::Served, 97),
+            (Count::SavedNanos, 12_400_000_000),
+            (Count::Compiled, 2),
+            (Count::CompiledUnrecorded, 1),
+            (Count::CompileNanos, 90_000_000),
+            (Count::Bypassed, 10),
+        ];
+        let device = DeviceReport {
+            name: "NVIDIA H200".to_owned(),
+            driver_id: 4,
+            driver_version: (580 << 22) | (159 << 14) | (3 << 6),
+            counters: counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect(),
+            bypassed: vec![
+                BypassReport { reason: "unknown_structure".to_owned(), s_type: 1_000_068_000, count: 7 },
+                BypassReport { reason: "unknown_structure".to_owned(), s_type: i32::MAX, count: 2 },
+                BypassReport { reason: "library".to_owned(), s_type: 0, count: 1 },
+            ],
+            ..DeviceReport::default()
+        };
+        let run = RunReport {
+            application: "game\u{1b}".to_owned(),
+            started_unix_ms: 951_782_400_000,
+            updated_unix_ms: 1_795_234_199_000,
+            devices: vec![device],
+            store: StoreReport {
+                refused: BTreeMap::from([("other_driver".to_owned(), 2)]),
+                damaged_records: 1,
+                ..StoreReport::default()
+            },
+            ..RunReport::default()
+        };
+        let shown = of(&stash(vec![application(Path::new("/cache/game-0123456789abcdef"), 2048, &[run])]));
+        let expected = "\
+/cache: 1 application, 2.0 KiB
+
+game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
+  NVIDIA H200 (NVIDIA_PROPRIETARY 580.159.3), 1 run
+    served                  97  97.0 %, 12.4 s saved
+    compiled                 3  in 90.0 ms, 1 of them not recorded
+    bypassed                10  left to the driver; not in the percentage
+                             7  unknown_structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
+                             2  unknown_structure sType 2147483647
+                             1  library
+  refused files: 2 other_driver
+  1 damaged record skipped";
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,98 @@
+//! What the environment asks of the layer, and whether it may run at all.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Switches the layer off, however it was loaded.
+pub const DISABLE: &str = "VKSTASH_DISABLE";
+/// Folder of all stashes; the user's cache directory by default.
+pub const DIR: &str = "VKSTASH_DIR";
+/// `off`, `error`, `warn` (the default), `info`, `debug` or `trace`.
+pub const LOG: &str = "VKSTASH_LOG";
+/// A file that log lines are appended to instead of standard error.
+pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
+/// `auto` (the default), `emulate` (identifiers of our own even where the driver has some) or `off`.
+pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
+/// Folder that every process writes the report of its run to, beside the one in its stash.
+pub const REPORT: &str = "VKSTASH_REPORT";
+
+/// Where VK_EXT_shader_module_identifier comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identifiers {
+    /// The driver's where it has them, emulated elsewhere.
+    #[default]
+    Auto,
+    /// Emulated everywhere.
+    Emulate,
+    /// Never emulated.
+    Off,
+}
+
+/// The environment, read once for each instance.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Folder of all stashes; None where there is no home.
+    pub root: Option<PathBuf>,
+    /// Identifiers.
+    pub identifiers: Identifiers,
+    /// Folder for reports.
+    pub report: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads this process's environment.
+    pub fn from_environment() -> Config {
+        Config::from_lookup(|name| std::env::var_os(name))
+    }
+
+    /// Reads what `lookup` knows.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Config {
+        let path = |name| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let identifiers = match lookup(IDENTIFIERS).as_deref().and_then(|value| value.to_str()) {
+            Some("emulate") => Identifiers::Emulate,
+            Some("off") => Identifiers::Off,
+            _ => Identifiers::Auto,
+        };
+        Config { root: path(DIR).or_else(default_root), identifiers, report: path(REPORT) }
+    }
+}
+
+/// The folder of all stashes where VKSTASH_DIR names none.
+pub fn default_root() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.cache_dir().to_path_buf())
+}
+
+/// Whether the layer must not do anything in this process.
+///
+/// VKSTASH_DISABLE counts even when it is empty, as the loader's own check does, because an explicitly loaded
+/// layer is not checked by the loader (contract 1.1, 1.3). An elevated process must not trust its
+/// environment, so it gets no disk store and nothing else either (contract 1.4).
+pub fn inert() -> bool {
+    std::env::var_os(DISABLE).is_some() || elevated()
+}
+
+fn elevated() -> bool {
+    // SAFETY: getauxval reads the process's auxiliary vector and has no preconditions.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_values_count_as_unset() {
+        let config = Config::from_lookup(|name| (name == REPORT || name == DIR).then(OsString::new));
+        assert_eq!((config.report, config.root), (None, default_root()));
+    }
+
+    #[test]
+    fn identifiers_follow_their_variable_and_nonsense_means_auto() {
+        let with = |value: &'static str| {
+            Config::from_lookup(|name| (name == IDENTIFIERS).then(|| OsString::from(value))).identifiers
+        };
+        assert_eq!(with("emulate"), Identifiers::Emulate);
+        assert_eq!(with("off"), Identifiers::Off);
+        assert_eq!(with("maybe"), Identifiers::Auto);
+    }
+}

@@ -1,0 +1,131 @@
+//! The program's own pipeline caches: passed through, and their bookkeeping.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::resolve::app_data;
+use crate::state::app_cache::AppCache;
+use crate::state::device::{self, Device};
+
+/// vkCreatePipelineCache.
+pub unsafe extern "system" fn create(
+    handle: vk::Device,
+    info: *const vk::PipelineCacheCreateInfo<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    cache: *mut vk::PipelineCache,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let result = unsafe { next(handle, info, allocator, cache) };
+    if result == vk::Result::SUCCESS && device.keeps_artifacts() {
+        // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
+        let note = || unsafe {
+            if (*info).p_next.is_null() {
+                device.caches.insert(*cache, AppCache::new((*info).initial_data_size == 0));
+            }
+        };
+        guard("vkCreatePipelineCache", note, || ());
+    }
+    result
+}
+
+/// vkDestroyPipelineCache.
+pub unsafe extern "system" fn destroy(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    guard("vkDestroyPipelineCache", || device.caches.remove(cache), || ());
+    if let Some(next) = device.table.destroy_pipeline_cache {
+        // SAFETY: the program's valid arguments.
+        unsafe { next(handle, cache, allocator) };
+    }
+}
+
+/// vkGetPipelineCacheData.
+pub unsafe extern "system" fn get_data(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    size: *mut usize,
+    data: *mut c_void,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let complete = || unsafe { complete(&device, cache) };
+    match guard("vkGetPipelineCacheData", complete, || None) {
+        // SAFETY: a valid size, and NULL or that many bytes.
+        Some(answer) => unsafe { write(&answer, &mut *size, data.cast()) },
+        // SAFETY: as above.
+        None => unsafe { next(handle, cache, size, data) },
+    }
+}
+
+/// # Safety
+/// A live cache that the program lets this thread read.
+unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<Arc<[u8]>> {
+    let cache = device.caches.get(handle)?;
+    // SAFETY: the caller's contract.
+    unsafe { app_data::complete(device, handle, &cache) }
+}
+
+/// Contract 4.2: NULL asks for the size; a short buffer gets a usable prefix and INCOMPLETE, one that is
+/// shorter than the header gets nothing.
+///
+/// # Safety
+/// `data` is NULL or valid for `size` bytes.
+unsafe fn write(answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
+    if data.is_null() {
+        *size = answer.len();
+        return vk::Result::SUCCESS;
+    }
+    if *size >= answer.len() {
+        // SAFETY: the caller's contract.
+        unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
+        *size = answer.len();
+        return vk::Result::SUCCESS;
+    }
+    // What a driver writes cannot be cut where we like: the header alone is a usable prefix.
+    let header = app_data::HEADER_SIZE;
+    let written = if *size >= header && answer.len() >= header { header } else { 0 };
+    // SAFETY: as above; not more than `size`.
+    unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, written) };
+    *size = written;
+    vk::Result::INCOMPLETE
+}
+
+/// vkMergePipelineCaches.
+pub unsafe extern "system" fn merge(
+    handle: vk::Device,
+    into: vk::PipelineCache,
+    count: u32,
+    sources: *const vk::PipelineCache,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.merge_pipeline_caches else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let result = unsafe { next(handle, into, count, sources) };
+    if result == vk::Result::SUCCESS {
+        let note = || {
+            let Some(target) = device.caches.get(into) else { return };
+            for index in 0..count as usize {
+                // SAFETY: pSrcCaches is valid for srcCacheCount.
+                match device.caches.get(unsafe { *sources.add(index) }) {
+                    Some(source) => target.merge_from(&source),
+                    None => target.mark_filled(),
+                }
+            }
+        };
+        guard("vkMergePipelineCaches", note, || ());
+    }
+    result
+}

@@ -1,0 +1,287 @@
+//! vkCreateDevice, vkDestroyDevice.
+//!
+//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask,
+//! and what the layer emulates is taken out again before the driver sees it. The program's structures are
+//! never written to: what must change is copied.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+
+use ash::vk;
+use smallvec::SmallVec;
+
+use crate::guard::guard;
+use crate::loader::{self, DeviceLink};
+use crate::recipe::chain::{self, Arena, Edit};
+use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
+use crate::state::device_structures;
+use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
+use crate::state::instance::{self, CacheControl, Instance, PhysicalDevice};
+use crate::state::setup::{Setup, extension_names};
+
+/// vkCreateDevice.
+pub unsafe extern "system" fn create_device(
+    physical: vk::PhysicalDevice,
+    info: *const vk::DeviceCreateInfo<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    device: *mut vk::Device,
+) -> vk::Result {
+    // SAFETY: the loader passes the program's valid create info with its own link in the chain.
+    let create = || unsafe { create(physical, &*info, allocator, device) };
+    guard("vkCreateDevice", create, || vk::Result::ERROR_INITIALIZATION_FAILED)
+}
+
+/// # Safety
+/// As vkCreateDevice, called by the loader.
+unsafe fn create(
+    physical: vk::PhysicalDevice,
+    info: &vk::DeviceCreateInfo<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    device: *mut vk::Device,
+) -> vk::Result {
+    // SAFETY: the caller's contract; the link is advanced before the next layer sees it (contract 1.10), and
+    // *pDevice is left to the layers below.
+    unsafe {
+        let Some(instance) = instance::find(physical) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let Some(link) = loader::device_link(info) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let resolve = instance_resolver(link.next().get_instance_proc_addr, instance.handle);
+        let Some(next) = resolve(c"vkCreateDevice") else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let next: vk::PFN_vkCreateDevice = std::mem::transmute(next);
+        if instance.inert {
+            let result = next(physical, info, allocator, device);
+            if result == vk::Result::SUCCESS {
+                device::insert(*device, Entry::Inert { next: link.next().get_device_proc_addr });
+            }
+            return result;
+        }
+        let known = instance.physical_device(physical);
+        let wanted = Wanted::read(info, &known);
+        let mut arena = Arena::default();
+        let mut changed = Changed::new(info);
+        let mut cache_control = changed.apply(&wanted, &known, &mut arena);
+        let mut result = next(physical, &changed.info, allocator, device);
+        if result != vk::Result::SUCCESS && cache_control && !wanted.cache_control {
+            // The feature that the program did not ask for may be to blame: once more without it.
+            link.rewind();
+            changed = Changed::new(info);
+            changed.apply(&Wanted { add_cache_control: false, ..wanted }, &known, &mut arena);
+            cache_control = false;
+            result = next(physical, &changed.info, allocator, device);
+        }
+        if result == vk::Result::SUCCESS {
+            let decided = Decided {
+                cache_control,
+                identifiers: wanted.identifiers,
+                setup: Setup::read(info, &instance.application),
+            };
+            register(*device, link.next(), instance, known, decided);
+        }
+        result
+    }
+}
+
+/// # Safety
+/// `handle` was just created through `link`.
+unsafe fn register(
+    handle: vk::Device,
+    link: &DeviceLink,
+    instance: Arc<Instance>,
+    physical: Arc<PhysicalDevice>,
+    decided: Decided,
+) {
+    let next = link.get_device_proc_addr;
+    // SAFETY: the caller's contract.
+    unsafe {
+        let table = DeviceTable::load(device_resolver(next, handle));
+        let device = Device::new(handle, next, table, instance, physical, decided);
+        device::insert(handle, Entry::Active(Arc::new(device)));
+    }
+}
+
+/// What the program asks for, as far as the layer has to know.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// It switched pipelineCreationCacheControl on itself.
+    cache_control: bool,
+    /// The layer may switch it on.
+    add_cache_control: bool,
+    identifiers: IdentifierMode,
+}
+
+impl Wanted {
+    /// # Safety
+    /// A valid create info.
+    unsafe fn read(info: &vk::DeviceCreateInfo<'_>, physical: &PhysicalDevice) -> Wanted {
+        // SAFETY: the caller's contract.
+        let asked =
+            unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
+        let identifiers = match (asked, physical.emulates) {
+            (false, _) => IdentifierMode::Off,
+            (true, true) => IdentifierMode::Emulated,
+            (true, false) => IdentifierMode::Native,
+        };
+        let mut cache_control = false;
+        // SAFETY: the caller's contract; the casts follow the sType.
+        unsafe {
+            for node in chain::walk(info.p_next) {
+                cache_control |= match (*node).s_type {
+                    CACHE_CONTROL_FEATURES => {
+                        let features =
+                            node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                        (*features).pipeline_creation_cache_control != 0
+                    }
+                    VULKAN_1_3_FEATURES => {
+                        let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                        (*features).pipeline_creation_cache_control != 0
+                    }
+                    _ => false,
+                };
+            }
+        }
+        Wanted { cache_control, add_cache_control: !cache_control, identifiers }
+    }
+}
+
+const CACHE_CONTROL_FEATURES: vk::StructureType =
+    vk::StructureType::PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES;
+const VULKAN_1_3_FEATURES: vk::StructureType = vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+const IDENTIFIER_FEATURES: vk::StructureType =
+    vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT;
+
+/// The create info that goes down.
+struct Changed<'a> {
+    info: vk::DeviceCreateInfo<'a>,
+    names: SmallVec<[*const c_char; 64]>,
+}
+
+impl<'a> Changed<'a> {
+    fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
+        Changed { info: *info, names: SmallVec::new() }
+    }
+
+    /// Takes out what the layer emulates and switches cache control on where it may be. Says whether it is on
+    /// in what goes down.
+    ///
+    /// # Safety
+    /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
+    unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> bool {
+        let emulated = wanted.identifiers == IdentifierMode::Emulated;
+        let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
+        let mut found = false;
+        // SAFETY: the caller's contract.
+        let must_copy = unsafe {
+            chain::walk(self.info.p_next).any(|node| {
+                let s_type = (*node).s_type;
+                (emulated && s_type == IDENTIFIER_FEATURES)
+                    || (add && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
+            })
+        };
+        let mut on = wanted.cache_control;
+        if must_copy {
+            // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
+            // the sType and change our copy.
+            let copied = unsafe {
+                chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
+                    match (*node).s_type {
+                        IDENTIFIER_FEATURES if emulated => return Edit::Drop,
+                        CACHE_CONTROL_FEATURES if add => {
+                            let features =
+                                node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::TRUE;
+                            found = true;
+                        }
+                        VULKAN_1_3_FEATURES if add => {
+                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::TRUE;
+                            found = true;
+                        }
+                        _ => {}
+                    }
+                    Edit::Keep
+                })
+            };
+            match copied {
+                Some(head) => {
+                    self.info.p_next = head;
+                    on |= found;
+                }
+                None => {
+                    tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
+                    return on;
+                }
+            }
+        }
+        if add && !found {
+            let mut features = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+                .pipeline_creation_cache_control(true);
+            features.p_next = self.info.p_next.cast_mut();
+            let size = size_of_val(&features);
+            // SAFETY: a structure of that size, copied to where it lives as long as the chain does.
+            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
+            on = true;
+        }
+        if emulated || (add && physical.cache_control == CacheControl::Extension) {
+            self.change_names(emulated, add && physical.cache_control == CacheControl::Extension);
+        }
+        on
+    }
+
+    /// Takes the emulated extension out of the list, and adds the one that cache control needs below 1.3.
+    fn change_names(&mut self, emulated: bool, add_cache_control: bool) {
+        let own = ash::ext::shader_module_identifier::NAME;
+        let control = ash::ext::pipeline_creation_cache_control::NAME;
+        // SAFETY: the extension names of a valid create info.
+        let given: SmallVec<[&CStr; 64]> = unsafe { extension_names(&self.info) }.collect();
+        let kept = given.iter().filter(|&&name| !(emulated && name == own));
+        self.names = kept.map(|name| name.as_ptr()).collect();
+        if add_cache_control && !given.contains(&control) {
+            self.names.push(control.as_ptr());
+        }
+        self.info.enabled_extension_count = self.names.len() as u32;
+        self.info.pp_enabled_extension_names = self.names.as_ptr();
+    }
+}
+
+fn size_in_device_chain(s_type: vk::StructureType) -> Option<usize> {
+    loader::link_info_size(s_type).or_else(|| device_structures::find(s_type).map(|row| row.size))
+}
+
+/// vkDestroyDevice.
+pub unsafe extern "system" fn destroy_device(
+    handle: vk::Device,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) {
+    let destroy = || {
+        if handle == vk::Device::null() {
+            return;
+        }
+        // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
+        // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
+        unsafe {
+            let next = match device::remove(handle) {
+                Some(Entry::Active(device)) => {
+                    let next = device.table.destroy_device;
+                    drop(device);
+                    next
+                }
+                Some(Entry::Inert { next }) => {
+                    let pointer = next(handle, c"vkDestroyDevice".as_ptr());
+                    pointer.map(|pointer| {
+                        std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyDevice>(pointer)
+                    })
+                }
+                None => None,
+            };
+            if let Some(next) = next {
+                next(handle, allocator);
+            }
+        }
+    };
+    guard("vkDestroyDevice", destroy, || ());
+}

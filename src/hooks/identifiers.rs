@@ -1,0 +1,50 @@
+//! The two identifier queries, on a device whose driver cannot answer them.
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::identifier;
+use crate::recipe::capture::stage;
+use crate::state::device;
+use crate::store::part::Key;
+
+/// vkGetShaderModuleIdentifierEXT.
+pub unsafe extern "system" fn of_module(
+    handle: vk::Device,
+    module: vk::ShaderModule,
+    answer: *mut vk::ShaderModuleIdentifierEXT<'_>,
+) {
+    let query = || {
+        // SAFETY: a live device and a structure to fill.
+        unsafe {
+            let identity =
+                device::find(handle).and_then(|device| device.modules.read(module, |module| module.identity));
+            write(&mut *answer, identity.as_ref());
+        }
+    };
+    guard("vkGetShaderModuleIdentifierEXT", query, || ());
+}
+
+/// vkGetShaderModuleCreateInfoIdentifierEXT.
+pub unsafe extern "system" fn of_create_info(
+    _handle: vk::Device,
+    info: *const vk::ShaderModuleCreateInfo<'_>,
+    answer: *mut vk::ShaderModuleIdentifierEXT<'_>,
+) {
+    let query = || {
+        // SAFETY: a valid create info and a structure to fill.
+        unsafe {
+            let identity = identifier::module_identity((*info).flags, stage::code(&*info));
+            write(&mut *answer, Some(&identity));
+        }
+    };
+    guard("vkGetShaderModuleCreateInfoIdentifierEXT", query, || ());
+}
+
+fn write(answer: &mut vk::ShaderModuleIdentifierEXT<'_>, identity: Option<&Key>) {
+    answer.identifier = [0; 32];
+    answer.identifier_size = identity.map_or(0, |identity| {
+        answer.identifier.copy_from_slice(identity);
+        identity.len() as u32
+    });
+}

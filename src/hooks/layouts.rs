@@ -1,0 +1,130 @@
+//! Samplers, descriptor set layouts and pipeline layouts: described when they are created.
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::recipe::capture::objects;
+use crate::recipe::chain::Refusal;
+use crate::recipe::key;
+use crate::state::device::{self, Device};
+use crate::state::objects::{Described, Encoded, Objects};
+use crate::stats::BypassReason;
+
+/// Defines the create and destroy hooks of one type of object.
+macro_rules! object_hooks {
+    ($create:ident, $destroy:ident, $objects:ident, $describe:path, $info:ty, $handle:ty, $name:literal) => {
+        #[doc = concat!("vkCreate", $name, ".")]
+        pub unsafe extern "system" fn $create(
+            handle: vk::Device,
+            info: *const $info,
+            allocator: *const vk::AllocationCallbacks<'_>,
+            object: *mut $handle,
+        ) -> vk::Result {
+            // SAFETY: a live device.
+            let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+            let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
+            // SAFETY: the program's valid arguments.
+            let result = unsafe { next(handle, info, allocator, object) };
+            if result == vk::Result::SUCCESS && device.describes() {
+                // SAFETY: as above; the driver has written the handle.
+                let describe = || unsafe {
+                    let described = $describe(&device, &*info);
+                    device.$objects.insert(*object, described);
+                };
+                guard(concat!("vkCreate", $name), describe, || ());
+            }
+            result
+        }
+
+        #[doc = concat!("vkDestroy", $name, ".")]
+        pub unsafe extern "system" fn $destroy(
+            handle: vk::Device,
+            object: $handle,
+            allocator: *const vk::AllocationCallbacks<'_>,
+        ) {
+            // SAFETY: a live device.
+            let Some(device) = (unsafe { device::find(handle) }) else { return };
+            // Forgotten first: the driver may give the handle to another thread at once.
+            guard(concat!("vkDestroy", $name), || device.$objects.remove(object), || ());
+            if let Some(next) = device.table.$destroy {
+                // SAFETY: the program's valid arguments.
+                unsafe { next(handle, object, allocator) };
+            }
+        }
+    };
+}
+
+pub(super) use object_hooks;
+
+object_hooks!(
+    create_sampler,
+    destroy_sampler,
+    samplers,
+    sampler,
+    vk::SamplerCreateInfo<'_>,
+    vk::Sampler,
+    "Sampler"
+);
+object_hooks!(
+    create_descriptor_set_layout,
+    destroy_descriptor_set_layout,
+    set_layouts,
+    set_layout,
+    vk::DescriptorSetLayoutCreateInfo<'_>,
+    vk::DescriptorSetLayout,
+    "DescriptorSetLayout"
+);
+object_hooks!(
+    create_pipeline_layout,
+    destroy_pipeline_layout,
+    layouts,
+    layout,
+    vk::PipelineLayoutCreateInfo<'_>,
+    vk::PipelineLayout,
+    "PipelineLayout"
+);
+
+/// # Safety
+/// A valid create info.
+unsafe fn sampler(
+    _device: &Device,
+    info: &vk::SamplerCreateInfo<'_>,
+) -> Described<crate::recipe::model::Sampler> {
+    // SAFETY: the caller's contract.
+    unsafe { objects::sampler(info) }
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn set_layout(
+    device: &Device,
+    info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+) -> Described<crate::recipe::model::SetLayout> {
+    // SAFETY: the caller's contract.
+    unsafe { objects::set_layout(info, |sampler| described(&device.samplers, sampler)) }
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> Described<Encoded> {
+    // SAFETY: the caller's contract.
+    let layout = unsafe { objects::pipeline_layout(info, |set| described(&device.set_layouts, set)) }?;
+    encoded(key::LAYOUT, &layout, Vec::new())
+}
+
+/// The description of a live object.
+fn described<T: Clone>(objects: &Objects<Described<T>>, handle: impl vk::Handle) -> Result<T, Refusal> {
+    let known = objects.read(handle, |object| object.clone());
+    known.unwrap_or(Err(Refusal::plain(BypassReason::UnknownObject)))
+}
+
+/// Encodes and hashes a description.
+pub(super) fn encoded(
+    tag: &[u8; 8],
+    description: &impl serde::Serialize,
+    subpasses: Vec<crate::recipe::capture::SubpassUse>,
+) -> Described<Encoded> {
+    let mut bytes = Vec::new();
+    key::encode(description, &mut bytes).map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
+    Ok(Encoded { digest: key::digest(tag, &bytes), bytes: bytes.into_boxed_slice(), subpasses })
+}

@@ -1,0 +1,172 @@
+//! What the layer adds to a physical device's lists, features and properties where it emulates
+//! VK_EXT_shader_module_identifier.
+//!
+//! The manifest does not list the extension: the loader would then append it to every device and hide which
+//! drivers have it (contract 1.5).
+
+use std::ffi::{CStr, c_char};
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::identifier::ALGORITHM_UUID;
+use crate::loader::LAYER_NAME;
+use crate::recipe::chain;
+use crate::state::instance::{self, Instance};
+
+const IDENTIFIER: &CStr = ash::ext::shader_module_identifier::NAME;
+
+/// vkEnumerateDeviceExtensionProperties.
+pub unsafe extern "system" fn enumerate_extensions(
+    device: vk::PhysicalDevice,
+    layer: *const c_char,
+    count: *mut u32,
+    properties: *mut vk::ExtensionProperties,
+) -> vk::Result {
+    // SAFETY: the program's valid arguments.
+    let below = || unsafe {
+        match instance::find(device).and_then(|i| i.table.enumerate_device_extension_properties) {
+            Some(next) => next(device, layer, count, properties),
+            None => vk::Result::ERROR_INITIALIZATION_FAILED,
+        }
+    };
+    let enumerate = || {
+        // SAFETY: the program's valid arguments; pLayerName is NULL or NULL-terminated.
+        unsafe {
+            let Some(instance) = instance::find(device).filter(|i| !i.inert) else { return below() };
+            let ours = !layer.is_null() && CStr::from_ptr(layer).to_bytes() == LAYER_NAME.as_bytes();
+            if !ours && (!layer.is_null() || !instance.physical_device(device).emulates) {
+                return below();
+            }
+            let mut list = if ours { Vec::new() } else { instance.extensions(device) };
+            let listed = list.iter().any(|e| e.extension_name_as_c_str() == Ok(IDENTIFIER));
+            if !listed && instance.physical_device(device).emulates {
+                list.push(own_extension());
+            }
+            write_list(&list, &mut *count, properties)
+        }
+    };
+    guard("vkEnumerateDeviceExtensionProperties", enumerate, below)
+}
+
+fn own_extension() -> vk::ExtensionProperties {
+    let mut extension = vk::ExtensionProperties {
+        spec_version: ash::ext::shader_module_identifier::SPEC_VERSION,
+        ..Default::default()
+    };
+    for (to, &from) in extension.extension_name.iter_mut().zip(IDENTIFIER.to_bytes()) {
+        *to = from as c_char;
+    }
+    extension
+}
+
+/// The two-call idiom, answered from a list.
+///
+/// # Safety
+/// `target` is NULL or valid for `count` elements.
+unsafe fn write_list<T: Copy>(list: &[T], count: &mut u32, target: *mut T) -> vk::Result {
+    let available = list.len() as u32;
+    if target.is_null() {
+        *count = available;
+        return vk::Result::SUCCESS;
+    }
+    let written = available.min(*count);
+    // SAFETY: the caller's contract.
+    unsafe { std::ptr::copy_nonoverlapping(list.as_ptr(), target, written as usize) };
+    *count = written;
+    if written < available { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
+}
+
+/// vkGetPhysicalDeviceFeatures2.
+pub unsafe extern "system" fn get_features2(
+    device: vk::PhysicalDevice,
+    features: *mut vk::PhysicalDeviceFeatures2<'_>,
+) {
+    // SAFETY: the program's valid arguments.
+    unsafe { features2(device, features, |instance| instance.table.get_physical_device_features2) }
+}
+
+/// vkGetPhysicalDeviceFeatures2KHR.
+pub unsafe extern "system" fn get_features2_khr(
+    device: vk::PhysicalDevice,
+    features: *mut vk::PhysicalDeviceFeatures2<'_>,
+) {
+    // SAFETY: the program's valid arguments.
+    unsafe { features2(device, features, |instance| instance.table.get_physical_device_features2_khr) }
+}
+
+/// # Safety
+/// The arguments of the command.
+unsafe fn features2(
+    device: vk::PhysicalDevice,
+    features: *mut vk::PhysicalDeviceFeatures2<'_>,
+    command: fn(&Instance) -> Option<vk::PFN_vkGetPhysicalDeviceFeatures2>,
+) {
+    let get = || {
+        // SAFETY: the caller's contract; the cast follows the sType, and outputs are written whatever they
+        // held (contract 1.7).
+        unsafe {
+            let Some(instance) = instance::find(device) else { return };
+            let Some(next) = command(&instance) else { return };
+            next(device, features);
+            if instance.inert || !instance.physical_device(device).emulates {
+                return;
+            }
+            for node in chain::walk((*features).p_next) {
+                if (*node).s_type == vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT
+                {
+                    let own = node.cast::<vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT<'_>>();
+                    (*own.cast_mut()).shader_module_identifier = vk::TRUE;
+                }
+            }
+        }
+    };
+    guard("vkGetPhysicalDeviceFeatures2", get, || ());
+}
+
+/// vkGetPhysicalDeviceProperties2.
+pub unsafe extern "system" fn get_properties2(
+    device: vk::PhysicalDevice,
+    properties: *mut vk::PhysicalDeviceProperties2<'_>,
+) {
+    // SAFETY: the program's valid arguments.
+    unsafe { properties2(device, properties, |instance| instance.table.get_physical_device_properties2) }
+}
+
+/// vkGetPhysicalDeviceProperties2KHR.
+pub unsafe extern "system" fn get_properties2_khr(
+    device: vk::PhysicalDevice,
+    properties: *mut vk::PhysicalDeviceProperties2<'_>,
+) {
+    // SAFETY: the program's valid arguments.
+    unsafe { properties2(device, properties, |instance| instance.table.get_physical_device_properties2_khr) }
+}
+
+/// # Safety
+/// The arguments of the command.
+unsafe fn properties2(
+    device: vk::PhysicalDevice,
+    properties: *mut vk::PhysicalDeviceProperties2<'_>,
+    command: fn(&Instance) -> Option<vk::PFN_vkGetPhysicalDeviceProperties2>,
+) {
+    let get = || {
+        // SAFETY: as in `features2`.
+        unsafe {
+            let Some(instance) = instance::find(device) else { return };
+            let Some(next) = command(&instance) else { return };
+            next(device, properties);
+            if instance.inert || !instance.physical_device(device).emulates {
+                return;
+            }
+            for node in chain::walk((*properties).p_next) {
+                if (*node).s_type
+                    == vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT
+                {
+                    let own = node.cast::<vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT<'_>>();
+                    (*own.cast_mut()).shader_module_identifier_algorithm_uuid = ALGORITHM_UUID;
+                }
+            }
+        }
+    };
+    guard("vkGetPhysicalDeviceProperties2", get, || ());
+}

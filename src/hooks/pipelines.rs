@@ -1,0 +1,236 @@
+//! The creation calls: batches are taken apart, each create info goes down the ladder, and the results are put
+//! together as the specification wants them (contract 3).
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::recipe::chain::Arena;
+use crate::resolve::call::{self, Answer, CreateInfo, names_code_by_identifier, with_flags};
+use crate::resolve::{self, Passed};
+use crate::state::device::{self, Device, IdentifierMode};
+use crate::stats::{BypassReason, Count};
+
+/// vkCreateComputePipelines.
+pub unsafe extern "system" fn create_compute(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::ComputePipelineCreateInfo<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    // SAFETY: as above.
+    let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
+    guard("vkCreateComputePipelines", batch, || {
+        device.count(Count::InternalFailures);
+        untouched()
+    })
+}
+
+/// vkCreateGraphicsPipelines.
+pub unsafe extern "system" fn create_graphics(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::GraphicsPipelineCreateInfo<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    // SAFETY: as above.
+    let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
+    guard("vkCreateGraphicsPipelines", batch, || {
+        device.count(Count::InternalFailures);
+        untouched()
+    })
+}
+
+/// # Safety
+/// The arguments of vkCreate*Pipelines.
+unsafe fn create<I: CreateInfo>(
+    device: &Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const I,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+    untouched: impl FnOnce() -> vk::Result,
+) -> vk::Result {
+    // The session, so that the report knows a device that the layer only watches.
+    device.session();
+    if !device.describes() {
+        let result = untouched();
+        let what = if result.as_raw() < 0 { Count::Failed } else { Count::CompiledUnrecorded };
+        device.counters().add(what, count.into());
+        return result;
+    }
+    let passed = passed(device, cache);
+    let mut overall = vk::Result::SUCCESS;
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract: both arrays are valid for `count`.
+        let answer = unsafe {
+            let info = &*infos.add(index);
+            let answer = element(device, &passed, allocator, info, index, pipelines);
+            *pipelines.add(index) = answer.pipeline;
+            answer
+        };
+        if answer.result == vk::Result::SUCCESS {
+            continue;
+        }
+        // An error outweighs COMPILE_REQUIRED, which says that the program may try again; among errors the
+        // specification sets no order (contract 3.2).
+        if overall.as_raw() >= 0 {
+            overall = answer.result;
+        }
+        // SAFETY: as above.
+        unsafe {
+            if returns_early(&*infos.add(index)) {
+                for rest in index + 1..count as usize {
+                    *pipelines.add(rest) = vk::Pipeline::null();
+                }
+                break;
+            }
+        }
+    }
+    overall
+}
+
+/// One create info; a base pipeline of the same batch is named by its handle (contract 3.3).
+///
+/// # Safety
+/// As [`create`]; elements before `index` have been written.
+unsafe fn element<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+    index: usize,
+    pipelines: *const vk::Pipeline,
+) -> Answer {
+    let mut copy = *info;
+    let derivative = vk::PipelineCreateFlags::DERIVATIVE;
+    // SAFETY: the caller's contract; base members may be read only of a derivative (contract 6).
+    unsafe {
+        let (flags, flags2) = call::flags_of(&mut copy);
+        if flags & u64::from(derivative.as_raw()) == 0 {
+            return resolve::serve(device, passed, allocator, info);
+        }
+        let (base, base_index) = copy.base_mut();
+        let Ok(from) = usize::try_from(*base_index) else {
+            return resolve::serve(device, passed, allocator, info);
+        };
+        *base_index = -1;
+        *base = if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
+        if *base != vk::Pipeline::null() {
+            return resolve::serve(device, passed, allocator, &copy);
+        }
+        // The base could not be made; being a derivative is only a hint.
+        let mut arena = Arena::default();
+        let none = vk::PipelineCreateFlags::empty();
+        let plain = with_flags(&copy, flags2, none, derivative, &mut arena).unwrap_or(copy);
+        resolve::serve(device, passed, allocator, &plain)
+    }
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn returns_early<I: CreateInfo>(info: &I) -> bool {
+    let mut copy = *info;
+    // SAFETY: the caller's contract.
+    let (flags, _) = unsafe { call::flags_of(&mut copy) };
+    flags & u64::from(vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.as_raw()) != 0
+}
+
+fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
+    if handle == vk::PipelineCache::null() {
+        return Passed::Null;
+    }
+    match device.caches.get(handle) {
+        Some(cache) => {
+            let fresh = cache.begin_call();
+            Passed::Known { handle, cache, fresh }
+        }
+        None => Passed::Unknown(handle),
+    }
+}
+
+/// vkCreateRayTracingPipelinesKHR: counted, and passed on unchanged.
+pub unsafe extern "system" fn create_ray_tracing_khr(
+    handle: vk::Device,
+    deferred: vk::DeferredOperationKHR,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let watch = || unsafe {
+        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_KHR);
+        let infos = slice(infos, count);
+        let nameless = device.identifiers == IdentifierMode::Emulated
+            && infos.iter().any(|info| names_code_by_identifier(slice(info.p_stages, info.stage_count)));
+        if nameless {
+            // A driver without identifiers must never see a stage without code.
+            (0..count as usize).for_each(|index| *pipelines.add(index) = vk::Pipeline::null());
+            return Some(vk::Result::PIPELINE_COMPILE_REQUIRED);
+        }
+        None
+    };
+    let answered = guard("vkCreateRayTracingPipelinesKHR", watch, || None);
+    // SAFETY: as above.
+    answered.unwrap_or_else(|| unsafe { next(handle, deferred, cache, count, infos, allocator, pipelines) })
+}
+
+/// vkCreateRayTracingPipelinesNV: counted, and passed on unchanged.
+pub unsafe extern "system" fn create_ray_tracing_nv(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
+    let watch = || {
+        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV);
+    };
+    guard("vkCreateRayTracingPipelinesNV", watch, || ());
+    // SAFETY: the program's valid arguments.
+    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
+}
+
+fn bypass_all(device: &Device, cache: vk::PipelineCache, count: u32, s_type: vk::StructureType) {
+    device.session();
+    for _ in 0..count {
+        device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
+    }
+    if let Some(cache) = device.caches.get(cache) {
+        cache.begin_call();
+        cache.mark_filled();
+    }
+}
+
+/// # Safety
+/// `pointer` is valid for `count` elements unless `count` is 0.
+unsafe fn slice<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
+    if count == 0 || pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts(pointer, count as usize) }
+}

@@ -1,0 +1,55 @@
+//! Render passes of both forms: described when they are created.
+
+use ash::vk;
+
+use super::layouts::{encoded, object_hooks};
+use crate::guard::guard;
+use crate::recipe::capture::render_pass::{self, uses};
+use crate::recipe::key;
+use crate::recipe::model::RenderPass;
+use crate::state::device::{self, Device};
+use crate::state::objects::{Described, Encoded};
+
+object_hooks!(
+    create_render_pass,
+    destroy_render_pass,
+    render_passes,
+    first_form,
+    vk::RenderPassCreateInfo<'_>,
+    vk::RenderPass,
+    "RenderPass"
+);
+
+/// vkCreateRenderPass2 and its KHR alias.
+pub unsafe extern "system" fn create_render_pass2(
+    handle: vk::Device,
+    info: *const vk::RenderPassCreateInfo2<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    object: *mut vk::RenderPass,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let result = unsafe { next(handle, info, allocator, object) };
+    if result == vk::Result::SUCCESS && device.describes() {
+        // SAFETY: as above; the driver has written the handle.
+        let describe = || unsafe {
+            let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));
+            device.render_passes.insert(*object, described);
+        };
+        guard("vkCreateRenderPass2", describe, || ());
+    }
+    result
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn first_form(_device: &Device, info: &vk::RenderPassCreateInfo<'_>) -> Described<Encoded> {
+    // SAFETY: the caller's contract.
+    encode(&unsafe { render_pass::render_pass(info) }?)
+}
+
+fn encode(pass: &RenderPass) -> Described<Encoded> {
+    encoded(key::RENDER_PASS, pass, uses(pass))
+}

@@ -1,0 +1,176 @@
+//! The Vulkan loader's layer interface: negotiation, the link chains that the loader threads through create
+//! infos, and dispatch keys.
+//!
+//! The bindings do not declare these structures; they follow vk_layer.h. What vk-layer-for-rust taught is
+//! kept (commands to hook are chosen statically, look-ups by dispatch key live in one place); the crate itself
+//! is not published, lacks the physical-device interface and lets panics unwind.
+
+use std::ffi::{c_char, c_void};
+
+use ash::vk;
+
+use crate::recipe::chain;
+
+/// The layer's name, in every manifest and in VK_INSTANCE_LAYERS.
+pub const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
+
+/// vk_layerGetPhysicalDeviceProcAddr.
+pub type PhysicalDeviceProcAddr =
+    unsafe extern "system" fn(vk::Instance, *const c_char) -> vk::PFN_vkVoidFunction;
+
+/// The highest interface version that this layer speaks (contract 1.8).
+const INTERFACE_VERSION: u32 = 2;
+const LAYER_NEGOTIATE_INTERFACE_STRUCT: i32 = 1;
+const LOADER_INSTANCE_CREATE_INFO: i32 = 47;
+const LOADER_DEVICE_CREATE_INFO: i32 = 48;
+const LAYER_LINK_INFO: i32 = 0;
+
+/// VkNegotiateLayerInterface.
+#[repr(C)]
+pub struct NegotiateLayerInterface {
+    s_type: i32,
+    p_next: *mut c_void,
+    loader_layer_interface_version: u32,
+    get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr>,
+    get_device_proc_addr: Option<vk::PFN_vkGetDeviceProcAddr>,
+    get_physical_device_proc_addr: Option<PhysicalDeviceProcAddr>,
+}
+
+/// Answers vkNegotiateLoaderLayerInterfaceVersion: the smaller of both versions, never chained.
+///
+/// # Safety
+/// `interface` is NULL or what the loader passes to that command.
+pub unsafe fn negotiate(
+    interface: *mut NegotiateLayerInterface,
+    instance: vk::PFN_vkGetInstanceProcAddr,
+    device: vk::PFN_vkGetDeviceProcAddr,
+    physical_device: PhysicalDeviceProcAddr,
+) -> vk::Result {
+    // SAFETY: the caller's contract (contract 1.8).
+    let Some(interface) = (unsafe { interface.as_mut() }) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    if interface.s_type != LAYER_NEGOTIATE_INTERFACE_STRUCT || interface.loader_layer_interface_version < 2 {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    }
+    interface.loader_layer_interface_version = INTERFACE_VERSION;
+    interface.get_instance_proc_addr = Some(instance);
+    interface.get_device_proc_addr = Some(device);
+    interface.get_physical_device_proc_addr = Some(physical_device);
+    vk::Result::SUCCESS
+}
+
+/// VkLayerInstanceLink.
+#[repr(C)]
+pub struct InstanceLink {
+    next: *mut InstanceLink,
+    /// The next layer's, or the loader's own.
+    pub get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
+    /// NULL where the next layer has none.
+    pub get_physical_device_proc_addr: Option<PhysicalDeviceProcAddr>,
+}
+
+/// VkLayerDeviceLink.
+#[repr(C)]
+pub struct DeviceLink {
+    next: *mut DeviceLink,
+    /// The next layer's, or the loader's own.
+    pub get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
+    /// The next layer's, or the driver's.
+    pub get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
+}
+
+/// VkLayerInstanceCreateInfo and VkLayerDeviceCreateInfo, as far as both agree.
+#[repr(C)]
+struct LinkInfo<T> {
+    s_type: i32,
+    p_next: *const c_void,
+    function: i32,
+    link: *mut T,
+}
+
+/// A link that was advanced for the next layer.
+pub struct Advanced<T> {
+    link: *const T,
+    slot: *mut *mut T,
+    following: *mut T,
+}
+
+impl<T> Advanced<T> {
+    /// The next layer.
+    ///
+    /// # Safety
+    /// The create call that the link came with has not returned.
+    pub unsafe fn next<'a>(&self) -> &'a T {
+        // SAFETY: the loader keeps its links alive during the call.
+        unsafe { &*self.link }
+    }
+
+    /// Puts the chain back to where this layer found it advanced, for a second call down.
+    ///
+    /// # Safety
+    /// As [`Advanced::next`].
+    pub unsafe fn rewind(&self) {
+        // SAFETY: the loader's own, writable structure.
+        unsafe { *self.slot = self.following };
+    }
+}
+
+/// Finds the loader's link in a chain and advances it for the next layer (contract 1.10).
+///
+/// # Safety
+/// `p_next` is the valid chain of a create info that the loader passed.
+unsafe fn advance<T>(p_next: *const c_void, s_type: i32, following: fn(&T) -> *mut T) -> Option<Advanced<T>> {
+    // SAFETY: the caller's contract; structures of this sType are the loader's own and writable, and several
+    // may stand in a chain (contract 1.6).
+    for node in unsafe { chain::walk(p_next) } {
+        // SAFETY: as above.
+        unsafe {
+            if (*node).s_type.as_raw() != s_type {
+                continue;
+            }
+            let info = node.cast::<LinkInfo<T>>().cast_mut();
+            if (*info).function == LAYER_LINK_INFO && !(*info).link.is_null() {
+                let link = (*info).link;
+                let following = following(&*link);
+                (*info).link = following;
+                return Some(Advanced { link, slot: &raw mut (*info).link, following });
+            }
+        }
+    }
+    None
+}
+
+/// The link of vkCreateInstance.
+///
+/// # Safety
+/// `info` is what the loader passed to vkCreateInstance.
+pub unsafe fn instance_link(info: &vk::InstanceCreateInfo<'_>) -> Option<Advanced<InstanceLink>> {
+    // SAFETY: the caller's contract.
+    unsafe { advance(info.p_next, LOADER_INSTANCE_CREATE_INFO, |link: &InstanceLink| link.next) }
+}
+
+/// The link of vkCreateDevice.
+///
+/// # Safety
+/// `info` is what the loader passed to vkCreateDevice.
+pub unsafe fn device_link(info: &vk::DeviceCreateInfo<'_>) -> Option<Advanced<DeviceLink>> {
+    // SAFETY: the caller's contract.
+    unsafe { advance(info.p_next, LOADER_DEVICE_CREATE_INFO, |link: &DeviceLink| link.next) }
+}
+
+/// Size of the loader's own structures in a device's chain: they are passed on as they are.
+pub fn link_info_size(s_type: vk::StructureType) -> Option<usize> {
+    (s_type.as_raw() == LOADER_DEVICE_CREATE_INFO).then_some(size_of::<LinkInfo<DeviceLink>>())
+}
+
+/// What an instance and its physical devices, or a device and its queues, have in common: the pointer to the
+/// loader's dispatch table that stands first in every dispatchable object (contract 1.10).
+///
+/// # Safety
+/// `handle` is a live dispatchable handle.
+pub unsafe fn dispatch_key<H: vk::Handle>(handle: H) -> usize {
+    let object = handle.as_raw() as *const usize;
+    // SAFETY: the caller's contract.
+    unsafe { *object }
+}

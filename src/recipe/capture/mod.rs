@@ -1,0 +1,80 @@
+//! From Vulkan create infos to the model.
+//!
+//! Only members that the contract (section 6) allows to be read are dereferenced; everything that is
+//! ignored is absent from the recipe. What cannot be described is refused with a reason.
+//!
+//! - [`objects`] samplers, descriptor set layouts, pipeline layouts
+//! - [`render_pass`] both forms of render passes
+//! - [`stage`] shader stages, and the flags of a pipeline
+//! - [`compute`], [`graphics`] pipelines
+
+pub mod compute;
+pub mod graphics;
+pub mod objects;
+pub mod render_pass;
+pub mod stage;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests;
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use super::chain::{self, Refusal};
+use super::model::OwnedExtension;
+use crate::identifier::NativeIdentifier;
+use crate::store::part::Key;
+
+/// What capture asks about objects that were created earlier.
+pub trait Objects {
+    /// The identity of a live module.
+    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal>;
+    /// The identity of inline code, which is hashed now.
+    fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key;
+    /// The identity that a driver's (or our own) identifier stands for, where it is known.
+    fn identified(&self, identifier: &NativeIdentifier) -> Option<Key>;
+    /// The algorithm of those identifiers.
+    fn algorithm(&self) -> [u8; 16];
+    /// The digest of a live pipeline layout.
+    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal>;
+    /// The digest of a live render pass and what the subpass uses.
+    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal>;
+    /// Whether the device has VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT switched on (contract 6).
+    fn advanced_blend(&self) -> bool;
+}
+
+/// What decides whether depth and blend state may be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubpassUse {
+    /// A colour attachment other than VK_ATTACHMENT_UNUSED.
+    pub color: bool,
+    /// A depth or stencil attachment other than VK_ATTACHMENT_UNUSED.
+    pub depth_stencil: bool,
+}
+
+/// Plain structures of a chain that must outlive the call.
+///
+/// # Safety
+/// As [`chain::scan`].
+unsafe fn owned_extensions<'a>(
+    p_next: *const c_void,
+    special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<bool, Refusal>,
+) -> Result<Vec<OwnedExtension>, Refusal> {
+    // SAFETY: the caller's contract.
+    let borrowed = unsafe { chain::scan(p_next, special) }?;
+    let owned = borrowed.iter().map(|e| OwnedExtension { s_type: e.s_type, members: e.members.0.to_vec() });
+    Ok(owned.collect())
+}
+
+/// A slice of an array that may be NULL or wild where its count is 0.
+///
+/// # Safety
+/// `pointer` is valid for `count` elements unless `count` is 0 (contract 6: count-0 arrays may be garbage).
+unsafe fn array<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
+    if count == 0 || pointer.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller vouches for the pointer where the count is not 0.
+    unsafe { std::slice::from_raw_parts(pointer, count as usize) }
+}

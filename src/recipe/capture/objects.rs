@@ -1,0 +1,128 @@
+//! Samplers, descriptor set layouts and pipeline layouts. They are described when they are created: handles
+//! are destroyed and reused long before the pipelines that were made with them (contract 7.2).
+
+use ash::vk;
+
+use super::{array, owned_extensions};
+use crate::recipe::chain::Refusal;
+use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout};
+
+/// Describes a sampler.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Result<Sampler, Refusal> {
+    Ok(Sampler {
+        flags: info.flags.as_raw(),
+        members: [
+            info.mag_filter.as_raw() as u32,
+            info.min_filter.as_raw() as u32,
+            info.mipmap_mode.as_raw() as u32,
+            info.address_mode_u.as_raw() as u32,
+            info.address_mode_v.as_raw() as u32,
+            info.address_mode_w.as_raw() as u32,
+            info.mip_lod_bias.to_bits(),
+            info.anisotropy_enable,
+            info.max_anisotropy.to_bits(),
+            info.compare_enable,
+            info.compare_op.as_raw() as u32,
+            info.min_lod.to_bits(),
+            info.max_lod.to_bits(),
+            info.border_color.as_raw() as u32,
+            info.unnormalized_coordinates,
+        ],
+        // SAFETY: the chain of a valid create info.
+        extensions: unsafe { owned_extensions(info.p_next, |_| Ok(false)) }?,
+    })
+}
+
+/// Describes a descriptor set layout; `sampler` knows the live samplers.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn set_layout(
+    info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+    sampler: impl Fn(vk::Sampler) -> Result<Sampler, Refusal>,
+) -> Result<SetLayout, Refusal> {
+    let mut flags: &[vk::DescriptorBindingFlags] = &[];
+    let mut mutable: &[vk::MutableDescriptorTypeListEXT<'_>] = &[];
+    // SAFETY: the chain of a valid create info; the casts follow the sType; arrays are valid for their
+    // counts.
+    unsafe {
+        owned_extensions(info.p_next, |node| {
+            let node = &raw const *node;
+            match (*node).s_type {
+                vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO => {
+                    let info = &*node.cast::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>();
+                    flags = array(info.p_binding_flags, info.binding_count);
+                    Ok(true)
+                }
+                vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
+                    let info = &*node.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
+                    mutable =
+                        array(info.p_mutable_descriptor_type_lists, info.mutable_descriptor_type_list_count);
+                    Ok(true)
+                }
+                _ => Ok(false),
+            }
+        })
+    }?;
+    // SAFETY: valid for its count.
+    let given = unsafe { array(info.p_bindings, info.binding_count) };
+    let mut bindings = Vec::with_capacity(given.len());
+    for (index, binding) in given.iter().enumerate() {
+        let samples = matches!(
+            binding.descriptor_type,
+            vk::DescriptorType::SAMPLER | vk::DescriptorType::COMBINED_IMAGE_SAMPLER
+        );
+        let count = if samples { binding.descriptor_count } else { 0 };
+        // SAFETY: read only for types that have samplers and a count above 0 (contract 6).
+        let immutable = unsafe { array(binding.p_immutable_samplers, count) };
+        let types = match mutable.get(index) {
+            // SAFETY: valid for its count.
+            Some(list) if binding.descriptor_type == vk::DescriptorType::MUTABLE_EXT => unsafe {
+                array(list.p_descriptor_types, list.descriptor_type_count)
+            },
+            _ => &[],
+        };
+        let mut mutable_types: Vec<i32> = types.iter().map(|kind| kind.as_raw()).collect();
+        mutable_types.sort_unstable();
+        bindings.push(Binding {
+            binding: binding.binding,
+            descriptor_type: binding.descriptor_type.as_raw(),
+            count: binding.descriptor_count,
+            stages: binding.stage_flags.as_raw(),
+            flags: flags.get(index).map_or(0, |flags| flags.as_raw()),
+            immutable_samplers: immutable.iter().map(|&s| sampler(s)).collect::<Result<_, _>>()?,
+            mutable_types,
+        });
+    }
+    bindings.sort_by_key(|binding| binding.binding);
+    Ok(SetLayout { flags: info.flags.as_raw(), bindings })
+}
+
+/// Describes a pipeline layout; `set_layout` knows the live set layouts.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn pipeline_layout(
+    info: &vk::PipelineLayoutCreateInfo<'_>,
+    set_layout: impl Fn(vk::DescriptorSetLayout) -> Result<SetLayout, Refusal>,
+) -> Result<PipelineLayout, Refusal> {
+    // SAFETY: the chain and both arrays of a valid create info.
+    let (sets, ranges) = unsafe {
+        owned_extensions(info.p_next, |_| Ok(false))?;
+        (
+            array(info.p_set_layouts, info.set_layout_count),
+            array(info.p_push_constant_ranges, info.push_constant_range_count),
+        )
+    };
+    let described = |&set: &vk::DescriptorSetLayout| {
+        if set == vk::DescriptorSetLayout::null() { Ok(None) } else { set_layout(set).map(Some) }
+    };
+    let mut push_constants: Vec<_> =
+        ranges.iter().map(|range| (range.stage_flags.as_raw(), range.offset, range.size)).collect();
+    push_constants.sort_unstable();
+    let sets = sets.iter().map(described).collect::<Result<_, _>>()?;
+    Ok(PipelineLayout { schema: SCHEMA, flags: info.flags.as_raw(), sets, push_constants })
+}

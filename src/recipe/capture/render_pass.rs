@@ -1,0 +1,271 @@
+//! Render passes of both forms, described alike.
+//!
+//! Load and store operations and layouts do not decide compatibility, but drivers may look at them when they
+//! compile, so everything is hashed (contract 7.4).
+
+use ash::vk;
+
+use super::{SubpassUse, array, owned_extensions};
+use crate::recipe::chain::Refusal;
+use crate::recipe::model::{Attachment, Dependency, Reference, RenderPass, SCHEMA, Subpass};
+use crate::stats::BypassReason;
+
+/// What each subpass uses, for reading graphics pipelines.
+pub fn uses(render_pass: &RenderPass) -> Vec<SubpassUse> {
+    let used = |reference: &Reference| reference.attachment != vk::ATTACHMENT_UNUSED;
+    let uses = render_pass.subpasses.iter().map(|subpass| SubpassUse {
+        color: subpass.colors.iter().any(used),
+        depth_stencil: subpass.depth_stencil.as_ref().is_some_and(used),
+    });
+    uses.collect()
+}
+
+/// Describes the first form.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderPass, Refusal> {
+    let mut multiview: Option<&vk::RenderPassMultiviewCreateInfo<'_>> = None;
+    let mut aspects: &[vk::InputAttachmentAspectReference] = &[];
+    // SAFETY: the chain of a valid create info; the casts follow the sType; arrays are valid for their
+    // counts.
+    let extensions = unsafe {
+        owned_extensions(info.p_next, |node| {
+            let node = &raw const *node;
+            match (*node).s_type {
+                vk::StructureType::RENDER_PASS_MULTIVIEW_CREATE_INFO => {
+                    multiview = Some(&*node.cast());
+                    Ok(true)
+                }
+                vk::StructureType::RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO => {
+                    let info = &*node.cast::<vk::RenderPassInputAttachmentAspectCreateInfo<'_>>();
+                    aspects = array(info.p_aspect_references, info.aspect_reference_count);
+                    Ok(true)
+                }
+                _ => Ok(false),
+            }
+        })
+    }?;
+    // SAFETY: the arrays of a valid create info.
+    let (attachments, subpasses, dependencies, view_masks, offsets, correlated_views) = unsafe {
+        (
+            array(info.p_attachments, info.attachment_count),
+            array(info.p_subpasses, info.subpass_count),
+            array(info.p_dependencies, info.dependency_count),
+            multiview.map_or(&[][..], |m| array(m.p_view_masks, m.subpass_count)),
+            multiview.map_or(&[][..], |m| array(m.p_view_offsets, m.dependency_count)),
+            multiview.map_or(&[][..], |m| array(m.p_correlation_masks, m.correlation_mask_count)),
+        )
+    };
+    let attachments = attachments.iter().map(|a| Attachment {
+        members: attachment_members(
+            a.flags,
+            a.format,
+            a.samples,
+            [
+                a.load_op.as_raw(),
+                a.store_op.as_raw(),
+                a.stencil_load_op.as_raw(),
+                a.stencil_store_op.as_raw(),
+            ],
+            [a.initial_layout, a.final_layout],
+        ),
+        extensions: Vec::new(),
+    });
+    let dependencies = dependencies.iter().enumerate().map(|(index, d)| Dependency {
+        members: [
+            d.src_subpass,
+            d.dst_subpass,
+            d.src_stage_mask.as_raw(),
+            d.dst_stage_mask.as_raw(),
+            d.src_access_mask.as_raw(),
+            d.dst_access_mask.as_raw(),
+            d.dependency_flags.as_raw(),
+        ],
+        view_offset: offsets.get(index).copied().unwrap_or(0),
+        extensions: Vec::new(),
+    });
+    let aspect_of = |subpass: usize, input: usize| {
+        let given = aspects
+            .iter()
+            .find(|a| a.subpass as usize == subpass && a.input_attachment_index as usize == input);
+        given.map_or(0, |a| a.aspect_mask.as_raw())
+    };
+    let reference = |r: &vk::AttachmentReference, aspects: u32| Reference {
+        attachment: r.attachment,
+        layout: r.layout.as_raw(),
+        aspects,
+        extensions: Vec::new(),
+    };
+    let subpasses = subpasses.iter().enumerate().map(|(index, s)| {
+        // SAFETY: the arrays of a valid subpass; pResolveAttachments is NULL or as long as the colours.
+        let (inputs, colors, resolves, depth_stencil, preserve) = unsafe {
+            (
+                array(s.p_input_attachments, s.input_attachment_count),
+                array(s.p_color_attachments, s.color_attachment_count),
+                array(s.p_resolve_attachments, s.color_attachment_count),
+                s.p_depth_stencil_attachment.as_ref(),
+                array(s.p_preserve_attachments, s.preserve_attachment_count),
+            )
+        };
+        Subpass {
+            members: [
+                s.flags.as_raw(),
+                s.pipeline_bind_point.as_raw() as u32,
+                view_masks.get(index).copied().unwrap_or(0),
+            ],
+            inputs: inputs.iter().enumerate().map(|(i, r)| reference(r, aspect_of(index, i))).collect(),
+            colors: colors.iter().map(|r| reference(r, 0)).collect(),
+            resolves: resolves.iter().map(|r| reference(r, 0)).collect(),
+            depth_stencil: depth_stencil.map(|r| reference(r, 0)),
+            depth_stencil_resolve: None,
+            preserve: preserve.to_vec(),
+            extensions: Vec::new(),
+        }
+    });
+    Ok(RenderPass {
+        schema: SCHEMA,
+        flags: info.flags.as_raw(),
+        attachments: attachments.collect(),
+        subpasses: subpasses.collect(),
+        dependencies: dependencies.collect(),
+        correlated_views: correlated_views.to_vec(),
+        extensions,
+    })
+}
+
+/// Describes the second form.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<RenderPass, Refusal> {
+    // SAFETY: the chain and the arrays of a valid create info.
+    let (extensions, attachments, subpasses, dependencies, correlated_views) = unsafe {
+        (
+            owned_extensions(info.p_next, |_| Ok(false))?,
+            array(info.p_attachments, info.attachment_count),
+            array(info.p_subpasses, info.subpass_count),
+            array(info.p_dependencies, info.dependency_count),
+            array(info.p_correlated_view_masks, info.correlated_view_mask_count),
+        )
+    };
+    let attachments = attachments.iter().map(|a| {
+        Ok(Attachment {
+            members: attachment_members(
+                a.flags,
+                a.format,
+                a.samples,
+                [
+                    a.load_op.as_raw(),
+                    a.store_op.as_raw(),
+                    a.stencil_load_op.as_raw(),
+                    a.stencil_store_op.as_raw(),
+                ],
+                [a.initial_layout, a.final_layout],
+            ),
+            // SAFETY: the chain of a valid structure.
+            extensions: unsafe { owned_extensions(a.p_next, |_| Ok(false)) }?,
+        })
+    });
+    let dependencies = dependencies.iter().map(|d| {
+        Ok(Dependency {
+            members: [
+                d.src_subpass,
+                d.dst_subpass,
+                d.src_stage_mask.as_raw(),
+                d.dst_stage_mask.as_raw(),
+                d.src_access_mask.as_raw(),
+                d.dst_access_mask.as_raw(),
+                d.dependency_flags.as_raw(),
+            ],
+            view_offset: d.view_offset,
+            // SAFETY: the chain of a valid structure.
+            extensions: unsafe { owned_extensions(d.p_next, |_| Ok(false)) }?,
+        })
+    });
+    Ok(RenderPass {
+        schema: SCHEMA,
+        flags: info.flags.as_raw(),
+        attachments: attachments.collect::<Result<_, Refusal>>()?,
+        // SAFETY: each is a valid subpass.
+        subpasses: subpasses.iter().map(|s| unsafe { subpass2(s) }).collect::<Result<_, _>>()?,
+        dependencies: dependencies.collect::<Result<_, Refusal>>()?,
+        correlated_views: correlated_views.to_vec(),
+        extensions,
+    })
+}
+
+/// # Safety
+/// `s` is valid.
+unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> {
+    let mut resolve: Option<&vk::SubpassDescriptionDepthStencilResolve<'_>> = None;
+    // SAFETY: the chain and the arrays of a valid subpass; the cast follows the sType;
+    // pResolveAttachments is NULL or as long as the colours.
+    unsafe {
+        let extensions = owned_extensions(s.p_next, |node| {
+            let found = node.s_type == vk::StructureType::SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE;
+            if found {
+                resolve = Some(&*(&raw const *node).cast());
+            }
+            Ok(found)
+        })?;
+        let references = |pointer, count| -> Result<Vec<Reference>, Refusal> {
+            array(pointer, count).iter().map(|r| reference2(r)).collect()
+        };
+        let depth_stencil_resolve = match resolve {
+            Some(r) => Some((
+                r.depth_resolve_mode.as_raw(),
+                r.stencil_resolve_mode.as_raw(),
+                r.p_depth_stencil_resolve_attachment.as_ref().map(|r| reference2(r)).transpose()?,
+            )),
+            None => None,
+        };
+        Ok(Subpass {
+            members: [s.flags.as_raw(), s.pipeline_bind_point.as_raw() as u32, s.view_mask],
+            inputs: references(s.p_input_attachments, s.input_attachment_count)?,
+            colors: references(s.p_color_attachments, s.color_attachment_count)?,
+            resolves: references(s.p_resolve_attachments, s.color_attachment_count)?,
+            depth_stencil: s.p_depth_stencil_attachment.as_ref().map(|r| reference2(r)).transpose()?,
+            depth_stencil_resolve,
+            preserve: array(s.p_preserve_attachments, s.preserve_attachment_count).to_vec(),
+            extensions,
+        })
+    }
+}
+
+/// # Safety
+/// `r` is valid.
+unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refusal> {
+    if r.s_type != vk::StructureType::ATTACHMENT_REFERENCE_2 {
+        return Err(Refusal { reason: BypassReason::WrongStructure, s_type: r.s_type.as_raw() });
+    }
+    Ok(Reference {
+        attachment: r.attachment,
+        layout: r.layout.as_raw(),
+        aspects: r.aspect_mask.as_raw(),
+        // SAFETY: the chain of a valid structure.
+        extensions: unsafe { owned_extensions(r.p_next, |_| Ok(false)) }?,
+    })
+}
+
+fn attachment_members(
+    flags: vk::AttachmentDescriptionFlags,
+    format: vk::Format,
+    samples: vk::SampleCountFlags,
+    operations: [i32; 4],
+    layouts: [vk::ImageLayout; 2],
+) -> [u32; 9] {
+    let [load, store, stencil_load, stencil_store] = operations.map(|operation| operation as u32);
+    let [initial, last] = layouts.map(|layout| layout.as_raw() as u32);
+    [
+        flags.as_raw(),
+        format.as_raw() as u32,
+        samples.as_raw(),
+        load,
+        store,
+        stencil_load,
+        stencil_store,
+        initial,
+        last,
+    ]
+}

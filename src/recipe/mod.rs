@@ -1,0 +1,13 @@
+//! Recipes: owned, driver-independent descriptions of everything that decides one pipeline.
+//!
+//! - [`model`] what a recipe holds
+//! - [`structures`] the one table of pNext structures: hashed, ignored, or a reason to bypass
+//! - [`chain`] walking and copying pNext chains by that table
+//! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
+//! - [`key`] encoding and hashing
+
+pub mod capture;
+pub mod chain;
+pub mod key;
+pub mod model;
+pub mod structures;

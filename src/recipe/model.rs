@@ -1,0 +1,455 @@
+//! What a recipe holds. Every field is part of the key; the encoding is versioned by [`SCHEMA`].
+//!
+//! Numbers are the Vulkan values themselves. Floating-point members are kept as their bits, so that equal
+//! recipes are equal bytes. Layouts and render passes are named by the digest of their own encoding and
+//! stored beside the recipe: a program has few of them and uses them in many pipelines.
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
+use smallvec::SmallVec;
+
+use crate::store::part::Key;
+
+/// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
+pub const SCHEMA: u32 = 1;
+
+/// Bytes that are encoded with their length and decoded without a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Bytes<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrow;
+        impl<'de> Visitor<'de> for Borrow {
+            type Value = Bytes<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("bytes")
+            }
+
+            fn visit_borrowed_bytes<E: Error>(self, bytes: &'de [u8]) -> Result<Bytes<'de>, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Borrow)
+    }
+}
+
+/// A pNext structure whose members are all plain numbers: their bytes, without padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, DeriveDeserialize)]
+pub struct Extension<'a> {
+    /// VkStructureType.
+    pub s_type: i32,
+    /// The members that follow pNext.
+    #[serde(borrow)]
+    pub members: Bytes<'a>,
+}
+
+/// The plain structures of one chain, sorted by type: the order in a chain means nothing.
+pub type Extensions<'a> = SmallVec<[Extension<'a>; 2]>;
+
+/// One pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Recipe<'a> {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The pipeline.
+    #[serde(borrow)]
+    pub pipeline: Pipeline<'a>,
+}
+
+/// The kinds of pipelines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+#[allow(clippy::large_enum_variant, reason = "built once a call, on the stack: a box would be an allocation")]
+pub enum Pipeline<'a> {
+    /// VkComputePipelineCreateInfo.
+    Compute(#[serde(borrow)] Compute<'a>),
+    /// VkGraphicsPipelineCreateInfo of a complete pipeline.
+    Graphics(#[serde(borrow)] Graphics<'a>),
+}
+
+/// A compute pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Compute<'a> {
+    /// VkPipelineCreateFlags2, less what only steers the call.
+    pub flags: u64,
+    /// Its only stage.
+    #[serde(borrow)]
+    pub stage: Stage<'a>,
+    /// Digest of the [`PipelineLayout`].
+    pub layout: Key,
+    /// Plain structures of the pipeline's chain.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// The code of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub enum Code<'a> {
+    /// By module identity.
+    Module(Key),
+    /// By a driver's own identifier, where the module was never seen.
+    Native {
+        /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID.
+        algorithm: [u8; 16],
+        /// 1 to 32 bytes.
+        #[serde(borrow)]
+        identifier: Bytes<'a>,
+    },
+}
+
+/// One shader stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Stage<'a> {
+    /// VkPipelineShaderStageCreateFlags.
+    pub flags: u32,
+    /// VkShaderStageFlagBits.
+    pub stage: u32,
+    /// The code.
+    #[serde(borrow)]
+    pub code: Code<'a>,
+    /// The entry point's name, without the terminating zero.
+    #[serde(borrow)]
+    pub entry_point: Bytes<'a>,
+    /// Specialization constants by identifier, sorted; bytes that no entry names are left out.
+    #[serde(borrow)]
+    pub specialization: SmallVec<[(u32, Bytes<'a>); 4]>,
+    /// Plain structures of the stage's chain.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// A complete graphics pipeline. State that the contract declares ignored is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Graphics<'a> {
+    /// VkPipelineCreateFlags2, less what only steers the call.
+    pub flags: u64,
+    /// The stages in the order in which the program gave them.
+    #[serde(borrow)]
+    pub stages: SmallVec<[Stage<'a>; 5]>,
+    /// VkPipelineVertexInputStateCreateInfo.
+    #[serde(borrow)]
+    pub vertex_input: Option<VertexInput<'a>>,
+    /// Topology and primitive restart.
+    #[serde(borrow)]
+    pub input_assembly: Option<InputAssembly<'a>>,
+    /// VkPipelineTessellationStateCreateInfo.
+    #[serde(borrow)]
+    pub tessellation: Option<Tessellation<'a>>,
+    /// VkPipelineViewportStateCreateInfo.
+    #[serde(borrow)]
+    pub viewport: Option<Viewport<'a>>,
+    /// VkPipelineRasterizationStateCreateInfo.
+    #[serde(borrow)]
+    pub rasterization: Option<Rasterization<'a>>,
+    /// VkPipelineMultisampleStateCreateInfo.
+    #[serde(borrow)]
+    pub multisample: Option<Multisample<'a>>,
+    /// VkPipelineDepthStencilStateCreateInfo.
+    #[serde(borrow)]
+    pub depth_stencil: Option<DepthStencil<'a>>,
+    /// VkPipelineColorBlendStateCreateInfo.
+    #[serde(borrow)]
+    pub color_blend: Option<ColorBlend<'a>>,
+    /// VkDynamicState values, sorted, without duplicates.
+    pub dynamic: SmallVec<[i32; 24]>,
+    /// Digest of the [`PipelineLayout`].
+    pub layout: Key,
+    /// What the pipeline renders to.
+    pub target: Target,
+    /// Plain structures of the pipeline's chain.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// What a graphics pipeline renders to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub enum Target {
+    /// A subpass of a render pass.
+    RenderPass {
+        /// Digest of the [`RenderPass`].
+        render_pass: Key,
+        /// Index.
+        subpass: u32,
+    },
+    /// VkPipelineRenderingCreateInfo, or its absence (all zero).
+    Dynamic {
+        /// View mask.
+        view_mask: u32,
+        /// VkFormat of each colour attachment.
+        color: SmallVec<[i32; 8]>,
+        /// VkFormat.
+        depth: i32,
+        /// VkFormat.
+        stencil: i32,
+    },
+}
+
+/// Vertex bindings, attributes and divisors, each sorted by its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct VertexInput<'a> {
+    /// VkPipelineVertexInputStateCreateFlags.
+    pub flags: u32,
+    /// (binding, stride, input rate).
+    pub bindings: SmallVec<[(u32, u32, i32); 4]>,
+    /// (location, binding, format, offset).
+    pub attributes: SmallVec<[(u32, u32, i32, u32); 8]>,
+    /// (binding, divisor).
+    pub divisors: SmallVec<[(u32, u32); 2]>,
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Input assembly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct InputAssembly<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// VkPrimitiveTopology; its class matters even where it is dynamic.
+    pub topology: i32,
+    /// Primitive restart.
+    pub restart: u32,
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Tessellation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Tessellation<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// Control points; 0 where dynamic.
+    pub patch_control_points: u32,
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Viewports and scissors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Viewport<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// 0 where dynamic.
+    pub viewport_count: u32,
+    /// x, y, width, height, depth bounds as bits; empty where dynamic.
+    pub viewports: SmallVec<[[u32; 6]; 1]>,
+    /// 0 where dynamic.
+    pub scissor_count: u32,
+    /// Offset and extent; empty where dynamic.
+    pub scissors: SmallVec<[(i32, i32, u32, u32); 1]>,
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Rasterization.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Rasterization<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// depthClampEnable, rasterizerDiscardEnable, depthBiasEnable; 0 where dynamic.
+    pub switches: [u32; 3],
+    /// Polygon mode, cull mode, front face; 0 where dynamic.
+    pub modes: [u32; 3],
+    /// Depth bias constant, clamp, slope and line width as bits; 0 where dynamic.
+    pub factors: [u32; 4],
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Multisampling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Multisample<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// VkSampleCountFlagBits.
+    pub samples: u32,
+    /// sampleShadingEnable and minSampleShading's bits.
+    pub sample_shading: [u32; 2],
+    /// Empty where NULL or dynamic.
+    pub sample_mask: SmallVec<[u32; 2]>,
+    /// alphaToCoverageEnable, alphaToOneEnable.
+    pub alpha: [u32; 2],
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Depth and stencil.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct DepthStencil<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// depthTestEnable, depthWriteEnable, depthCompareOp, depthBoundsTestEnable, stencilTestEnable; 0 where
+    /// dynamic.
+    pub depth: [u32; 5],
+    /// Front and back: fail, pass, depth fail, compare, compare mask, write mask, reference; 0 where dynamic.
+    pub stencil: [[u32; 7]; 2],
+    /// Depth bounds as bits; 0 where dynamic.
+    pub bounds: [u32; 2],
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// Blending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct ColorBlend<'a> {
+    /// Flags.
+    pub flags: u32,
+    /// logicOpEnable, logicOp; 0 where dynamic.
+    pub logic: [u32; 2],
+    /// Number of attachments.
+    pub attachment_count: u32,
+    /// Each attachment's eight members; empty where dynamic.
+    pub attachments: SmallVec<[[u32; 8]; 4]>,
+    /// Blend constants as bits; 0 where dynamic.
+    pub constants: [u32; 4],
+    /// Plain structures.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
+}
+
+/// A plain structure that is owned: for objects that outlive the call that described them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, DeriveDeserialize)]
+pub struct OwnedExtension {
+    /// VkStructureType.
+    pub s_type: i32,
+    /// The members that follow pNext.
+    pub members: Vec<u8>,
+}
+
+/// A sampler, for immutable samplers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Sampler {
+    /// VkSamplerCreateFlags.
+    pub flags: u32,
+    /// Every member of VkSamplerCreateInfo after the flags, in order, as 32-bit words.
+    pub members: [u32; 15],
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// One binding of a descriptor set layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Binding {
+    /// Binding number.
+    pub binding: u32,
+    /// VkDescriptorType.
+    pub descriptor_type: i32,
+    /// Count, or bytes for inline uniform blocks.
+    pub count: u32,
+    /// VkShaderStageFlags.
+    pub stages: u32,
+    /// VkDescriptorBindingFlags.
+    pub flags: u32,
+    /// Empty where there are none.
+    pub immutable_samplers: Vec<Sampler>,
+    /// Types of a mutable descriptor, sorted.
+    pub mutable_types: Vec<i32>,
+}
+
+/// A descriptor set layout, its bindings sorted by number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct SetLayout {
+    /// VkDescriptorSetLayoutCreateFlags.
+    pub flags: u32,
+    /// The bindings.
+    pub bindings: Vec<Binding>,
+}
+
+/// A pipeline layout down to its samplers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct PipelineLayout {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// VkPipelineLayoutCreateFlags.
+    pub flags: u32,
+    /// The sets; None for VK_NULL_HANDLE.
+    pub sets: Vec<Option<SetLayout>>,
+    /// (stages, offset, size), sorted.
+    pub push_constants: Vec<(u32, u32, u32)>,
+}
+
+/// VkAttachmentDescription2.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Attachment {
+    /// flags, format, samples, loadOp, storeOp, stencilLoadOp, stencilStoreOp, initialLayout, finalLayout.
+    pub members: [u32; 9],
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// VkAttachmentReference2.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Reference {
+    /// Index, or VK_ATTACHMENT_UNUSED.
+    pub attachment: u32,
+    /// VkImageLayout.
+    pub layout: i32,
+    /// VkImageAspectFlags, of input attachments.
+    pub aspects: u32,
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// VkSubpassDescription2.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Subpass {
+    /// flags, bind point, view mask.
+    pub members: [u32; 3],
+    /// Input attachments.
+    pub inputs: Vec<Reference>,
+    /// Colour attachments.
+    pub colors: Vec<Reference>,
+    /// Resolve attachments; empty where NULL.
+    pub resolves: Vec<Reference>,
+    /// Depth and stencil attachment.
+    pub depth_stencil: Option<Reference>,
+    /// Depth resolve mode, stencil resolve mode and the attachment.
+    pub depth_stencil_resolve: Option<(u32, u32, Option<Reference>)>,
+    /// Preserved attachments.
+    pub preserve: Vec<u32>,
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// VkSubpassDependency2.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Dependency {
+    /// source, destination, stages ×2, access ×2, flags.
+    pub members: [u32; 7],
+    /// View offset.
+    pub view_offset: i32,
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// A render pass, whichever of the two commands made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct RenderPass {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// VkRenderPassCreateFlags.
+    pub flags: u32,
+    /// Attachments.
+    pub attachments: Vec<Attachment>,
+    /// Subpasses.
+    pub subpasses: Vec<Subpass>,
+    /// Dependencies.
+    pub dependencies: Vec<Dependency>,
+    /// Correlated view masks.
+    pub correlated_views: Vec<u32>,
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}

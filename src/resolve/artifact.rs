@@ -1,0 +1,100 @@
+//! Rung 3: from our artifact.
+//!
+//! The driver checks a blob against its own key, so a wrong one is a miss and never a wrong pipeline. With
+//! FAIL_ON_COMPILE_REQUIRED a blob that the driver does not take is noticed before anything is compiled.
+
+use std::time::Instant;
+
+use ash::vk;
+
+use super::call::{self, Answer, CreateInfo};
+use super::private_cache::PrivateCache;
+use super::{Passed, Request, feedback, modules, record};
+use crate::recipe::chain::Arena;
+use crate::state::device::IdentifierMode;
+use crate::stats::Count;
+use crate::store::part::Kind;
+
+/// Serves the request from the stash. None: the next rung's turn.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
+    let device = request.device;
+    if !device.keeps_artifacts() {
+        return None;
+    }
+    let stored = device.stored()?;
+    if !stored.device.read(Kind::Artifact, &request.key, buffer) {
+        return None;
+    }
+    let (cost, blob) = record::parse(buffer)?;
+    let started = Instant::now();
+
+    // A driver that does not know identifiers needs the code that ours stands for.
+    let mut brought = modules::Brought::new(device);
+    let mut arena = Arena::default();
+    let mut info = request.info;
+    if request.steering.identifier_only && device.identifiers == IdentifierMode::Emulated {
+        // SAFETY: the caller's contract.
+        info = unsafe { brought.bring(&info, request.recipe, stored) }?;
+    }
+    if device.cache_control {
+        let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+        let none = vk::PipelineCreateFlags::empty();
+        // SAFETY: the caller's contract; the arena stays on this stack frame.
+        info = unsafe { call::with_flags(&info, request.steering.flags2, fail_on, none, &mut arena) }?;
+    }
+    let cache = PrivateCache::new(device, blob)?;
+    // SAFETY: as above; the cache lives until the call is over.
+    let answer = unsafe { call::create(device, cache.handle(), &info, request.allocator) };
+    drop(cache);
+
+    match answer.result {
+        vk::Result::SUCCESS => {}
+        vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
+            device.count(Count::NotTaken);
+            return None;
+        }
+        // An error with our cache is no error of the program's call: the next rung asks without it.
+        _ => return None,
+    }
+    // SAFETY: the driver has filled the program's structures.
+    let confirmed = device.cache_control || unsafe { feedback::cache_hit(*info.p_next_mut()) } == Some(true);
+    settle(request, confirmed, cost.as_nanos() as u64, started.elapsed().as_nanos() as u64);
+    // SAFETY: as above.
+    unsafe { put_feedback_right(request, &mut info) };
+    stored.stash.note_use(Kind::Artifact, &request.key);
+    Some(answer)
+}
+
+/// Counts what was served, and what it saved.
+fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: u64, spent: u64) {
+    let counters = request.device.counters();
+    if confirmed {
+        counters.count(Count::Served);
+        counters.add(Count::ServedNanos, spent);
+        counters.add(Count::SavedNanos, cost.saturating_sub(spent));
+    } else {
+        counters.count(Count::Offered);
+    }
+}
+
+/// The hit was in our cache; the program's own holds the pipeline only if the stash has owed it before.
+///
+/// # Safety
+/// The driver has filled the program's structures.
+unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut I) {
+    let held = match request.passed {
+        Passed::Known { cache, .. } => {
+            let held = cache.holds(&request.key);
+            cache.owe(&request.key);
+            held
+        }
+        _ => false,
+    };
+    if !held {
+        // SAFETY: the caller's contract.
+        unsafe { feedback::clear_hit(*info.p_next_mut()) };
+    }
+}

@@ -1,0 +1,269 @@
+//! One creation call of either kind, and its copies with changed flags.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use crate::recipe::capture::compute::{self, Scratch};
+use crate::recipe::capture::graphics;
+use crate::recipe::capture::stage::{self, Named, Steering};
+use crate::recipe::chain::{self, Arena, Edit, Refusal};
+use crate::recipe::model::Recipe;
+use crate::state::device::Device;
+
+/// What one create info is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The result of this element alone.
+    pub result: vk::Result,
+    /// VK_NULL_HANDLE unless the result is VK_SUCCESS.
+    pub pipeline: vk::Pipeline,
+}
+
+impl Answer {
+    /// VK_PIPELINE_COMPILE_REQUIRED and no handle (contract 3.1).
+    pub fn compile_required() -> Answer {
+        Answer { result: vk::Result::PIPELINE_COMPILE_REQUIRED, pipeline: vk::Pipeline::null() }
+    }
+}
+
+/// What both kinds of create infos have in common.
+pub trait CreateInfo: Copy {
+    /// Captures the recipe.
+    ///
+    /// # Safety
+    /// A valid create info of the device.
+    unsafe fn capture<'a>(
+        &'a self,
+        device: &Device,
+        scratch: &'a mut Scratch,
+    ) -> Result<(Recipe<'a>, Steering), Refusal>;
+
+    /// vkCreate*Pipelines with this one create info.
+    ///
+    /// # Safety
+    /// A valid create info of the device, a cache of the device or none, and the program's allocator.
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result;
+
+    /// The old flags.
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
+    /// The chain.
+    fn p_next_mut(&mut self) -> &mut *const c_void;
+    /// The base pipeline's handle and index.
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32);
+
+    /// The stages.
+    ///
+    /// # Safety
+    /// A valid create info; for graphics one whose stages may be read (06600).
+    unsafe fn stages(&self) -> &[vk::PipelineShaderStageCreateInfo<'_>];
+
+    /// Replaces the stages.
+    ///
+    /// # Safety
+    /// `stages` holds as many stages as there were and outlives every use of the create info.
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]);
+}
+
+impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
+    unsafe fn capture<'a>(
+        &'a self,
+        device: &Device,
+        scratch: &'a mut Scratch,
+    ) -> Result<(Recipe<'a>, Steering), Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { compute::compute(self, device, scratch) }
+    }
+
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        match device.table.create_compute_pipelines {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
+        }
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn stages(&self) -> &[vk::PipelineShaderStageCreateInfo<'_>] {
+        std::slice::from_ref(&self.stage)
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        if let [stage] = stages {
+            // SAFETY: only the lifetime differs, and the caller vouches for it.
+            self.stage = unsafe { std::mem::transmute_copy(stage) };
+        }
+    }
+}
+
+impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
+    unsafe fn capture<'a>(
+        &'a self,
+        device: &Device,
+        scratch: &'a mut Scratch,
+    ) -> Result<(Recipe<'a>, Steering), Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { graphics::graphics(self, device, scratch) }
+    }
+
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        match device.table.create_graphics_pipelines {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
+        }
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn stages(&self) -> &[vk::PipelineShaderStageCreateInfo<'_>] {
+        // SAFETY: the chain of a valid create info.
+        if self.stage_count == 0 || self.p_stages.is_null() || !unsafe { has_shader_subsets(self) } {
+            return &[];
+        }
+        // SAFETY: valid for its count where a subset that reads stages is present (06600).
+        unsafe { std::slice::from_raw_parts(self.p_stages, self.stage_count as usize) }
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        self.p_stages = stages.as_ptr().cast();
+    }
+}
+
+/// Whether a graphics create info has one of the subsets that read pStages (P:5901: without the structure,
+/// a library or a link has none and anything else has all).
+///
+/// # Safety
+/// A valid create info.
+unsafe fn has_shader_subsets(info: &vk::GraphicsPipelineCreateInfo<'_>) -> bool {
+    let mut linked = false;
+    // SAFETY: the caller's contract; the casts follow the sType.
+    unsafe {
+        for node in chain::walk(info.p_next) {
+            match (*node).s_type {
+                vk::StructureType::GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT => {
+                    let subsets = (*node.cast::<vk::GraphicsPipelineLibraryCreateInfoEXT<'_>>()).flags;
+                    return subsets.intersects(
+                        vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS
+                            | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER,
+                    );
+                }
+                vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR => {
+                    linked |= (*node.cast::<vk::PipelineLibraryCreateInfoKHR<'_>>()).library_count > 0;
+                }
+                _ => {}
+            }
+        }
+        let library = u64::from(vk::PipelineCreateFlags::LIBRARY_KHR.as_raw());
+        !linked && stage::effective_flags(info.flags, info.p_next).0 & library == 0
+    }
+}
+
+/// Whether a stage has an identifier and no code: a driver without the extension must not see it.
+///
+/// # Safety
+/// Valid stages.
+pub unsafe fn names_code_by_identifier(stages: &[vk::PipelineShaderStageCreateInfo<'_>]) -> bool {
+    // SAFETY: the caller's contract.
+    stages.iter().any(|info| matches!(unsafe { stage::named(info) }, Some(Named::Identifier(_)) | None))
+}
+
+/// Makes the call with this cache.
+///
+/// # Safety
+/// As [`CreateInfo::create`].
+pub unsafe fn create<I: CreateInfo>(
+    device: &Device,
+    cache: vk::PipelineCache,
+    info: &I,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) -> Answer {
+    let mut pipeline = vk::Pipeline::null();
+    // SAFETY: the caller's contract.
+    let result = unsafe { info.create(device, cache, allocator, &mut pipeline) };
+    if result != vk::Result::SUCCESS {
+        pipeline = vk::Pipeline::null();
+    }
+    Answer { result, pipeline }
+}
+
+/// The effective flags, and whether they live in the chain.
+///
+/// # Safety
+/// A valid create info.
+pub unsafe fn flags_of<I: CreateInfo>(info: &mut I) -> (u64, bool) {
+    let flags = *info.flags_mut();
+    // SAFETY: the caller's contract.
+    unsafe { stage::effective_flags(flags, *info.p_next_mut()) }
+}
+
+/// A copy of the create info with flags added and removed, wherever the effective flags live. None where the
+/// chain cannot be copied.
+///
+/// # Safety
+/// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+pub unsafe fn with_flags<I: CreateInfo>(
+    info: &I,
+    flags2: bool,
+    add: vk::PipelineCreateFlags,
+    remove: vk::PipelineCreateFlags,
+    arena: &mut Arena,
+) -> Option<I> {
+    let mut copy = *info;
+    if !flags2 {
+        *copy.flags_mut() = (*copy.flags_mut() | add) & !remove;
+        return Some(copy);
+    }
+    // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
+    let head = unsafe {
+        chain::copy_chain(arena, *copy.p_next_mut(), chain::table_size, |node| {
+            if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
+                let flags = &mut (*node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>()).flags;
+                let kept = (flags.as_raw() | u64::from(add.as_raw())) & !u64::from(remove.as_raw());
+                *flags = vk::PipelineCreateFlags2KHR::from_raw(kept);
+            }
+            Edit::Keep
+        })
+    }?;
+    *copy.p_next_mut() = head;
+    Some(copy)
+}

@@ -1,0 +1,112 @@
+//! Rung 6: the real driver compiles, and what it made is recorded on the way back.
+
+use std::time::Instant;
+
+use ash::vk;
+
+use super::call::{self, Answer, CreateInfo};
+use super::private_cache::{self, PrivateCache};
+use super::{Passed, Request, feedback, record};
+use crate::stats::Count;
+
+/// Where a call's artifact can be taken from.
+enum Source<'a> {
+    /// A private cache: it holds just this pipeline afterwards.
+    Private(PrivateCache<'a>),
+    /// The program's own cache, empty until now: the same, for nothing.
+    Fresh,
+    /// Nowhere: the call goes down as the program made it.
+    Nowhere,
+}
+
+/// Lets the driver compile.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    // SAFETY: the caller's contract.
+    let (answer, recorded) = unsafe { call_and_record(request, request.device.cache_control) };
+    if answer.result == vk::Result::SUCCESS {
+        request.device.count(if recorded { Count::Compiled } else { Count::CompiledUnrecorded });
+    }
+    answer
+}
+
+/// The same for a call that may not compile: what the driver has is recorded where that is free.
+///
+/// # Safety
+/// As [`compile`].
+pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe { call_and_record(request, false) }.0
+}
+
+/// Makes the call and records what came of it. `asked`: the driver has said that it has nothing for the
+/// program's own call, so a private cache cannot lose anything.
+unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> (Answer, bool) {
+    let device = request.device;
+    let source = source(request, asked);
+    let cache = match &source {
+        Source::Private(cache) => cache.handle(),
+        Source::Fresh | Source::Nowhere => {
+            if let Passed::Known { cache, .. } = request.passed {
+                cache.mark_filled();
+            }
+            request.passed.handle()
+        }
+    };
+    let started = Instant::now();
+    // SAFETY: the caller's contract.
+    let mut answer = unsafe { call::create(device, cache, &request.info, request.allocator) };
+    if answer.result.as_raw() < 0 && matches!(source, Source::Private(_)) {
+        // Whether the private cache is to blame cannot be told: the program's own call decides.
+        drop(source);
+        // SAFETY: as above.
+        answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
+        return (answer, false);
+    }
+    let cost = started.elapsed();
+    if answer.result != vk::Result::SUCCESS {
+        return (answer, false);
+    }
+    device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
+    let prefix = record::prefix(cost);
+    let payload = match &source {
+        Source::Private(cache) => {
+            let mut info = request.info;
+            // SAFETY: the driver has filled the program's structures.
+            unsafe { feedback::clear_hit(*info.p_next_mut()) };
+            cache.data_behind(&prefix)
+        }
+        Source::Fresh => {
+            let alone = matches!(request.passed, Passed::Known { cache, .. } if cache.named_once());
+            // SAFETY: the program's cache is alive, and this call may use it; if another thread names it now
+            // it holds more than this pipeline and is left alone.
+            alone.then(|| unsafe { private_cache::data_behind(device, cache, &prefix) }).flatten()
+        }
+        Source::Nowhere => return (answer, false),
+    };
+    device.note_harvest(payload.is_some());
+    let recorded = payload.is_some();
+    if let Some(payload) = payload {
+        // SAFETY: the caller's contract.
+        unsafe { record::record(request, payload) };
+    }
+    (answer, recorded)
+}
+
+/// Decides where the artifact is taken from. What the call costs the program is never more than without us.
+fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
+    let device = request.device;
+    if !device.keeps_artifacts() || device.stored().is_none() {
+        return Source::Nowhere;
+    }
+    let private = match request.passed {
+        Passed::Known { fresh: true, .. } => return Source::Fresh,
+        Passed::Null => asked || device.policy.free_recording,
+        Passed::Known { .. } => asked,
+        Passed::Unknown(_) => false,
+    };
+    let cache = if private { PrivateCache::new(device, &[]) } else { None };
+    cache.map_or(Source::Nowhere, Source::Private)
+}

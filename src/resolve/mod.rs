@@ -1,0 +1,206 @@
+//! The ladder: the ordered ways to serve one creation call. One file a rung.
+//!
+//! - [`call`] one creation call of either kind, and its copies with changed flags
+//! - [`artifact`] rung 3: from our artifact, confirmed as taken
+//! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
+//! - [`compile`] rung 6: the driver compiles, and what it made is recorded
+//! - [`app_data`] what the program's own caches are owed
+//! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
+//! - [`private_cache`], [`feedback`], [`record`] what the rungs share
+
+pub mod app_data;
+mod artifact;
+pub mod call;
+mod compile;
+mod driver;
+mod feedback;
+mod modules;
+mod private_cache;
+mod record;
+
+pub use record::module_record;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::recipe::capture::compute::Scratch;
+use crate::recipe::capture::stage::Steering;
+use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::key;
+use crate::recipe::model::Recipe;
+use crate::state::app_cache::AppCache;
+use crate::state::device::{Device, IdentifierMode};
+use crate::stats::Count;
+use crate::store::part::Key;
+use call::{Answer, CreateInfo};
+
+/// The cache that the program passed.
+pub enum Passed {
+    /// VK_NULL_HANDLE.
+    Null,
+    /// A cache that was seen being created.
+    Known {
+        /// The handle.
+        handle: vk::PipelineCache,
+        /// What is known of it.
+        cache: Arc<AppCache>,
+        /// Nothing has been put into it, so after this call it is a one-pipeline blob.
+        fresh: bool,
+    },
+    /// A cache that was not.
+    Unknown(vk::PipelineCache),
+}
+
+impl Passed {
+    /// The handle as the program passed it.
+    pub fn handle(&self) -> vk::PipelineCache {
+        match self {
+            Passed::Null => vk::PipelineCache::null(),
+            Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
+        }
+    }
+}
+
+/// What every rung works with.
+struct Request<'a, I> {
+    device: &'a Device,
+    passed: &'a Passed,
+    allocator: *const vk::AllocationCallbacks<'a>,
+    /// The program's create info; on a driver without identifiers less their structures.
+    info: I,
+    steering: Steering,
+    key: Key,
+    /// The encoded recipe.
+    recipe: &'a [u8],
+}
+
+/// Buffers that are reused from call to call.
+#[derive(Default)]
+struct Buffers {
+    recipe: Vec<u8>,
+    artifact: Vec<u8>,
+}
+
+thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
+
+/// Serves one create info.
+///
+/// # Safety
+/// `info` is a valid create info of the device, whose base pipeline is named by handle; `allocator` is what
+/// the program passed.
+pub unsafe fn serve<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+) -> Answer {
+    BUFFERS.with(|buffers| match buffers.try_borrow_mut() {
+        // SAFETY: the caller's contract.
+        Ok(mut buffers) => unsafe { serve_with(device, passed, allocator, info, &mut buffers) },
+        // A driver that calls back into Vulkan from inside a creation call.
+        // SAFETY: the caller's contract.
+        Err(_) => unsafe { serve_with(device, passed, allocator, info, &mut Buffers::default()) },
+    })
+}
+
+unsafe fn serve_with<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+    buffers: &mut Buffers,
+) -> Answer {
+    let Buffers { recipe, artifact } = buffers;
+    let mut scratch = Scratch::default();
+    // SAFETY: the caller vouches for the create info.
+    let captured = unsafe { info.capture(device, &mut scratch) };
+    let keyed = captured.and_then(|(model, steering)| Ok((key_of(&model, recipe)?, steering)));
+    let (key, steering) = match keyed {
+        Ok(keyed) => keyed,
+        // SAFETY: as above.
+        Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
+    };
+    if steering.identifier_only {
+        device.count(Count::IdentifierRequests);
+    }
+    let emulated = device.identifiers == IdentifierMode::Emulated;
+    let mut stripped = modules::Stripped::default();
+    let mut arena = Arena::default();
+    let info = if emulated && steering.identifier_structure {
+        // SAFETY: the create info could be captured, so every structure in its chains is known.
+        unsafe { modules::without_identifiers(info, &mut arena, &mut stripped) }.unwrap_or(*info)
+    } else {
+        *info
+    };
+    let request = Request { device, passed, allocator, info, steering, key, recipe };
+    // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
+    let answer = unsafe {
+        match artifact::serve(&request, artifact) {
+            Some(answer) => {
+                if steering.identifier_only {
+                    device.count(Count::IdentifierServed);
+                }
+                answer
+            }
+            None if emulated && steering.identifier_only => Answer::compile_required(),
+            None => match driver::ask(&request) {
+                Some(answer) => answer,
+                None => compile::compile(&request),
+            },
+        }
+    };
+    count_result(device, answer.result);
+    if let Passed::Known { cache, .. } = passed {
+        debug_assert!(cache.version().0 > 0, "a call that names a cache is counted before it is served");
+    }
+    answer
+}
+
+/// Encodes a recipe into `buffer` and hashes it.
+fn key_of(model: &Recipe<'_>, buffer: &mut Vec<u8>) -> Result<Key, Refusal> {
+    key::encode(model, buffer).map_err(|_| Refusal::plain(crate::stats::BypassReason::NotCacheable))?;
+    Ok(key::digest(key::RECIPE, buffer))
+}
+
+/// Rung 1: the driver gets the call unchanged, and a counter says why.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn bypass<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+    refusal: Refusal,
+) -> Answer {
+    if device.counters().bypass(refusal.reason, refusal.s_type) {
+        tracing::info!(
+            "a pipeline bypasses the stash: {} ({:?})",
+            refusal.reason.name(),
+            vk::StructureType::from_raw(refusal.s_type)
+        );
+    }
+    // SAFETY: as the caller's contract; a driver without identifiers must never see a stage without code.
+    unsafe {
+        if device.identifiers == IdentifierMode::Emulated && call::names_code_by_identifier(info.stages()) {
+            device.count(Count::CompileRequired);
+            return Answer::compile_required();
+        }
+        if let Passed::Known { cache, .. } = passed {
+            cache.mark_filled();
+        }
+        let answer = call::create(device, passed.handle(), info, allocator);
+        count_result(device, answer.result);
+        answer
+    }
+}
+
+fn count_result(device: &Device, result: vk::Result) {
+    if result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        device.count(Count::CompileRequired);
+    } else if result != vk::Result::SUCCESS {
+        device.count(Count::Failed);
+    }
+}

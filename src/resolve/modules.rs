@@ -1,0 +1,138 @@
+//! Stages that are named by identifier, on a driver that does not know identifiers.
+//!
+//! Their structures must not reach it, and where an artifact is served the code comes from the stash.
+
+use ash::vk;
+use smallvec::SmallVec;
+
+use super::call::CreateInfo;
+use crate::recipe::capture::stage::{self, Named};
+use crate::recipe::chain::{self, Arena, Edit};
+use crate::recipe::key;
+use crate::recipe::model::{Code, Pipeline, Recipe};
+use crate::state::device::{Device, Stored};
+use crate::store::part::{Key, Kind};
+
+type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;
+
+/// Stages without their identifier structures.
+#[derive(Default)]
+pub struct Stripped(Stages);
+
+/// A copy of the create info whose stages carry no identifier structures. None where a chain cannot be
+/// copied.
+///
+/// # Safety
+/// A valid create info; the copy is used only while `arena`, `kept` and the original live and stay where
+/// they are.
+pub unsafe fn without_identifiers<I: CreateInfo>(
+    info: &I,
+    arena: &mut Arena,
+    kept: &mut Stripped,
+) -> Option<I> {
+    let identifier = vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT;
+    let mut copy = *info;
+    // SAFETY: the caller's contract; the table's sizes are the true ones; lengthening the lifetime is covered
+    // by what the caller promises about the copy.
+    unsafe {
+        for info in info.stages() {
+            let p_next = chain::copy_chain(arena, info.p_next, chain::table_size, |node| {
+                if (*node).s_type == identifier { Edit::Drop } else { Edit::Keep }
+            })?;
+            kept.0.push(vk::PipelineShaderStageCreateInfo { p_next, ..lengthened(info) });
+        }
+        copy.set_stages(&kept.0);
+    }
+    Some(copy)
+}
+
+/// # Safety
+/// The copy is used only while what `info` points to lives.
+unsafe fn lengthened(
+    info: &vk::PipelineShaderStageCreateInfo<'_>,
+) -> vk::PipelineShaderStageCreateInfo<'static> {
+    // SAFETY: the types differ in lifetime alone.
+    unsafe { std::mem::transmute_copy(info) }
+}
+
+/// Modules made from stored SPIR-V for one call.
+pub struct Brought<'a> {
+    device: &'a Device,
+    modules: SmallVec<[vk::ShaderModule; 5]>,
+    stages: Stages,
+}
+
+impl<'a> Brought<'a> {
+    /// None yet: nothing is allocated until something is brought.
+    pub fn new(device: &'a Device) -> Brought<'a> {
+        Brought { device, modules: SmallVec::new(), stages: SmallVec::new() }
+    }
+
+    /// A copy of the create info whose stages all have modules. None where the stash lacks one.
+    ///
+    /// # Safety
+    /// A valid create info that `recipe` was captured from, or its copy; the copy is used only while `self`
+    /// lives and stays where it is.
+    pub unsafe fn bring<I: CreateInfo>(&mut self, info: &I, recipe: &[u8], stored: &Stored) -> Option<I> {
+        let recipe = key::decode::<Recipe<'_>>(recipe).ok()?;
+        let codes: SmallVec<[Code<'_>; 5]> = match &recipe.pipeline {
+            Pipeline::Compute(compute) => SmallVec::from_slice(&[compute.stage.code]),
+            Pipeline::Graphics(graphics) => graphics.stages.iter().map(|stage| stage.code).collect(),
+        };
+        let mut copy = *info;
+        // SAFETY: the caller's contract.
+        unsafe {
+            for (info, code) in info.stages().iter().zip(codes) {
+                let mut stage = lengthened(info);
+                if !matches!(stage::named(info), Some(Named::Module(_) | Named::Inline(_))) {
+                    let Code::Module(identity) = code else { return None };
+                    stage.module = self.create(&identity, stored)?;
+                }
+                self.stages.push(stage);
+            }
+            copy.set_stages(&self.stages);
+        }
+        Some(copy)
+    }
+
+    fn create(&mut self, identity: &Key, stored: &Stored) -> Option<vk::ShaderModule> {
+        let mut bytes = Vec::new();
+        if !stored.portable.read(Kind::Module, identity, &mut bytes) {
+            return None;
+        }
+        let (flags, code) = bytes.split_at_checked(4)?;
+        let words: Vec<u32> = code
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect();
+        let flags = u32::from_le_bytes([flags[0], flags[1], flags[2], flags[3]]);
+        let info = vk::ShaderModuleCreateInfo::default()
+            .flags(vk::ShaderModuleCreateFlags::from_raw(flags))
+            .code(&words);
+        let mut module = vk::ShaderModule::null();
+        // SAFETY: SPIR-V that the program once passed, verified by checksum.
+        let result = unsafe {
+            (self.device.table.create_shader_module?)(
+                self.device.handle,
+                &info,
+                std::ptr::null(),
+                &mut module,
+            )
+        };
+        if result != vk::Result::SUCCESS {
+            return None;
+        }
+        self.modules.push(module);
+        Some(module)
+    }
+}
+
+impl Drop for Brought<'_> {
+    fn drop(&mut self) {
+        let Some(destroy) = self.device.table.destroy_shader_module else { return };
+        for &module in &self.modules {
+            // SAFETY: our own module, created without an allocator; the call that used it is over.
+            unsafe { destroy(self.device.handle, module, std::ptr::null::<vk::AllocationCallbacks<'_>>()) };
+        }
+    }
+}

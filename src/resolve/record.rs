@@ -1,0 +1,118 @@
+//! What the driver made, on its way into the store.
+
+use std::time::Duration;
+
+use ash::vk;
+
+use super::call::CreateInfo;
+use super::{Passed, Request};
+use crate::identifier;
+use crate::recipe::capture::stage::{self, Named};
+use crate::recipe::key;
+use crate::recipe::model::{Pipeline, Recipe, Target};
+use crate::state::device::{Device, Stored};
+use crate::state::objects::{EncodedObject, Objects};
+use crate::stats::Count;
+use crate::store::part::{Key, Kind};
+
+/// Length of [`prefix`].
+pub const PREFIX: usize = 8;
+
+/// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
+/// microseconds, and the form of the rest.
+pub fn prefix(cost: Duration) -> [u8; PREFIX] {
+    let mut bytes = [0; PREFIX];
+    let micros = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
+    bytes[..4].copy_from_slice(&micros.to_le_bytes());
+    bytes[4] = FORM_CACHE_BLOB;
+    bytes
+}
+
+/// The rest is the data of a VkPipelineCache.
+const FORM_CACHE_BLOB: u8 = 1;
+
+/// An artifact's payload: the cost of the compile and the blob. None for a form that this version does not
+/// know.
+pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
+    let (prefix, blob) = payload.split_at_checked(PREFIX)?;
+    let micros = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]);
+    (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
+}
+
+/// Queues an artifact and whatever of its recipe the stash does not have yet.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
+    let device = request.device;
+    let Some(stored) = device.stored() else { return };
+    if !stored.device.put(Kind::Artifact, &request.key, payload.into_boxed_slice()) {
+        device.count(Count::Dropped);
+        return;
+    }
+    if !stored.portable.contains(Kind::Recipe, &request.key) {
+        // SAFETY: the caller's contract.
+        unsafe { record_inline_modules(device, stored, &request.info) };
+        record_named_objects(device, stored, request);
+        put(device, stored, Kind::Recipe, &request.key, request.recipe);
+    }
+    if let Passed::Known { cache, fresh: false, .. } = request.passed {
+        cache.owe(&request.key);
+    }
+}
+
+fn put(device: &Device, stored: &Stored, kind: Kind, key: &Key, bytes: &[u8]) {
+    if !stored.portable.contains(kind, key) && !stored.portable.put(kind, key, bytes.into()) {
+        device.count(Count::Dropped);
+    }
+}
+
+/// Layout and render pass, which the recipe names by digest.
+fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request: &Request<'_, I>) {
+    let Ok(recipe) = key::decode::<Recipe<'_>>(request.recipe) else { return };
+    let (layout, render_pass) = match recipe.pipeline {
+        Pipeline::Compute(compute) => (compute.layout, None),
+        Pipeline::Graphics(graphics) => match graphics.target {
+            Target::RenderPass { render_pass, .. } => (graphics.layout, Some(render_pass)),
+            Target::Dynamic { .. } => (graphics.layout, None),
+        },
+    };
+    let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
+        if stored.portable.contains(kind, digest) {
+            return;
+        }
+        let found = objects.find(|object| object.as_ref().is_ok_and(|object| object.digest == *digest));
+        if let Some(Ok(object)) = found.as_deref() {
+            put(device, stored, kind, digest, &object.bytes);
+        }
+    };
+    keep(Kind::Layout, &device.layouts, &layout);
+    if let Some(render_pass) = render_pass {
+        keep(Kind::RenderPass, &device.render_passes, &render_pass);
+    }
+}
+
+/// Code that was passed inside a stage and never made a module.
+///
+/// # Safety
+/// `info` is valid.
+unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored, info: &I) {
+    // SAFETY: the caller's contract.
+    for info in unsafe { info.stages() } {
+        // SAFETY: as above.
+        if let Some(Named::Inline(inline)) = unsafe { stage::named(info) } {
+            // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
+            let code = unsafe { stage::code(inline) };
+            let identity = identifier::module_identity(inline.flags, code);
+            put(device, stored, Kind::Module, &identity, &module_record(inline.flags, code));
+        }
+    }
+}
+
+/// A module's payload (docs/format.md): its flags, then the SPIR-V words.
+pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 + code.len());
+    bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
+    bytes.extend_from_slice(code);
+    bytes
+}

@@ -1,0 +1,378 @@
+//! Live devices.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use ash::vk::{self, Handle};
+use rustc_hash::FxBuildHasher;
+
+use super::app_cache::AppCache;
+use super::dispatch::DeviceTable;
+use super::instance::{Instance, PhysicalDevice};
+use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject};
+use super::policy::{self, Policy};
+use super::process::{DeviceStats, Session};
+use super::setup::Setup;
+use crate::identifier::{self, NativeIdentifier};
+use crate::loader::dispatch_key;
+use crate::recipe::capture::{self, SubpassUse};
+use crate::recipe::chain::Refusal;
+use crate::recipe::model::SCHEMA;
+use crate::stats::{BypassReason, Count, Counters, DeviceReport};
+use crate::store::header::DeviceHeader;
+use crate::store::part::{Key, Kind, Part};
+use crate::store::stash::Stash;
+
+/// Who answers for shader module identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdentifierMode {
+    /// The program did not enable them.
+    Off,
+    /// The driver.
+    Native,
+    /// This layer.
+    Emulated,
+}
+
+/// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
+/// taken to give nothing, and the layer stands aside.
+const PATIENCE: u32 = 8;
+
+/// A live device.
+pub struct Device {
+    /// The handle.
+    pub handle: vk::Device,
+    /// The next layer's look-up.
+    pub next: vk::PFN_vkGetDeviceProcAddr,
+    /// The next layer's commands.
+    pub table: DeviceTable,
+    /// Its physical device.
+    pub physical: Arc<PhysicalDevice>,
+    /// What is known about the driver.
+    pub policy: Policy,
+    /// pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
+    pub cache_control: bool,
+    /// Identifiers.
+    pub identifiers: IdentifierMode,
+    /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
+    pub advanced_blend: bool,
+    /// Shader modules.
+    pub modules: Objects<Module>,
+    /// Samplers.
+    pub samplers: Objects<SamplerObject>,
+    /// Descriptor set layouts.
+    pub set_layouts: Objects<SetLayoutObject>,
+    /// Pipeline layouts.
+    pub layouts: Objects<EncodedObject>,
+    /// Render passes.
+    pub render_passes: Objects<EncodedObject>,
+    /// The program's pipeline caches.
+    pub caches: Objects<AppCache>,
+    /// Driver identifiers (by digest) to module identities, as far as met in this process.
+    pairs: papaya::HashMap<Key, Key, FxBuildHasher>,
+    stats: Arc<DeviceStats>,
+    instance: Arc<Instance>,
+    setup: Setup,
+    // Declared before the session: the parts go first, then the session may close the stash.
+    stored: OnceLock<Option<Stored>>,
+    session: OnceLock<Arc<Session>>,
+    fruitless: AtomicU32,
+}
+
+/// The parts of the stash that a device works with.
+pub struct Stored {
+    /// The stash.
+    pub stash: Arc<Stash>,
+    /// Modules, recipes and what they name.
+    pub portable: Arc<Part>,
+    /// Artifacts and identifier pairs of this device header.
+    pub device: Arc<Part>,
+}
+
+/// A registered device.
+#[derive(Clone)]
+pub enum Entry {
+    /// The layer works on it.
+    Active(Arc<Device>),
+    /// The layer passes everything through.
+    Inert {
+        /// The next layer's look-up.
+        next: vk::PFN_vkGetDeviceProcAddr,
+    },
+}
+
+type Registry = papaya::HashMap<usize, Entry, FxBuildHasher>;
+static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+
+/// Registers a device.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn insert(handle: vk::Device, entry: Entry) {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(handle) };
+    DEVICES.pin().insert(key, entry);
+}
+
+/// What is registered for a device.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(handle) };
+    DEVICES.pin().get(&key).cloned()
+}
+
+/// The device, where the layer works on it.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
+    // SAFETY: the caller's contract.
+    match unsafe { entry(handle) } {
+        Some(Entry::Active(device)) => Some(device),
+        _ => None,
+    }
+}
+
+/// Forgets a device.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(handle) };
+    DEVICES.pin().remove(&key).cloned()
+}
+
+/// What vkCreateDevice decided about a new device.
+pub struct Decided {
+    /// FAIL_ON_COMPILE_REQUIRED may be used.
+    pub cache_control: bool,
+    /// Who answers for identifiers.
+    pub identifiers: IdentifierMode,
+    /// The device as the program asked for it.
+    pub setup: Setup,
+}
+
+impl Device {
+    /// A device that was just created.
+    pub fn new(
+        handle: vk::Device,
+        next: vk::PFN_vkGetDeviceProcAddr,
+        table: DeviceTable,
+        instance: Arc<Instance>,
+        physical: Arc<PhysicalDevice>,
+        decided: Decided,
+    ) -> Device {
+        let properties = &physical.properties;
+        let name = properties.device_name_as_c_str().map(|name| name.to_string_lossy().into_owned());
+        let identity = DeviceReport {
+            name: name.unwrap_or_default(),
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            driver_id: physical.driver.as_raw() as u32,
+            driver_version: properties.driver_version,
+            ..DeviceReport::default()
+        };
+        let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT.as_raw();
+        let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
+        Device {
+            handle,
+            next,
+            table,
+            policy: policy::of(physical.driver),
+            cache_control: decided.cache_control,
+            identifiers: decided.identifiers,
+            advanced_blend: decided.setup.structures.iter().any(|s| s.s_type == blend),
+            physical,
+            modules: Objects::default(),
+            samplers: Objects::default(),
+            set_layouts: Objects::default(),
+            layouts: Objects::default(),
+            render_passes: Objects::default(),
+            caches: Objects::default(),
+            pairs: papaya::HashMap::with_hasher(FxBuildHasher),
+            stats: Arc::new(stats),
+            instance,
+            setup: decided.setup,
+            stored: OnceLock::new(),
+            session: OnceLock::new(),
+            fruitless: AtomicU32::new(0),
+        }
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Counters {
+        &self.stats.counters
+    }
+
+    /// Adds one to a counter.
+    pub fn count(&self, what: Count) {
+        self.stats.counters.count(what);
+    }
+
+    /// The store, opened by the first object or pipeline that needs it: a program that makes no pipelines
+    /// never touches the disk. None where it cannot be used.
+    pub fn stored(&self) -> Option<&Stored> {
+        self.stored.get_or_init(|| self.open_store()).as_ref()
+    }
+
+    /// The session, opened by the first pipeline, so that its report knows this device.
+    pub fn session(&self) -> &Session {
+        self.session.get_or_init(|| {
+            let session = Session::open(&self.instance.config, &self.instance.application.name);
+            session.add_device(&self.stats);
+            session
+        })
+    }
+
+    fn open_store(&self) -> Option<Stored> {
+        let stash = self.session().stash()?.clone();
+        let header = self.header()?;
+        match stash.device(&header) {
+            Ok(device) => {
+                let portable = stash.portable().clone();
+                // A device that is created again finds its part open already.
+                let _ = self.stats.part.set(device.name().to_owned());
+                if let Ok((digest, encoded)) = self.setup.encoded() {
+                    if !portable.contains(Kind::Setup, &digest) {
+                        portable.put(Kind::Setup, &digest, encoded.into());
+                    }
+                }
+                Some(Stored { stash, portable, device })
+            }
+            Err(error) => {
+                tracing::warn!("no artifacts in this run: {error}");
+                None
+            }
+        }
+    }
+
+    fn header(&self) -> Option<DeviceHeader> {
+        let properties = &self.physical.properties;
+        Some(DeviceHeader {
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            pipeline_cache_uuid: properties.pipeline_cache_uuid,
+            driver_id: self.physical.driver.as_raw() as u32,
+            driver_version: properties.driver_version,
+            pointer_width: size_of::<usize>() as u8,
+            schema: SCHEMA,
+            features_digest: self.setup.features_digest().ok()?,
+        })
+    }
+
+    /// Whether artifacts of this driver are worth anything. Where not, the layer stands aside.
+    pub fn keeps_artifacts(&self) -> bool {
+        self.policy.artifacts
+            && self.fruitless.load(Ordering::Relaxed) < PATIENCE
+            && self.table.create_pipeline_cache.is_some()
+            && self.table.destroy_pipeline_cache.is_some()
+            && self.table.get_pipeline_cache_data.is_some()
+    }
+
+    /// Whether modules have to be known: for recipes, or because the program may ask for identifiers.
+    pub fn describes(&self) -> bool {
+        self.keeps_artifacts() || self.identifiers == IdentifierMode::Emulated
+    }
+
+    /// The driver gave nothing for a pipeline that it compiled, or gave something after all.
+    pub fn note_harvest(&self, fruitful: bool) {
+        if fruitful {
+            self.fruitless.store(0, Ordering::Relaxed);
+        } else if self.fruitless.fetch_add(1, Ordering::Relaxed) + 1 == PATIENCE {
+            tracing::info!("the driver's pipeline caches hold nothing; standing aside");
+        }
+    }
+
+    /// Learns that a driver's identifier stands for a module.
+    pub fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
+        let digest = native.digest();
+        if self.pairs.pin().insert(digest, *identity).is_some() {
+            return;
+        }
+        if let Some(stored) = self.stored() {
+            if !stored.device.contains(Kind::IdentifierPair, &digest) {
+                stored.device.put(Kind::IdentifierPair, &digest, Box::new(*identity));
+            }
+        }
+    }
+
+    fn pair(&self, native: &NativeIdentifier) -> Option<Key> {
+        let digest = native.digest();
+        let pairs = self.pairs.pin();
+        if let Some(identity) = pairs.get(&digest) {
+            return Some(*identity);
+        }
+        let mut bytes = Vec::new();
+        let stored = self.stored()?;
+        if !stored.device.read(Kind::IdentifierPair, &digest, &mut bytes) {
+            return None;
+        }
+        let identity = Key::try_from(bytes.as_slice()).ok()?;
+        pairs.insert(digest, identity);
+        Some(identity)
+    }
+}
+
+fn unknown_object() -> Refusal {
+    Refusal::plain(BypassReason::UnknownObject)
+}
+
+fn opaque(refusal: &Refusal) -> Refusal {
+    Refusal { reason: BypassReason::OpaqueObject, s_type: refusal.s_type }
+}
+
+fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Key, Refusal> {
+    let read = |object: &EncodedObject| object.as_ref().map(|o| o.digest).map_err(opaque);
+    objects.read(handle, read).unwrap_or_else(|| Err(unknown_object()))
+}
+
+impl capture::Objects for Device {
+    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
+        let read = |module: &Module| match &module.refusal {
+            None => Ok(module.identity),
+            Some(refusal) => Err(opaque(refusal)),
+        };
+        self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
+        identifier::module_identity(flags, code)
+    }
+
+    fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
+        match self.identifiers {
+            IdentifierMode::Emulated => Key::try_from(identifier.as_bytes()).ok(),
+            _ => self.pair(identifier),
+        }
+    }
+
+    fn algorithm(&self) -> [u8; 16] {
+        match self.identifiers {
+            IdentifierMode::Emulated => identifier::ALGORITHM_UUID,
+            _ => self.physical.algorithm,
+        }
+    }
+
+    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
+        digest_of(&self.layouts, layout)
+    }
+
+    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
+        let read = |object: &EncodedObject| match object {
+            Err(refusal) => Err(opaque(refusal)),
+            Ok(object) => match object.subpasses.get(subpass as usize) {
+                Some(uses) => Ok((object.digest, *uses)),
+                None => Err(Refusal::plain(BypassReason::WrongStructure)),
+            },
+        };
+        self.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn advanced_blend(&self) -> bool {
+        self.advanced_blend
+    }
+}

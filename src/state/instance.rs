@@ -1,0 +1,198 @@
+//! Live instances and what is known of their physical devices.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use ash::vk::{self, Handle};
+use rustc_hash::FxBuildHasher;
+
+use super::dispatch::InstanceTable;
+use super::setup::Application;
+use crate::config::{Config, Identifiers};
+use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
+
+/// A live instance.
+pub struct Instance {
+    /// The handle that this layer gave out.
+    pub handle: vk::Instance,
+    /// Nothing but passing through: switched off, or elevated.
+    pub inert: bool,
+    /// The next layer's look-up.
+    pub next: vk::PFN_vkGetInstanceProcAddr,
+    /// The next layer's look-up for physical-device commands.
+    pub next_physical: Option<PhysicalDeviceProcAddr>,
+    /// The next layer's commands.
+    pub table: InstanceTable,
+    /// What the program calls itself.
+    pub application: Application,
+    /// The environment.
+    pub config: Config,
+    /// Core 1.1 or VK_KHR_get_physical_device_properties2.
+    pub properties2: bool,
+    physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
+}
+
+/// How a physical device offers pipelineCreationCacheControl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheControl {
+    /// Not at all, or the program's instance cannot reach it.
+    None,
+    /// As a feature of Vulkan 1.3.
+    Core,
+    /// By VK_EXT_pipeline_creation_cache_control.
+    Extension,
+}
+
+/// What is known of a physical device.
+pub struct PhysicalDevice {
+    /// VkPhysicalDeviceProperties.
+    pub properties: vk::PhysicalDeviceProperties,
+    /// VkDriverId, 0 where it cannot be asked for.
+    pub driver: vk::DriverId,
+    /// The driver's shaderModuleIdentifierAlgorithmUUID; zero where it has none.
+    pub algorithm: [u8; 16],
+    /// The layer offers the extension in its own right.
+    pub emulates: bool,
+    /// Cache control.
+    pub cache_control: CacheControl,
+}
+
+type Registry = papaya::HashMap<usize, Arc<Instance>, FxBuildHasher>;
+static INSTANCES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+
+/// Registers an instance.
+///
+/// # Safety
+/// `instance.handle` is live.
+pub unsafe fn insert(instance: Arc<Instance>) {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(instance.handle) };
+    INSTANCES.pin().insert(key, instance);
+}
+
+/// The instance of a dispatchable handle: itself or one of its physical devices.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(handle) };
+    INSTANCES.pin().get(&key).cloned()
+}
+
+/// Forgets an instance.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
+    // SAFETY: the caller's contract.
+    let key = unsafe { dispatch_key(handle) };
+    INSTANCES.pin().remove(&key).cloned()
+}
+
+impl Instance {
+    /// A live instance of which nothing has been asked yet.
+    #[allow(clippy::too_many_arguments, reason = "what is known when an instance is created")]
+    pub fn new(
+        handle: vk::Instance,
+        inert: bool,
+        next: vk::PFN_vkGetInstanceProcAddr,
+        next_physical: Option<PhysicalDeviceProcAddr>,
+        table: InstanceTable,
+        application: Application,
+        config: Config,
+        properties2: bool,
+    ) -> Instance {
+        Instance {
+            handle,
+            inert,
+            next,
+            next_physical,
+            table,
+            application,
+            config,
+            properties2,
+            physical: Mutex::default(),
+        }
+    }
+
+    /// What is known of a physical device; asked for once.
+    pub fn physical_device(&self, device: vk::PhysicalDevice) -> Arc<PhysicalDevice> {
+        let mut known = self.physical.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(device.as_raw()).or_insert_with(|| Arc::new(self.ask(device))).clone()
+    }
+
+    /// The extensions that the next layer lists for a physical device.
+    pub fn extensions(&self, device: vk::PhysicalDevice) -> Vec<vk::ExtensionProperties> {
+        let Some(enumerate) = self.table.enumerate_device_extension_properties else { return Vec::new() };
+        let mut count = 0;
+        // SAFETY: the two-call idiom on a live physical device; the second call writes at most `count`.
+        unsafe {
+            if enumerate(device, std::ptr::null(), &mut count, std::ptr::null_mut()) != vk::Result::SUCCESS {
+                return Vec::new();
+            }
+            let mut list = vec![vk::ExtensionProperties::default(); count as usize];
+            let result = enumerate(device, std::ptr::null(), &mut count, list.as_mut_ptr());
+            list.truncate(if result.as_raw() >= 0 { count as usize } else { 0 });
+            list
+        }
+    }
+
+    fn ask(&self, device: vk::PhysicalDevice) -> PhysicalDevice {
+        let mut properties = vk::PhysicalDeviceProperties::default();
+        if let Some(get) = self.table.get_physical_device_properties {
+            // SAFETY: a live physical device and a structure to fill.
+            unsafe { get(device, &mut properties) };
+        }
+        let api_version = self.application.api_version.min(properties.api_version);
+        let listed = self.extensions(device);
+        let lists = |name: &std::ffi::CStr| {
+            listed.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+        };
+        let native_identifiers = lists(ash::ext::shader_module_identifier::NAME);
+        let cache_control = if !self.properties2 {
+            CacheControl::None
+        } else if api_version >= vk::API_VERSION_1_3 {
+            // A required feature of Vulkan 1.3 (contract 2.7).
+            CacheControl::Core
+        } else if lists(ash::ext::pipeline_creation_cache_control::NAME) {
+            CacheControl::Extension
+        } else {
+            CacheControl::None
+        };
+        let emulates = cache_control != CacheControl::None
+            && match self.config.identifiers {
+                Identifiers::Auto => !native_identifiers,
+                Identifiers::Emulate => true,
+                Identifiers::Off => false,
+            };
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
+        let named = api_version >= vk::API_VERSION_1_2 || lists(ash::khr::driver_properties::NAME);
+        if let Some(get) = self.get_properties2() {
+            let mut chain = vk::PhysicalDeviceProperties2::default();
+            if named {
+                chain = chain.push_next(&mut driver);
+            }
+            if native_identifiers {
+                chain = chain.push_next(&mut identifiers);
+            }
+            // SAFETY: a live physical device and a chain of structures that it knows.
+            unsafe { get(device, &mut chain) };
+        }
+        PhysicalDevice {
+            properties,
+            driver: driver.driver_id,
+            algorithm: identifiers.shader_module_identifier_algorithm_uuid,
+            emulates,
+            cache_control,
+        }
+    }
+
+    /// vkGetPhysicalDeviceProperties2 under the name that this instance may call it by.
+    fn get_properties2(&self) -> Option<vk::PFN_vkGetPhysicalDeviceProperties2> {
+        let core = self.table.get_physical_device_properties2;
+        let core = core.filter(|_| self.application.api_version >= vk::API_VERSION_1_1);
+        core.or(self.table.get_physical_device_properties2_khr).filter(|_| self.properties2)
+    }
+}

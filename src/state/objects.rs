@@ -1,0 +1,120 @@
+//! Live objects of a device by handle.
+//!
+//! Reading takes no lock: every pipeline call looks up its modules and its layout. Handles need not be
+//! unique (contract 7.2), so entries are counted.
+
+use ash::vk::Handle;
+use papaya::{Compute, HashMap, Operation};
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+use crate::recipe::capture::SubpassUse;
+use crate::recipe::chain::Refusal;
+use crate::recipe::model::{Sampler, SetLayout};
+use crate::store::part::Key;
+
+struct Entry<T> {
+    created: u32,
+    object: Arc<T>,
+}
+
+impl<T> Clone for Entry<T> {
+    fn clone(&self) -> Self {
+        Entry { created: self.created, object: self.object.clone() }
+    }
+}
+
+/// The live objects of one type.
+pub struct Objects<T>(HashMap<u64, Entry<T>, FxBuildHasher>);
+
+impl<T> Default for Objects<T> {
+    fn default() -> Self {
+        Objects(HashMap::with_hasher(FxBuildHasher))
+    }
+}
+
+impl<T> Objects<T> {
+    /// An object was created. A handle that is live already gains a reference; the newest description counts.
+    pub fn insert(&self, handle: impl Handle, object: T) {
+        let object = Arc::new(object);
+        let first = Entry { created: 1, object: object.clone() };
+        let again = |old: &Entry<T>| Entry { created: old.created + 1, object: object.clone() };
+        self.0.pin().update_or_insert(handle.as_raw(), again, first);
+    }
+
+    /// An object was destroyed.
+    pub fn remove(&self, handle: impl Handle) {
+        let map = self.0.pin();
+        // What became of the entry matters to nobody.
+        let _: Compute<'_, _, _, ()> = map.compute(handle.as_raw(), |entry| match entry {
+            Some((_, entry)) if entry.created > 1 => {
+                Operation::Insert(Entry { created: entry.created - 1, object: entry.object.clone() })
+            }
+            Some(_) => Operation::Remove,
+            None => Operation::Abort(()),
+        });
+    }
+
+    /// Reads a live object in place.
+    pub fn read<R>(&self, handle: impl Handle, reader: impl FnOnce(&T) -> R) -> Option<R> {
+        self.0.pin().get(&handle.as_raw()).map(|entry| reader(&entry.object))
+    }
+
+    /// Some live object that fits; looks at all of them.
+    pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+        self.0.pin().values().find(|entry| fits(&entry.object)).map(|entry| entry.object.clone())
+    }
+
+    /// A reference to a live object.
+    pub fn get(&self, handle: impl Handle) -> Option<Arc<T>> {
+        self.0.pin().get(&handle.as_raw()).map(|entry| entry.object.clone())
+    }
+}
+
+/// A shader module.
+pub struct Module {
+    /// Its identity.
+    pub identity: Key,
+    /// Why pipelines with it must bypass: an unknown structure in its chain.
+    pub refusal: Option<Refusal>,
+}
+
+/// A sampler or set layout that can be described, or why not.
+pub type Described<T> = Result<T, Refusal>;
+
+/// A sampler.
+pub type SamplerObject = Described<Sampler>;
+/// A descriptor set layout.
+pub type SetLayoutObject = Described<SetLayout>;
+
+/// A pipeline layout or render pass: its digest, and its encoding for the store.
+pub struct Encoded {
+    /// The digest.
+    pub digest: Key,
+    /// The encoding.
+    pub bytes: Box<[u8]>,
+    /// What each subpass uses; empty for layouts.
+    pub subpasses: Vec<SubpassUse>,
+}
+
+/// A pipeline layout or render pass that can be described, or why not.
+pub type EncodedObject = Described<Encoded>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ash::vk;
+
+    #[test]
+    fn a_handle_that_was_given_twice_lives_until_it_was_destroyed_twice() {
+        let objects = Objects::default();
+        let handle = vk::Sampler::from_raw(7);
+        objects.insert(handle, "one");
+        objects.insert(handle, "two");
+        objects.remove(handle);
+        assert_eq!(objects.read(handle, |text| *text), Some("two"));
+        objects.remove(handle);
+        assert_eq!(objects.read(handle, |text| *text), None);
+        objects.remove(handle);
+    }
+}

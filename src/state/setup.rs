@@ -1,0 +1,215 @@
+//! How a device was created: what of it can change code (part of the device header), and what is needed to
+//! create an equal device later (a portable record).
+
+use std::ffi::CStr;
+use std::mem::offset_of;
+
+use ash::vk;
+use serde::{Deserialize, Serialize};
+
+use super::device_structures;
+use crate::recipe::chain;
+use crate::recipe::key::{self, CodecError};
+use crate::recipe::model::{OwnedExtension, SCHEMA};
+use crate::store::part::Key;
+
+/// What the program calls itself in VkApplicationInfo.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Application {
+    /// pApplicationName; any bytes.
+    pub name: Vec<u8>,
+    /// applicationVersion.
+    pub version: u32,
+    /// pEngineName; any bytes.
+    pub engine: Vec<u8>,
+    /// engineVersion.
+    pub engine_version: u32,
+    /// apiVersion, VK_API_VERSION_1_0 where the program gave none.
+    pub api_version: u32,
+}
+
+impl Application {
+    /// Reads an instance's create info.
+    ///
+    /// # Safety
+    /// `info` is a valid create info.
+    pub unsafe fn read(info: &vk::InstanceCreateInfo<'_>) -> Application {
+        // SAFETY: pApplicationInfo is NULL or valid, its names NULL or NULL-terminated.
+        unsafe {
+            let Some(application) = info.p_application_info.as_ref() else {
+                return Application { api_version: vk::API_VERSION_1_0, ..Application::default() };
+            };
+            let name = |pointer: *const std::ffi::c_char| {
+                if pointer.is_null() { Vec::new() } else { CStr::from_ptr(pointer).to_bytes().to_vec() }
+            };
+            Application {
+                name: name(application.p_application_name),
+                version: application.application_version,
+                engine: name(application.p_engine_name),
+                engine_version: application.engine_version,
+                api_version: application.api_version.max(vk::API_VERSION_1_0),
+            }
+        }
+    }
+}
+
+/// What is needed to create an equal device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Schema of the encoding.
+    pub schema: u32,
+    /// The program.
+    pub application: Application,
+    /// VkPhysicalDeviceFeatures as its VkBool32 words; empty where none were enabled.
+    pub features: Vec<u32>,
+    /// Feature structures that switch something on, sorted by type.
+    pub structures: Vec<OwnedExtension>,
+    /// Enabled device extensions, sorted.
+    pub extensions: Vec<Vec<u8>>,
+}
+
+/// Extensions that cannot change what a compiler makes of a shader. Leaving them out of the device header
+/// keeps one device part for a program that presents, debugs or shares memory differently from run to run.
+const WITHOUT_EFFECT: &[&[u8]] = &[
+    b"VK_EXT_debug_",
+    b"VK_EXT_external_memory_",
+    b"VK_EXT_full_screen_exclusive",
+    b"VK_EXT_hdr_metadata",
+    b"VK_EXT_memory_budget",
+    b"VK_EXT_memory_priority",
+    b"VK_EXT_pageable_device_local_memory",
+    b"VK_EXT_pipeline_creation_cache_control",
+    b"VK_EXT_pipeline_creation_feedback",
+    b"VK_EXT_shader_module_identifier",
+    b"VK_EXT_swapchain_maintenance1",
+    b"VK_EXT_tooling_info",
+    b"VK_GOOGLE_display_timing",
+    b"VK_KHR_display_swapchain",
+    b"VK_KHR_external_",
+    b"VK_KHR_incremental_present",
+    b"VK_KHR_present_",
+    b"VK_KHR_swapchain",
+];
+
+impl Setup {
+    /// Reads a device's create info as the program passed it.
+    ///
+    /// # Safety
+    /// `info` is a valid create info.
+    pub unsafe fn read(info: &vk::DeviceCreateInfo<'_>, application: &Application) -> Setup {
+        let mut features = Vec::new();
+        let mut structures = Vec::new();
+        // SAFETY: the chain of a valid create info.
+        for node in unsafe { chain::walk(info.p_next) } {
+            // SAFETY: `walk` yields valid structures; the cast follows the sType, and the table knows how
+            // many VkBool32 a structure consists of.
+            unsafe {
+                let s_type = (*node).s_type;
+                if s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2 {
+                    features = switches(&(*node.cast::<vk::PhysicalDeviceFeatures2<'_>>()).features);
+                } else if let Some(row) = device_structures::find(s_type).filter(|row| row.switches > 0) {
+                    let first = node.cast::<u8>().add(size_of::<vk::BaseInStructure<'_>>());
+                    let members = std::slice::from_raw_parts(first, 4 * row.switches).to_vec();
+                    structures.push(OwnedExtension { s_type: s_type.as_raw(), members });
+                }
+            }
+        }
+        // SAFETY: pEnabledFeatures is NULL or valid.
+        if let Some(enabled) = unsafe { info.p_enabled_features.as_ref() } {
+            features = switches(enabled);
+        }
+        structures.retain(|structure| structure.members.iter().any(|&byte| byte != 0));
+        structures.sort();
+        // SAFETY: the names of a valid create info.
+        let mut extensions: Vec<_> =
+            unsafe { extension_names(info) }.map(|name| name.to_bytes().to_vec()).collect();
+        extensions.sort();
+        extensions.dedup();
+        Setup { schema: SCHEMA, application: application.clone(), features, structures, extensions }
+    }
+
+    /// The encoding, and its digest, for the portable record.
+    pub fn encoded(&self) -> Result<(Key, Vec<u8>), CodecError> {
+        let mut bytes = Vec::new();
+        key::encode(self, &mut bytes)?;
+        Ok((key::digest(key::SETUP, &bytes), bytes))
+    }
+
+    /// SHA-256 over what can change code: part of the device header. Who the program is, and what this layer
+    /// may switch on or strip by itself, stay out of it.
+    pub fn features_digest(&self) -> Result<Key, CodecError> {
+        let matters = |name: &&Vec<u8>| !WITHOUT_EFFECT.iter().any(|prefix| name.starts_with(prefix));
+        let structures: Vec<_> = self.structures.iter().filter_map(without_own_switches).collect();
+        let extensions: Vec<_> = self.extensions.iter().filter(matters).collect();
+        let mut bytes = Vec::new();
+        key::encode(&(&self.features, structures, extensions), &mut bytes)?;
+        Ok(key::digest(key::SETUP, &bytes))
+    }
+}
+
+/// The enabled extensions of a device's create info.
+///
+/// # Safety
+/// `info` is a valid create info and outlives the iterator.
+pub unsafe fn extension_names<'a>(info: &vk::DeviceCreateInfo<'a>) -> impl Iterator<Item = &'a CStr> {
+    let count = if info.pp_enabled_extension_names.is_null() { 0 } else { info.enabled_extension_count };
+    let names = info.pp_enabled_extension_names;
+    // SAFETY: valid for its count; each is a NULL-terminated string.
+    (0..count as usize).map(move |index| unsafe { CStr::from_ptr(*names.add(index)) })
+}
+
+fn switches(features: &vk::PhysicalDeviceFeatures) -> Vec<u32> {
+    const COUNT: usize = size_of::<vk::PhysicalDeviceFeatures>() / 4;
+    // SAFETY: the structure consists of VkBool32 alone.
+    let words = unsafe { std::slice::from_raw_parts((&raw const *features).cast::<u32>(), COUNT) };
+    words.to_vec()
+}
+
+/// A feature structure without the switches that this layer sets or strips; None where nothing is left.
+fn without_own_switches(structure: &OwnedExtension) -> Option<OwnedExtension> {
+    let mut structure = structure.clone();
+    match vk::StructureType::from_raw(structure.s_type) {
+        vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT
+        | vk::StructureType::PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES => return None,
+        vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_3_FEATURES => {
+            let start = offset_of!(vk::PhysicalDeviceVulkan13Features<'_>, pipeline_creation_cache_control)
+                - size_of::<vk::BaseInStructure<'_>>();
+            structure.members[start..start + 4].fill(0);
+        }
+        _ => {}
+    }
+    structure.members.iter().any(|&byte| byte != 0).then_some(structure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(info: &vk::DeviceCreateInfo<'_>) -> Option<Key> {
+        // SAFETY: the tests pass valid create infos.
+        unsafe { Setup::read(info, &Application::default()) }.features_digest().ok()
+    }
+
+    #[test]
+    fn presenting_differently_keeps_the_device_part_and_robustness_does_not() {
+        let plain = vk::DeviceCreateInfo::default();
+        let names = [c"VK_KHR_swapchain".as_ptr(), c"VK_EXT_shader_module_identifier".as_ptr()];
+        assert_eq!(digest(&plain), digest(&plain.enabled_extension_names(&names)));
+        let names = [c"VK_EXT_robustness2".as_ptr()];
+        assert_ne!(digest(&plain), digest(&plain.enabled_extension_names(&names)));
+        let robust = vk::PhysicalDeviceFeatures { robust_buffer_access: vk::TRUE, ..Default::default() };
+        assert_ne!(digest(&plain), digest(&plain.enabled_features(&robust)));
+    }
+
+    #[test]
+    fn the_feature_that_the_layer_switches_on_by_itself_does_not_move_the_device_part() {
+        let plain = digest(&vk::DeviceCreateInfo::default());
+        let mut own = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+            .pipeline_creation_cache_control(true);
+        assert_eq!(plain, digest(&vk::DeviceCreateInfo::default().push_next(&mut own)));
+        let mut all = vk::PhysicalDeviceVulkan13Features::default().pipeline_creation_cache_control(true);
+        assert_eq!(plain, digest(&vk::DeviceCreateInfo::default().push_next(&mut all)));
+        let mut other = vk::PhysicalDeviceVulkan13Features::default().robust_image_access(true);
+        assert_ne!(plain, digest(&vk::DeviceCreateInfo::default().push_next(&mut other)));
+    }
+}

@@ -1,0 +1,128 @@
+//! Writing segments: one exclusively created file, records appended in batches, sealed with an index.
+
+use std::io;
+use std::sync::Arc;
+
+use super::folder::{Folder, write_all_at};
+use super::format::{FileHeader, IndexEntry, PartIdentity, encode_end, encode_record};
+use super::index::{Payload, Slot};
+use super::segment::{Location, Segment};
+use super::shared::{random, unix_ms};
+
+/// A segment is sealed when it is longer than this, which bounds what a reader scans after a `kill -9`.
+const ROTATE_BYTES: u64 = 64 << 20;
+/// A segment is sealed when it has this many records.
+const ROTATE_RECORDS: usize = 1 << 16;
+/// A buffer that has grown past this is given back.
+const KEEP_BUFFER: usize = 4 << 20;
+
+/// A record to be written.
+pub(super) type Item = (Slot, Arc<Payload>);
+
+/// The segment that this process is writing in one part.
+pub(super) struct Appender {
+    segment: Arc<Segment>,
+    folder: Arc<Folder>,
+    header: FileHeader,
+    tag: [u8; 8],
+    /// Where the next record goes. 0: not even the header is there.
+    end: u64,
+    entries: Vec<IndexEntry>,
+    buffer: Vec<u8>,
+}
+
+impl Appender {
+    /// Creates the file; its header is written together with the first records. `age` orders it among the
+    /// part's segments.
+    pub(super) fn create(folder: Arc<Folder>, identity: PartIdentity, age: u64) -> io::Result<Appender> {
+        let mut attempts = 0;
+        let (name, serial, fd) = loop {
+            let serial = random();
+            let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
+            match folder.create_file(&name) {
+                Ok(fd) => break (name, serial, fd),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 8 => attempts += 1,
+                Err(error) => return Err(error),
+            }
+        };
+        let tag = identity.tag();
+        Ok(Appender {
+            segment: Segment::of_writer(folder.clone(), name, fd),
+            folder,
+            header: FileHeader { identity, created_unix_ms: unix_ms(), serial },
+            tag,
+            end: 0,
+            entries: Vec::new(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends the items with one write. Says where each of them is now; on failure only the first ones are
+    /// there, and the error says why.
+    pub(super) fn append(&mut self, items: &[Item]) -> (Vec<Location>, u64, io::Result<()>) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        if self.end == 0 {
+            buffer.extend_from_slice(&self.header.encode());
+        }
+        let entries: Vec<_> = items
+            .iter()
+            .map(|(slot, payload)| {
+                encode_record(&mut buffer, self.end, self.tag, slot.kind as u8, &slot.key, &payload.0)
+            })
+            .collect();
+        let outcome = self.write(&buffer);
+        let (written, outcome) = match outcome {
+            Ok(()) => (self.end + buffer.len() as u64, Ok(())),
+            Err((count, error)) => (self.end + count as u64, Err(error)),
+        };
+        let intact = entries.iter().take_while(|entry| entry.end() <= written).count();
+        let before = self.end;
+        if let Some(last) = entries[..intact].last() {
+            self.end = last.end();
+        }
+        if outcome.is_err() && written > self.end {
+            self.cut();
+        }
+        let locations = entries[..intact].iter().map(|entry| Location::new(&self.segment, entry)).collect();
+        self.entries.extend_from_slice(&entries[..intact]);
+        if buffer.capacity() <= KEEP_BUFFER {
+            self.buffer = buffer;
+        }
+        (locations, self.end - before, outcome)
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+        match self.segment.descriptor() {
+            Some(fd) => write_all_at(fd, bytes, self.end),
+            None => Err((0, io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Takes what a failed write has left behind the last whole record.
+    fn cut(&self) {
+        if let Some(fd) = self.segment.descriptor() {
+            // Where even that fails, readers take the rest for a torn tail, and the next write goes over it.
+            let _ = rustix::fs::ftruncate(fd, self.end);
+        }
+    }
+
+    /// Whether it is time for a new segment.
+    pub(super) fn is_full(&self) -> bool {
+        self.end >= ROTATE_BYTES || self.entries.len() >= ROTATE_RECORDS
+    }
+
+    /// Ends the file with its index; a file without records is removed. Says how many bytes were added.
+    pub(super) fn seal(self) -> io::Result<u64> {
+        if self.entries.is_empty() {
+            self.folder.remove_file(self.segment.name())?;
+            return Ok(0);
+        }
+        let end = encode_end(&self.header, self.end, &self.entries);
+        self.write(&end).map_err(|(_, error)| {
+            self.cut();
+            error
+        })?;
+        Ok(end.len() as u64)
+    }
+}

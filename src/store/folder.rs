@@ -1,0 +1,224 @@
+//! Folders of the stash: made private, opened without following links, refused where others may write.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::refusal::{OpenError, Refusal};
+
+/// Mode of every file that the store makes.
+pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// An open folder of the stash.
+#[derive(Debug)]
+pub(super) struct Folder {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Refuses a folder into which somebody else could put what we would hand to a driver.
+fn check_owner(stat: &Stat, path: &Path) -> Result<(), OpenError> {
+    let user = rustix::process::geteuid().as_raw();
+    if stat.st_uid != user {
+        return Err(OpenError::NotOwned { path: path.to_owned(), owner: stat.st_uid, user });
+    }
+    let mode = stat.st_mode & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(OpenError::OthersMayWrite { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+impl Folder {
+    /// The root that the caller chose; made with its parents where missing. Links on the way to it are the
+    /// user's own business.
+    pub(super) fn root(path: &Path, create: bool) -> Result<Folder, OpenError> {
+        let folder = Self::shared(path, create)?;
+        folder.checked()
+    }
+
+    /// The same for a folder into which others may write: what is read from it never reaches a driver.
+    pub(super) fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut opened = fs::open(path, flags, Mode::empty());
+        if create && matches!(opened, Err(Errno::NOENT)) {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .map_err(|source| OpenError::NotCreated { path: path.to_owned(), source })?;
+            opened = fs::open(path, flags, Mode::empty());
+        }
+        Self::opened(opened, path.to_owned())
+    }
+
+    /// The folder `name` in this one; made where missing if `create`.
+    pub(super) fn sub(&self, name: &str, create: bool) -> Result<Folder, OpenError> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut opened = fs::openat(&self.fd, name, flags, Mode::empty());
+        if create && matches!(opened, Err(Errno::NOENT)) {
+            match fs::mkdirat(&self.fd, name, Mode::RWXU) {
+                // Another process may have been faster.
+                Ok(()) | Err(Errno::EXIST) => opened = fs::openat(&self.fd, name, flags, Mode::empty()),
+                Err(error) => return Err(OpenError::NotCreated { path, source: error.into() }),
+            }
+        }
+        if matches!(opened, Err(Errno::LOOP | Errno::NOTDIR)) {
+            let stat = fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+            if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink) {
+                return Err(OpenError::SymbolicLink { path });
+            }
+        }
+        Self::opened(opened, path)?.checked()
+    }
+
+    fn opened(opened: Result<OwnedFd, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
+        match opened {
+            Ok(fd) => Ok(Folder { fd, path }),
+            Err(Errno::NOTDIR) => Err(OpenError::NotAFolder { path }),
+            Err(error) => Err(OpenError::Unreadable { path, source: error.into() }),
+        }
+    }
+
+    fn checked(self) -> Result<Folder, OpenError> {
+        match fs::fstat(&self.fd) {
+            Ok(stat) => check_owner(&stat, &self.path)?,
+            Err(error) => return Err(OpenError::Unreadable { path: self.path, source: error.into() }),
+        }
+        Ok(self)
+    }
+
+    /// For messages only; nothing is opened by it.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names in this folder that end in `suffix`, sorted.
+    pub(super) fn names(&self, suffix: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::Dir::read_from(&self.fd)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name.ends_with(suffix) && !name.starts_with('.') {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Opens a file of the user's own for reading. Says how long it is.
+    pub(super) fn open_file(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
+        // Not to be held up by a pipe that somebody put here.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = match fs::openat(&self.fd, name, flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),
+            Err(Errno::NXIO) => return Err(Refusal::NotAFile),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let stat = fs::fstat(&fd).map_err(unreadable)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Refusal::NotAFile);
+        }
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(Refusal::NotOwned(stat.st_uid));
+        }
+        Ok((fd, u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
+    /// Makes a file that was not there before, for reading and writing.
+    pub(super) fn create_file(&self, name: &str) -> io::Result<OwnedFd> {
+        // Never O_TRUNC: closing a file that was truncated at opening makes some file systems flush it.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(fs::openat(&self.fd, name, flags, FILE_MODE)?)
+    }
+
+    /// Removes a file; one that is not there is fine.
+    pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
+        match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts a file in its place at once: written aside under a name made of `unique`, then renamed.
+    pub(super) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
+        let aside = format!(".tmp-{:x}-{unique:016x}", std::process::id());
+        let aside = CString::new(aside)?;
+        let fd = match fs::openat(
+            &self.fd,
+            &aside,
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            FILE_MODE,
+        ) {
+            Err(Errno::EXIST) => {
+                // Left by a process of the same number that died while writing.
+                fs::unlinkat(&self.fd, &aside, AtFlags::empty())?;
+                self.create_file(&aside.to_string_lossy())?
+            }
+            other => other?,
+        };
+        let done = write_all_at(&fd, bytes, 0)
+            .map_err(|(_, error)| error)
+            .and_then(|()| Ok(fs::renameat(&self.fd, &aside, &self.fd, name)?));
+        if done.is_err() {
+            // The error that matters is the first one.
+            let _ = fs::unlinkat(&self.fd, &aside, AtFlags::empty());
+        }
+        done
+    }
+}
+
+fn unreadable(error: Errno) -> Refusal {
+    Refusal::Unreadable(io::Error::from(error).to_string())
+}
+
+/// Writes all of `bytes` at `offset`. On failure says how many bytes were written before it.
+pub(super) fn write_all_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pwrite(&fd, &bytes[done..], offset + done as u64) {
+            Ok(0) => return Err((done, io::ErrorKind::WriteZero.into())),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err((done, error.into())),
+        }
+    }
+    Ok(())
+}
+
+/// Appends `length` bytes from `offset` on to `buffer`; fewer where the file ends before.
+pub(super) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+    let start = buffer.len();
+    // Lengths come from files: running out of memory must not end the program.
+    buffer.try_reserve(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    while buffer.len() - start < length {
+        let done = buffer.len() - start;
+        let spare = &mut buffer.spare_capacity_mut()[..length - done];
+        let count = match rustix::io::pread(&fd, spare, offset + done as u64) {
+            Ok((read, _)) => read.len(),
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if count == 0 {
+            break;
+        }
+        // SAFETY: pread has initialised the first `count` bytes of the spare capacity, which start at the
+        // vector's length, and `count` is at most the length of the slice that it was given.
+        unsafe { buffer.set_len(start + done + count) };
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Which records a part has, and where: a map that every thread reads without a lock.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use papaya::{Compute, Operation};
+
+use super::part::{Key, Kind};
+use super::segment::Location;
+
+/// Kind and key of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) kind: Kind,
+    pub(super) key: Key,
+}
+
+impl Hash for Slot {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Keys are digests already. Only a driver's identifiers may be short or badly spread, so both ends
+        // are taken and stirred once.
+        let word = |at: usize| self.key[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let folded = word(0) ^ word(24).rotate_left(29) ^ (self.kind as u64) << 56;
+        let stirred = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        state.write_u64(stirred ^ stirred >> 32);
+    }
+}
+
+/// Takes the number that [`Slot`] made of itself.
+#[derive(Default)]
+pub(super) struct Ready(u64);
+
+impl Hasher for Ready {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// A payload on its way to the disk. Its allocation is the caller's: it is never copied.
+#[derive(Debug)]
+pub(super) struct Payload(pub(super) Box<[u8]>);
+
+/// Where a record's payload is.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// Still in memory.
+    Queued(Arc<Payload>),
+    /// In a segment.
+    Disk(Location),
+}
+
+/// A record of the part.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) place: Place,
+    /// The record that this one superseded, should it turn out to be damaged.
+    pub(super) older: Option<Location>,
+    /// Whether this key's first use in this run is on its way; for records of [`Kind::Use`].
+    pub(super) noted: AtomicBool,
+}
+
+/// The map from slots to entries.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    map: papaya::HashMap<Slot, Entry, BuildHasherDefault<Ready>>,
+    counts: [AtomicUsize; Kind::ALL.len()],
+}
+
+impl Index {
+    /// Makes room before many insertions.
+    pub(super) fn reserve(&self, additional: usize) {
+        self.map.pin().reserve(additional);
+    }
+
+    /// Calls `with` on the entry, if there is one.
+    pub(super) fn with<T>(&self, slot: &Slot, with: impl FnOnce(&Entry) -> T) -> Option<T> {
+        self.map.pin().get(slot).map(with)
+    }
+
+    /// How many records of a kind there are.
+    pub(super) fn len(&self, kind: Kind) -> usize {
+        self.counts[kind.position()].load(Ordering::Relaxed)
+    }
+
+    /// Every record of a kind, in no order.
+    pub(super) fn all(&self, kind: Kind) -> Vec<(Key, Place)> {
+        let pinned = self.map.pin();
+        let of_kind = pinned.iter().filter(|(slot, _)| slot.kind == kind);
+        of_kind.map(|(slot, entry)| (slot.key, entry.place.clone())).collect()
+    }
+
+    /// Puts a record in, over an older one of the same slot.
+    pub(super) fn insert(&self, slot: Slot, place: Place, noted: bool) {
+        let pinned = self.map.pin();
+        let keeps_older = slot.kind != Kind::Use;
+        let outcome = pinned.compute(slot, |old| {
+            let older = old.filter(|_| keeps_older).and_then(|(_, entry)| match &entry.place {
+                Place::Disk(location) => Some(location.clone()),
+                Place::Queued(_) => entry.older.clone(),
+            });
+            let entry = Entry { place: place.clone(), older, noted: AtomicBool::new(noted) };
+            Operation::Insert::<Entry, ()>(entry)
+        });
+        if matches!(outcome, Compute::Inserted(..)) {
+            self.counts[slot.kind.position()].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The writer has written `payload` to `location`: from now on it is read from there, unless a newer
+    /// record has taken the slot meanwhile.
+    pub(super) fn written(&self, slot: Slot, payload: &Arc<Payload>, location: &Location) {
+        self.map.pin().compute(slot, |old| match old {
+            Some((_, entry)) if is(&entry.place, payload) => Operation::Insert::<Entry, ()>(Entry {
+                place: Place::Disk(location.clone()),
+                older: entry.older.clone(),
+                noted: AtomicBool::new(entry.noted.load(Ordering::Relaxed)),
+            }),
+            _ => Operation::Abort(()),
+        });
+    }
+
+    /// `payload` could not be written: what it superseded counts again.
+    pub(super) fn unwritten(&self, slot: Slot, payload: &Arc<Payload>) {
+        self.fall_back(slot, |place| is(place, payload));
+    }
+
+    /// The record at `location` is damaged: what it superseded counts again. False where somebody else
+    /// noticed before.
+    pub(super) fn damaged(&self, slot: Slot, location: &Location) -> bool {
+        self.fall_back(slot, |place| match place {
+            Place::Disk(current) => {
+                Arc::ptr_eq(&current.segment, &location.segment) && current.offset == location.offset
+            }
+            Place::Queued(_) => false,
+        })
+    }
+
+    fn fall_back(&self, slot: Slot, applies: impl Fn(&Place) -> bool) -> bool {
+        let pinned = self.map.pin();
+        let outcome = pinned.compute(slot, |old| match old {
+            Some((_, entry)) if applies(&entry.place) => match &entry.older {
+                Some(older) => Operation::Insert(Entry {
+                    place: Place::Disk(older.clone()),
+                    older: None,
+                    noted: AtomicBool::new(false),
+                }),
+                None => Operation::Remove,
+            },
+            _ => Operation::Abort(()),
+        });
+        match outcome {
+            Compute::Removed(..) => {
+                self.counts[slot.kind.position()].fetch_sub(1, Ordering::Relaxed);
+                true
+            }
+            Compute::Aborted(()) => false,
+            Compute::Inserted(..) | Compute::Updated { .. } => true,
+        }
+    }
+}
+
+fn is(place: &Place, payload: &Arc<Payload>) -> bool {
+    matches!(place, Place::Queued(queued) if Arc::ptr_eq(queued, payload))
+}

@@ -1,0 +1,318 @@
+//! What the threads of the program and the writer share: the queues, the tallies, and the signals between
+//! them.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crossbeam_queue::{ArrayQueue, SegQueue};
+
+use super::index::{Payload, Slot};
+use super::part::{Key, Part};
+use super::writer;
+use crate::stats::{RunReport, StoreReport};
+
+/// Bytes that may wait for the writer.
+pub(super) const QUEUE_BYTES: usize = 64 << 20;
+/// Uses that may wait for the writer.
+const QUEUE_USES: usize = 4096;
+/// What a queued record costs beside its payload.
+const RECORD_OVERHEAD: usize = 256;
+
+/// Who makes this process's report.
+pub(super) type Reporter = Arc<dyn Fn() -> RunReport + Send + Sync>;
+
+/// A record on its way to the disk.
+pub(super) struct Pending {
+    pub(super) part: Arc<Part>,
+    pub(super) slot: Slot,
+    pub(super) payload: Arc<Payload>,
+}
+
+/// A random number, good enough to keep two names apart.
+pub(super) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Milliseconds since the Unix epoch.
+pub(super) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Locks, also after a panic elsewhere: what is behind these locks is whole at any time.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often this process, or one before it, was forked.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn after_fork_in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Sees to it that forks are counted, without asking for the process number at every call.
+fn watch_forks() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        // SAFETY: the handler only changes an atomic, which is safe in the child of a threaded process, and
+        // it lives as long as the library, which is never unloaded (linked `-z nodelete`).
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    });
+}
+
+/// What the store met so far.
+#[derive(Default)]
+pub(super) struct Tallies {
+    refused: Mutex<BTreeMap<String, u64>>,
+    write_errors: Mutex<BTreeMap<String, u64>>,
+    damaged: AtomicU64,
+    written_records: AtomicU64,
+    written_bytes: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Tallies {
+    /// A file was refused.
+    pub(super) fn refused(&self, reason: &str) {
+        *lock(&self.refused).entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// A write failed.
+    pub(super) fn write_error(&self, reason: String) {
+        *lock(&self.write_errors).entry(reason).or_default() += 1;
+    }
+
+    /// Records did not match their checksums.
+    pub(super) fn damaged(&self, count: u64) {
+        self.damaged.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Something was written.
+    pub(super) fn written(&self, records: usize, bytes: u64) {
+        self.written_records.fetch_add(records as u64, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Records or uses were dropped.
+    pub(super) fn dropped(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// All of it.
+    pub(super) fn report(&self) -> StoreReport {
+        StoreReport {
+            unusable: String::new(),
+            refused: lock(&self.refused).clone(),
+            damaged_records: self.damaged.load(Ordering::Relaxed),
+            written_records: self.written_records.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            write_errors: lock(&self.write_errors).clone(),
+            dropped: self.dropped.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Shared by the stash, its parts and its writer.
+pub(super) struct Shared {
+    pub(super) tallies: Tallies,
+    pub(super) reporter: Mutex<Option<Reporter>>,
+    /// For the writer, which starts when there is something to write.
+    pub(super) start: OnceLock<writer::Start>,
+    pub(super) thread: writer::Handle,
+    records: SegQueue<Pending>,
+    waiting_bytes: AtomicUsize,
+    uses: OnceLock<ArrayQueue<Key>>,
+    touched: AtomicBool,
+    /// The writer sleeps so long that a record should wake it.
+    asleep: AtomicBool,
+    closing: AtomicBool,
+    flushes_asked: AtomicU64,
+    flushes_done: Mutex<u64>,
+    flushed: Condvar,
+    opened: Instant,
+    forks: u32,
+}
+
+impl Shared {
+    /// With nothing in it.
+    pub(super) fn new() -> Arc<Shared> {
+        watch_forks();
+        Arc::new(Shared {
+            tallies: Tallies::default(),
+            reporter: Mutex::new(None),
+            start: OnceLock::new(),
+            thread: writer::Handle::default(),
+            records: SegQueue::new(),
+            waiting_bytes: AtomicUsize::new(0),
+            uses: OnceLock::new(),
+            touched: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            flushes_asked: AtomicU64::new(0),
+            flushes_done: Mutex::new(0),
+            flushed: Condvar::new(),
+            opened: Instant::now(),
+            forks: FORKS.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Milliseconds since the stash was opened, plus one: never 0.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.opened.elapsed().as_millis() as u64 + 1
+    }
+
+    /// Whether this is a forked child of the process that opened the stash: there is no writer here, and locks
+    /// may be held by threads that don't exist.
+    pub(super) fn is_inert(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Whether the stash is being closed.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody writes, or could be started to.
+    pub(super) fn is_open(&self) -> bool {
+        !self.is_inert() && !self.is_closing() && !self.thread.has_failed()
+    }
+
+    /// Room in the queue for a payload of that length. False: full.
+    pub(super) fn reserve(&self, length: usize) -> bool {
+        let cost = length + RECORD_OVERHEAD;
+        let before = self.waiting_bytes.fetch_add(cost, Ordering::Relaxed);
+        let fits = before + cost <= QUEUE_BYTES;
+        if !fits {
+            self.waiting_bytes.fetch_sub(cost, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Queues a record for which there is room.
+    pub(super) fn push(&self, pending: Pending) {
+        self.records.push(pending);
+    }
+
+    /// The next record to write. Its room stays taken until [`Shared::release`].
+    pub(super) fn pop(&self) -> Option<Pending> {
+        self.records.pop()
+    }
+
+    /// Gives the room of a written payload back.
+    pub(super) fn release(&self, length: usize) {
+        self.waiting_bytes.fetch_sub(length + RECORD_OVERHEAD, Ordering::Relaxed);
+    }
+
+    /// Records were queued: starts the writer, or wakes it from its long sleep.
+    pub(super) fn wake_for_records(self: &Arc<Self>) {
+        self.thread.start(self);
+        // With the writer's fence in `may_sleep`: either it sees the record or we see that it sleeps.
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.thread.unpark();
+        }
+        if self.thread.has_failed() || self.is_closing() && self.thread.is_gone() {
+            self.discard();
+        }
+    }
+
+    /// Nobody will write what is queued: counts it as dropped.
+    pub(super) fn discard(&self) {
+        while let Some(pending) = self.pop() {
+            pending.part.index().unwritten(pending.slot, &pending.payload);
+            self.release(pending.payload.0.len());
+            self.tallies.dropped(1);
+        }
+    }
+
+    /// Called by the writer before a long sleep. False: there is something to do.
+    pub(super) fn may_sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let idle = self.records.is_empty() && !self.is_closing() && !self.flush_is_open(self.flush_asked());
+        if !idle {
+            self.asleep.store(false, Ordering::Relaxed);
+        }
+        idle
+    }
+
+    /// Called by the writer after any sleep.
+    pub(super) fn is_awake(&self) {
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes a use; the writer finds it by itself. False: the ring is full.
+    pub(super) fn push_use(self: &Arc<Self>, key: &Key) -> bool {
+        if !self.is_open() {
+            return false;
+        }
+        let queued = self.uses.get_or_init(|| ArrayQueue::new(QUEUE_USES)).push(*key).is_ok();
+        self.thread.start(self);
+        queued
+    }
+
+    /// The next noted use.
+    pub(super) fn pop_use(&self) -> Option<Key> {
+        self.uses.get()?.pop()
+    }
+
+    /// The report has changed.
+    pub(super) fn touch(self: &Arc<Self>) {
+        if !self.touched.load(Ordering::Relaxed) && self.is_open() {
+            self.touched.store(true, Ordering::Relaxed);
+            self.thread.start(self);
+        }
+    }
+
+    /// Whether the report has changed since the last call.
+    pub(super) fn take_touched(&self) -> bool {
+        self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether nothing waits for the writer.
+    fn is_drained(&self) -> bool {
+        let uses = self.uses.get().is_none_or(ArrayQueue::is_empty);
+        self.waiting_bytes.load(Ordering::Relaxed) == 0 && uses && !self.touched.load(Ordering::Relaxed)
+    }
+
+    /// Asks the writer to write everything, and waits for it; at most `limit`.
+    pub(super) fn flush(self: &Arc<Self>, limit: Duration) {
+        if !self.is_open() || self.is_drained() && !self.thread.is_running() {
+            return;
+        }
+        self.thread.start(self);
+        let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
+        self.thread.unpark();
+        let done = lock(&self.flushes_done);
+        let unfinished = |done: &mut u64| *done < mine && !self.thread.has_failed();
+        // Whether the time was enough is seen by whoever looks at the disk.
+        drop(self.flushed.wait_timeout_while(done, limit, unfinished));
+    }
+
+    /// The number of the latest flush that was asked for.
+    pub(super) fn flush_asked(&self) -> u64 {
+        self.flushes_asked.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody waits for flush number `asked`.
+    pub(super) fn flush_is_open(&self, asked: u64) -> bool {
+        *lock(&self.flushes_done) < asked
+    }
+
+    /// Everything that was queued before flush number `asked` is on disk.
+    pub(super) fn flush_done(&self, asked: u64) {
+        let mut done = lock(&self.flushes_done);
+        *done = (*done).max(asked);
+        self.flushed.notify_all();
+    }
+
+    /// No more records are taken; the writer ends.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        self.thread.unpark();
+    }
+}

@@ -1,0 +1,144 @@
+//! What the reports of many runs add up to, and the file into which old reports are folded.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, OFlags, flock, openat};
+use serde::{Deserialize, Serialize};
+
+use super::folder::{FILE_MODE, Folder};
+use super::runs::{TOTALS_MAGIC, encode, read_file, read_in};
+use super::shared::random;
+use crate::stats::{DeviceReport, RunReport, StoreReport};
+
+const NAME: &str = "totals.vkt";
+const LOCK: &str = ".lock";
+/// Reports that are kept one by one.
+const KEEP: usize = 64;
+/// Names that the totals remember. Each fold deletes what it has folded, so only the latest matter.
+const REMEMBER: usize = 1024;
+
+/// Runs added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How many runs.
+    pub runs: u64,
+    /// Unix time in milliseconds at which the first of them started; 0 where there is none.
+    pub since_unix_ms: u64,
+    /// The same for the last change of any.
+    pub until_unix_ms: u64,
+    /// What they did on each device. Runs whose device part is the same are added up.
+    pub devices: Vec<DeviceReport>,
+    /// What the store met. `unusable` is empty.
+    pub store: StoreReport,
+    /// Runs without a store, by reason.
+    pub unusable: BTreeMap<String, u64>,
+    /// Files that are in here already, should they still exist.
+    folded: Vec<String>,
+}
+
+fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+    for (key, value) in from {
+        let sum = to.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*value);
+    }
+}
+
+impl Totals {
+    /// Adds one run.
+    pub fn add(&mut self, run: &RunReport) {
+        self.runs += 1;
+        let earlier = self.since_unix_ms == 0 || run.started_unix_ms < self.since_unix_ms;
+        if earlier {
+            self.since_unix_ms = run.started_unix_ms;
+        }
+        self.until_unix_ms = self.until_unix_ms.max(run.updated_unix_ms);
+        run.devices.iter().for_each(|device| self.add_device(device));
+        let (store, other) = (&mut self.store, &run.store);
+        add_maps(&mut store.refused, &other.refused);
+        add_maps(&mut store.write_errors, &other.write_errors);
+        store.damaged_records += other.damaged_records;
+        store.written_records += other.written_records;
+        store.written_bytes += other.written_bytes;
+        store.dropped += other.dropped;
+        if !other.unusable.is_empty() {
+            *self.unusable.entry(other.unusable.clone()).or_default() += 1;
+        }
+    }
+
+    fn add_device(&mut self, device: &DeviceReport) {
+        let id = |report: &DeviceReport| {
+            (report.part.clone(), report.vendor_id, report.device_id, report.driver_id, report.driver_version)
+        };
+        let Some(sum) = self.devices.iter_mut().find(|known| id(known) == id(device)) else {
+            self.devices.push(device.clone());
+            return;
+        };
+        add_maps(&mut sum.counters, &device.counters);
+        for bypass in &device.bypassed {
+            let same = |known: &&mut crate::stats::BypassReport| {
+                known.reason == bypass.reason && known.s_type == bypass.s_type
+            };
+            match sum.bypassed.iter_mut().find(same) {
+                Some(known) => known.count += bypass.count,
+                None => sum.bypassed.push(bypass.clone()),
+            }
+        }
+    }
+}
+
+/// Every run whose report is in `folder`, those that were folded included.
+pub fn read(folder: &Path) -> Totals {
+    let Ok(folder) = Folder::shared(folder, false) else { return Totals::default() };
+    read_from(&folder)
+}
+
+/// [`read`] of an open folder.
+pub(super) fn read_from(folder: &Folder) -> Totals {
+    // The totals first: a report that is folded between the two reads is then missed for a moment, instead of
+    // being counted twice.
+    let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
+    for (name, report) in read_in(folder) {
+        if !totals.folded.contains(&name) {
+            totals.add(&report);
+        }
+    }
+    totals
+}
+
+/// Folds the oldest reports into the totals where there are more than [`KEEP`]. Does nothing while another
+/// process does it.
+pub(super) fn fold(folder: &Folder) -> io::Result<()> {
+    let names = folder.names(super::runs::SUFFIX)?;
+    if names.len() <= KEEP {
+        return Ok(());
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = openat(folder, LOCK, flags, FILE_MODE)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
+    let reports = read_in(folder);
+    let surplus = reports.len().saturating_sub(KEEP);
+    let mut done = Vec::new();
+    for (name, report) in reports.iter().take(surplus) {
+        if totals.folded.contains(name) {
+            // Its process died, or lost its disk, between the two steps below.
+            done.push(name.clone());
+        } else if !is_running(report.pid) {
+            totals.add(report);
+            totals.folded.push(name.clone());
+            done.push(name.clone());
+        }
+    }
+    let forget = totals.folded.len().saturating_sub(REMEMBER);
+    totals.folded.drain(..forget);
+    folder.replace_file(NAME, random(), &encode(TOTALS_MAGIC, &totals)?)?;
+    done.iter().try_for_each(|name| folder.remove_file(name))
+}
+
+/// Whether that process may still write its report. A wrong yes costs one file.
+fn is_running(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}

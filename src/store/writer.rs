@@ -1,0 +1,390 @@
+//! The writer thread: started when there is something to write, joined when the stash closes. It looks at the
+//! queues by timer, so that the threads of the program need not wake it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use super::append::{Appender, Item};
+use super::folder::Folder;
+use super::part::{Key, Kind, Part, UseRecord};
+use super::runs::{self, RunName};
+use super::shared::{Pending, Shared, lock, unix_ms};
+use super::totals;
+
+/// Between two looks at the queues while records come in.
+const BUSY: Duration = Duration::from_millis(50);
+/// The same after [`QUIET_AFTER`]; also the least time between two reports.
+const QUIET: Duration = Duration::from_millis(250);
+/// The same after [`IDLE_AFTER`]; a record wakes the writer out of this one.
+const IDLE: Duration = Duration::from_secs(2);
+const QUIET_AFTER: Duration = Duration::from_secs(1);
+const IDLE_AFTER: Duration = Duration::from_secs(20);
+/// A batch is written when it has this many bytes of payload.
+const BATCH_BYTES: usize = 1 << 20;
+/// Room for us, and for the static thread-local storage of whatever the host has loaded.
+const STACK_BYTES: usize = 1 << 20;
+/// The writer's nice value, where the host is not nicer already.
+const NICE: i32 = 10;
+
+/// What the writer needs to start.
+pub(super) struct Start {
+    /// Where uses are written. Weak: the parts hold [`Shared`], which holds this.
+    pub(super) portable: Weak<Part>,
+    /// Where reports are written.
+    pub(super) runs: Arc<Runs>,
+}
+
+/// Where this process's report goes.
+pub(super) struct Runs {
+    /// The application's folder, in which runs/ is.
+    pub(super) parent: Arc<Folder>,
+    pub(super) name: RunName,
+}
+
+impl Runs {
+    /// Writes the report, if somebody makes one.
+    pub(super) fn write(&self, shared: &Shared) {
+        // Not called under the lock: it is the program's closure.
+        let Some(reporter) = lock(&shared.reporter).clone() else { return };
+        let mut report = reporter();
+        report.store = shared.tallies.report();
+        let written = match self.parent.sub("runs", true) {
+            Ok(folder) => runs::write_in(&folder, &self.name, &report),
+            Err(error) => {
+                shared.tallies.write_error(error.to_string());
+                return;
+            }
+        };
+        if let Err(error) = written {
+            shared.tallies.write_error(error.kind().to_string());
+        }
+    }
+}
+
+const NOT_STARTED: u8 = 0;
+const STARTING: u8 = 1;
+const RUNNING: u8 = 2;
+const GONE: u8 = 3;
+const FAILED: u8 = 4;
+
+/// The writer thread as the others see it.
+#[derive(Default)]
+pub(super) struct Handle {
+    state: AtomicU8,
+    thread: OnceLock<Thread>,
+    join: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    /// Starts the thread unless that has been done.
+    pub(super) fn start(&self, shared: &Arc<Shared>) {
+        if self.state.load(Ordering::Acquire) != NOT_STARTED || shared.is_inert() {
+            return;
+        }
+        let claim = self.state.compare_exchange(NOT_STARTED, STARTING, Ordering::SeqCst, Ordering::SeqCst);
+        if claim.is_err() {
+            return;
+        }
+        let state = match spawn(shared) {
+            Some(handle) => {
+                // Set once: only the winner of the exchange above gets here.
+                let _ = self.thread.set(handle.thread().clone());
+                *lock(&self.join) = Some(handle);
+                RUNNING
+            }
+            None => FAILED,
+        };
+        // The thread may have failed already.
+        let _ = self.state.compare_exchange(STARTING, state, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Ends a sleep.
+    pub(super) fn unpark(&self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Whether there is a thread.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING)
+    }
+
+    /// Whether the thread has ended, or will never start.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), NOT_STARTED | GONE | FAILED)
+    }
+
+    /// Whether there can be no thread: the system refused it, or it died.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FAILED
+    }
+
+    fn is_me(&self) -> bool {
+        self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
+    }
+
+    /// Waits for the thread's end. False: there never was one.
+    pub(super) fn join(&self) -> bool {
+        while self.state.load(Ordering::SeqCst) == STARTING {
+            std::thread::yield_now();
+        }
+        let Some(handle) = lock(&self.join).take() else { return false };
+        // A reporter that holds the last reference to the stash would have the writer wait for itself.
+        if !self.is_me() {
+            // A panic was caught inside.
+            let _ = handle.join();
+        }
+        true
+    }
+
+    /// In a forked child: the thread is not here, and nothing may be asked of it.
+    pub(super) fn forget(&self) {
+        if let Ok(mut join) = self.join.try_lock() {
+            std::mem::forget(join.take());
+        }
+    }
+}
+
+/// Starts the thread with all signals blocked, so that no handler of the host ever runs on it.
+fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
+    let shared = shared.clone();
+    let start = shared.start.get()?;
+    let (portable, runs) = (start.portable.clone(), start.runs.clone());
+    let body = move || {
+        let mut writer = Writer::new(shared.clone(), portable, runs);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
+        let state = if outcome.is_ok() { GONE } else { FAILED };
+        shared.thread.state.store(state, Ordering::SeqCst);
+        if outcome.is_err() {
+            shared.tallies.write_error("the writer thread failed".to_owned());
+            shared.discard();
+            shared.flush_done(u64::MAX);
+        }
+    };
+    let builder = std::thread::Builder::new().name("vkstash-writer".to_owned()).stack_size(STACK_BYTES);
+    // SAFETY: the three calls get valid pointers to signal sets that live on this stack, and only change the
+    // calling thread's mask, which is put back before this function returns.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) == 0;
+        let handle = builder.spawn(body).ok();
+        if blocked {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
+        handle
+    }
+}
+
+struct Writer {
+    shared: Arc<Shared>,
+    portable: Weak<Part>,
+    runs: Arc<Runs>,
+    /// The segments that are being written, by part.
+    appenders: HashMap<String, Appender>,
+    /// Keys whose first use in this run has been written.
+    used: HashSet<Key>,
+    /// Something that belongs into the report has happened since it was written.
+    report_due: bool,
+    reported: Option<Instant>,
+}
+
+impl Writer {
+    fn new(shared: Arc<Shared>, portable: Weak<Part>, runs: Arc<Runs>) -> Writer {
+        Writer {
+            shared,
+            portable,
+            runs,
+            appenders: HashMap::new(),
+            used: HashSet::new(),
+            report_due: true,
+            reported: None,
+        }
+    }
+
+    fn run(&mut self) {
+        be_nice();
+        let mut active = Instant::now();
+        loop {
+            // Read before draining: what was queued before the question is written before the answer.
+            let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
+            if self.drain() {
+                active = Instant::now();
+            }
+            self.report(closing);
+            if closing {
+                break;
+            }
+            if self.answer(flush) {
+                continue;
+            }
+            self.sleep(active.elapsed());
+        }
+        self.seal();
+        self.report(true);
+        self.shared.flush_done(u64::MAX);
+    }
+
+    /// Writes a report for a flush that is still open, and says whether there was one.
+    fn answer(&mut self, flush: u64) -> bool {
+        if !self.shared.flush_is_open(flush) {
+            return false;
+        }
+        self.report(true);
+        self.shared.flush_done(flush);
+        true
+    }
+
+    fn sleep(&self, quiet_for: Duration) {
+        if quiet_for < QUIET_AFTER {
+            std::thread::park_timeout(BUSY);
+        } else if quiet_for < IDLE_AFTER {
+            std::thread::park_timeout(QUIET);
+        } else if self.shared.may_sleep() {
+            std::thread::park_timeout(IDLE);
+            self.shared.is_awake();
+        }
+    }
+
+    /// Writes what is queued. False: there was nothing.
+    fn drain(&mut self) -> bool {
+        let noted = self.take_uses();
+        let mut wrote = false;
+        loop {
+            let mut batches: Vec<(Arc<Part>, Vec<Item>)> = Vec::new();
+            let mut bytes = 0;
+            while bytes < BATCH_BYTES {
+                let Some(Pending { part, slot, payload }) = self.shared.pop() else { break };
+                bytes += payload.0.len();
+                match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
+                    Some((_, items)) => items.push((slot, payload)),
+                    None => batches.push((part, vec![(slot, payload)])),
+                }
+            }
+            if batches.is_empty() {
+                break;
+            }
+            wrote = true;
+            for (part, items) in batches {
+                self.write(&part, &items);
+            }
+        }
+        let touched = self.shared.take_touched();
+        self.report_due |= wrote || noted || touched;
+        wrote || noted || touched
+    }
+
+    /// Turns noted uses into records. False: there were none.
+    fn take_uses(&mut self) -> bool {
+        let mut any = false;
+        while let Some(key) = self.shared.pop_use() {
+            any = true;
+            if self.used.contains(&key) {
+                continue;
+            }
+            let Some(portable) = self.portable.upgrade() else { continue };
+            let sequence = u32::try_from(self.used.len()).unwrap_or(u32::MAX);
+            let payload = UseRecord { unix_ms: unix_ms(), sequence }.encode();
+            if portable.enqueue(Kind::Use, &key, Box::new(payload)) {
+                self.used.insert(key);
+            }
+        }
+        any
+    }
+
+    /// Writes one batch, in as few calls as possible.
+    fn write(&mut self, part: &Arc<Part>, items: &[Item]) {
+        let written = match self.appender(part) {
+            Ok(appender) => {
+                let (locations, bytes, outcome) = appender.append(items);
+                for ((slot, payload), location) in items.iter().zip(&locations) {
+                    part.index().written(*slot, payload, location);
+                }
+                self.shared.tallies.written(locations.len(), bytes);
+                outcome.map(|()| items.len()).map_err(|error| (locations.len(), reason(&error)))
+            }
+            Err(reason) => Err((0, reason)),
+        };
+        match written {
+            Ok(_) => part.reopen(),
+            Err((intact, reason)) => {
+                part.close_for_a_while();
+                self.shared.tallies.write_error(reason);
+                self.shared.tallies.dropped((items.len() - intact) as u64);
+                for (slot, payload) in &items[intact..] {
+                    part.index().unwritten(*slot, payload);
+                }
+            }
+        }
+        items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
+    }
+
+    /// The segment to which this part's records go.
+    fn appender(&mut self, part: &Part) -> Result<&mut Appender, String> {
+        if self.appenders.get(part.name()).is_some_and(Appender::is_full) {
+            if let Some(full) = self.appenders.remove(part.name()) {
+                self.seal_one(full);
+            }
+        }
+        match self.appenders.entry(part.name().to_owned()) {
+            std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                let folder = part.folder().map_err(|error| error.to_string())?;
+                let created = Appender::create(folder, part.identity().clone(), part.next_age());
+                Ok(entry.insert(created.map_err(|error| reason(&error))?))
+            }
+        }
+    }
+
+    fn seal_one(&self, appender: Appender) {
+        match appender.seal() {
+            Ok(bytes) => self.shared.tallies.written(0, bytes),
+            // Not lost: it will be scanned instead.
+            Err(error) => self.shared.tallies.write_error(reason(&error)),
+        }
+    }
+
+    fn seal(&mut self) {
+        for (_, appender) in std::mem::take(&mut self.appenders) {
+            self.seal_one(appender);
+            self.report_due = true;
+        }
+    }
+
+    /// Brings the report up to date; at once if `now`, otherwise only as often as is bearable.
+    fn report(&mut self, now: bool) {
+        let recent = self.reported.is_some_and(|reported| reported.elapsed() < QUIET);
+        if !self.report_due || recent && !now {
+            return;
+        }
+        self.report_due = false;
+        self.runs.write(&self.shared);
+        if self.reported.replace(Instant::now()).is_none() {
+            // Once a run, and not when the program ends: it may not get that far.
+            if let Ok(folder) = self.runs.parent.sub("runs", false) {
+                // Another process may be at it, or the next one will be.
+                let _ = totals::fold(&folder);
+            }
+        }
+    }
+}
+
+/// What a failed write is counted under.
+fn reason(error: &std::io::Error) -> String {
+    error.kind().to_string()
+}
+
+/// Gets out of the way of the program's threads.
+fn be_nice() {
+    // On Linux "process" 0 is the calling thread.
+    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
+    if nice < NICE {
+        // Nothing depends on it.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
