@@ -25,7 +25,8 @@ pub(crate) struct Module {
     pub(crate) entry: CString,
 }
 
-/// Reads the selected modules, sorted by file name. The same folder gives the same modules on every driver:
+/// Reads the selected modules, sorted by file name; of more than `--count`, evenly
+/// spread ones. The same folder gives the same modules on every driver:
 /// what a device can do plays no part in the choice.
 pub(crate) fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
@@ -38,9 +39,6 @@ pub(crate) fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     paths.sort();
     let mut modules = Vec::new();
     for path in paths {
-        if selection.count.is_some_and(|count| modules.len() >= count) {
-            break;
-        }
         let length = fs::metadata(&path)?.len();
         if length > selection.max_bytes || length < selection.min_bytes {
             continue;
@@ -55,7 +53,19 @@ pub(crate) fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     if modules.is_empty() {
         return Err(format!("{}: no module fits", folder.display()).into());
     }
-    Ok(modules)
+    Ok(match selection.count {
+        Some(count) if count < modules.len() => spread(modules, count),
+        _ => modules,
+    })
+}
+
+/// Takes `count` evenly spread elements. Names may begin with a module's size: the first ones would all be
+/// tiny.
+fn spread(modules: Vec<Module>, count: usize) -> Vec<Module> {
+    let all = modules.len();
+    let mut taken = (0..count).map(|index| index * all / count).peekable();
+    let keep = |(index, module)| taken.next_if_eq(&index).map(|_| module);
+    modules.into_iter().enumerate().filter_map(keep).collect()
 }
 
 fn skip_list(selection: &Selection) -> Result<Vec<String>, Failure> {
@@ -74,8 +84,9 @@ fn skip_list(selection: &Selection) -> Result<Vec<String>, Failure> {
 /// None for what is not a compute shader that every driver of the last years can take.
 fn module(path: &Path) -> Result<Option<Module>, Failure> {
     let bytes = fs::read(path)?;
-    let (chunks, rest) = bytes.as_chunks::<4>();
-    let words: Vec<u32> = chunks.iter().map(|chunk| u32::from_le_bytes(*chunk)).collect();
+    let chunks = bytes.chunks_exact(4);
+    let rest = chunks.remainder();
+    let words: Vec<u32> = chunks.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
     if words.first() != Some(&0x0723_0203) || !rest.is_empty() {
         return Err(format!("{}: not SPIR-V", path.display()).into());
     }
@@ -91,10 +102,17 @@ fn module(path: &Path) -> Result<Option<Module>, Failure> {
 /// Capabilities that hardware of every vendor has (Vulkan features of versions up to 1.3). A module that
 /// wants more would compile on one driver and fail on the next, and figures could not be compared.
 fn is_common(capability: u32) -> bool {
-    const COMMON: [u32; 20] =
-        [0, 1, 9, 10, 11, 22, 39, 61, 62, 63, 64, 65, 66, 67, 68, 4433, 4434, 4448, 4449, 5347];
-    const LATER: [u32; 8] = [4441, 5345, 5346, 6016, 6017, 6018, 6019, 4450];
-    COMMON.contains(&capability) || LATER.contains(&capability)
+    matches!(capability,
+        0 | 1                // Matrix, Shader
+        | 9 | 10 | 11        // Float16, Float64, Int64
+        | 22 | 39            // Int16, Int8
+        | 61..=68            // GroupNonUniform and its operations
+        | 4433 | 4434        // 16-bit storage and uniform buffers
+        | 4441 | 4442        // variable pointers
+        | 4448 | 4449        // 8-bit storage and uniform buffers
+        | 5345..=5347        // Vulkan memory model, physical storage buffer addresses
+        | 6016..=6019        // integer dot products
+    )
 }
 
 /// Name of the first compute entry point, None where there is none or a capability is not common.

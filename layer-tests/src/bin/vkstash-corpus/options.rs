@@ -25,9 +25,9 @@ pub(crate) enum Command {
 #[derive(Args, Clone)]
 pub(crate) struct Selection {
     /// Folder of .spv modules.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "corpus", value_name = "DIR")]
     pub(crate) modules: Option<PathBuf>,
-    /// At most this many modules, the first by name.
+    /// At most this many modules, evenly spread over those that fit.
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<usize>,
     /// Leave out larger modules.
