@@ -1,55 +1,62 @@
-//! Measures what the stash costs and gains, against the driver itself in the same run, and prints ratios.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may panic")]
+//! Benchmarks of the layer: child processes in paired, interleaved runs, medians and ratios. A ratio against
+//! a peer of the same run is the only figure that travels from one machine to the next; nothing here asserts
+//! an absolute time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
-mod client;
+mod child;
+mod compare;
+mod cost;
 mod demo;
+mod environment;
 mod figures;
-mod gpu;
-mod processes;
+mod machine;
+mod nvidia;
+mod options;
+mod process;
+mod served;
 mod table;
 
-use std::path::PathBuf;
+use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser as _;
 
-/// Measures what the stash costs and gains.
-#[derive(Parser)]
-struct Options {
-    #[command(subcommand)]
-    what: What,
-    /// Folder of .spv files (scripts/corpus.sh).
-    #[arg(long, global = true, default_value = "corpus")]
-    corpus: PathBuf,
-    /// Modules to leave out.
-    #[arg(long, global = true, default_value = "layer-tests/data/slow-modules.txt")]
-    skip_list: PathBuf,
-    /// How many modules.
-    #[arg(long, global = true, default_value_t = 200)]
-    count: usize,
-    /// How often everything is measured.
-    #[arg(long, global = true, default_value_t = 5)]
-    rounds: usize,
-}
+use crate::child::Runner;
+use crate::options::{Command, Options};
 
-#[derive(Subcommand)]
-enum What {
-    /// The figures on RADV's null device.
-    Figures,
-    /// Whole processes on lavapipe and RADV: a program that gains nothing, and one without pipelines.
-    Processes,
-    /// The figures on this machine's GPU.
-    Gpu,
-    /// The README's table.
-    Demo,
-}
+/// Why the benchmark gave up.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-fn main() {
-    let options = Options::parse();
-    let bench = client::Bench::new(&options.corpus, &options.skip_list, options.count, options.rounds);
-    match options.what {
-        What::Figures => figures::run(&bench),
-        What::Processes => processes::run(&bench),
-        What::Gpu => gpu::run(&bench),
-        What::Demo => demo::run(&bench),
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("vkstash-bench: {failure}");
+            ExitCode::FAILURE
+        }
     }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let common = &options.common;
+    let runner = Runner::new(common)?;
+    let tables = match &options.command {
+        Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
+        Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
+    };
+    let machine = machine::Machine::here();
+    if common.json {
+        println!("{}", table::json(&machine, &tables)?);
+    } else {
+        print!("{}", table::markdown(&machine, &tables));
+    }
+    if !runner.has_layer() {
+        eprintln!("the layer was left out (--layer-off)");
+    }
+    Ok(())
+}
+
+/// A line of progress; the tables alone go to stdout.
+fn progress(text: &str) {
+    eprintln!("{text}");
 }

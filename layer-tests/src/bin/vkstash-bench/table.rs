@@ -1,85 +1,160 @@
-//! Medians, and tables that can be pasted into docs/measurements.md.
+//! Figures, and how they are printed: Markdown that can be pasted into a document, or JSON.
 
-use std::fs;
+use std::fmt::Write as _;
 
-use crate::client::Run;
+use serde::Serialize;
+use vkstash_layer_tests::bench::numbers::Spread;
+use vkstash_layer_tests::bench::report::Device;
 
-/// The median; 0 of nothing.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => sorted[length / 2],
-        length => (sorted[length / 2 - 1] + sorted[length / 2]) / 2.0,
-    }
+use crate::machine::Machine;
+
+/// One row: what was measured, against what, and the ratio of the two in the same run.
+#[derive(Serialize)]
+pub(crate) struct Figure {
+    /// Stable name for scripts.
+    pub(crate) id: String,
+    /// What was measured, in words.
+    pub(crate) what: String,
+    /// The unit of `value` and `peer`.
+    pub(crate) unit: &'static str,
+    /// Median over the rounds.
+    pub(crate) value: f64,
+    /// Median of what it is compared with.
+    pub(crate) peer: Option<f64>,
+    /// What it is compared with, in words.
+    pub(crate) against: String,
+    /// `value` over `peer` pair by pair: median and quartiles.
+    pub(crate) ratio: Option<Spread>,
 }
 
-/// Median nanoseconds of a list of times.
-pub fn median_ns(times: &[u64]) -> f64 {
-    median(times.iter().map(|&time| time as f64))
+/// Rows that share a driver.
+#[derive(Serialize)]
+pub(crate) struct Table {
+    /// Headline.
+    pub(crate) title: String,
+    /// The device that was measured.
+    pub(crate) device: Device,
+    /// Modules in the corpus that was used.
+    pub(crate) modules: usize,
+    /// The rows.
+    pub(crate) figures: Vec<Figure>,
 }
 
-/// For each pipeline its median over the rounds.
-pub fn per_pipeline(rounds: &[Vec<u64>]) -> Vec<f64> {
-    let count = rounds.first().map_or(0, Vec::len);
-    (0..count).map(|index| median(rounds.iter().map(|round| round[index] as f64))).collect()
-}
-
-/// The machine, the driver and the command, for the reader of a table.
-pub fn head(run: &Run) {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map(|p| p.1);
-    let cores = cpu.lines().filter(|line| line.starts_with("processor")).count();
-    let command: Vec<_> = std::env::args().skip(1).collect();
-    println!("command: vkstash-bench {}", command.join(" "));
-    println!("machine: {}, {cores} cores", model.unwrap_or("unknown"));
-    println!("driver:  {}, {}", run.figures.device, run.figures.driver);
-    println!();
-}
-
-/// Rows of figures against what they should be.
-#[derive(Default)]
-pub struct Rows(Vec<[String; 4]>);
-
-impl Rows {
-    /// A figure that should be at most `limit`.
-    pub fn at_most(&mut self, what: &str, value: f64, limit: f64, unit: &str) {
-        let verdict = if value <= limit { "ok" } else { "MISSED" };
-        self.0.push([what.into(), format!("{value:.3}{unit}"), format!("<= {limit}{unit}"), verdict.into()]);
-    }
-
-    /// A ratio that should lie between the two.
-    pub fn within(&mut self, what: &str, value: f64, low: f64, high: f64) {
-        let verdict = if (low..=high).contains(&value) { "ok" } else { "MISSED" };
-        self.0.push([what.into(), format!("{value:.3}"), format!("{low} to {high}"), verdict.into()]);
-    }
-
-    /// A figure that says something about the others.
-    pub fn plain(&mut self, what: &str, value: String) {
-        self.0.push([what.into(), value, String::new(), String::new()]);
-    }
-
-    /// Prints the rows as a table.
-    pub fn print(&self) {
-        let header = ["figure", "measured", "wanted", ""].map(String::from);
-        let rows: Vec<_> = std::iter::once(&header).chain(&self.0).collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..4).map(width).collect();
-        for (index, row) in rows.iter().enumerate() {
-            let cells: Vec<_> =
-                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            println!("| {} |", cells.join(" | "));
-            if index == 0 {
-                let lines: Vec<_> = widths.iter().map(|width| "-".repeat(width + 2)).collect();
-                println!("|{}|", lines.join("|"));
-            }
+impl Figure {
+    /// Compares pair by pair: `values[i]` was measured beside `peers[i]`.
+    pub(crate) fn pairs(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        values: &[f64],
+        against: impl Into<String>,
+        peers: &[f64],
+        unit: &'static str,
+    ) -> Self {
+        let ratios: Vec<f64> = values.iter().zip(peers).map(|(value, peer)| value / peer).collect();
+        Self {
+            id: id.into(),
+            what: what.into(),
+            unit,
+            value: Spread::of(values).median,
+            peer: Some(Spread::of(peers).median),
+            against: against.into(),
+            ratio: Some(Spread::of(&ratios)),
         }
-        println!();
+    }
+
+    /// A value that stands for itself.
+    pub(crate) fn alone(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        values: &[f64],
+        unit: &'static str,
+        note: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            what: what.into(),
+            unit,
+            value: Spread::of(values).median,
+            peer: None,
+            against: note.into(),
+            ratio: None,
+        }
     }
 }
 
-/// Says on standard error how far a long run has come.
-pub fn progress(text: &str) {
-    eprintln!("  {text} ...");
+/// The whole output as JSON.
+pub(crate) fn json(machine: &Machine, tables: &[Table]) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "tables": tables }))
+}
+
+/// The whole output as Markdown, its columns lined up for readers of plain text.
+pub(crate) fn markdown(machine: &Machine, tables: &[Table]) -> String {
+    let mut text = format!("`{}`  \n{}, {} cores\n", machine.command, machine.cpu, machine.cores);
+    for table in tables {
+        let device = &table.device;
+        let driver = [device.driver.as_str(), device.driver_info.as_str()].join(" ");
+        let count = match table.modules {
+            0 => String::new(),
+            modules => format!("; {modules} pipelines"),
+        };
+        let _ = write!(text, "\n**{}**: {}, {}{count}\n\n", table.title, device.name, driver.trim());
+        let head = ["figure", "measured", "against", "peer", "ratio (quartiles)"].map(str::to_owned);
+        let rows = table.figures.iter().map(|figure| {
+            [
+                figure.what.clone(),
+                amount(figure.value, figure.unit),
+                figure.against.clone(),
+                figure.peer.map_or_else(String::new, |peer| amount(peer, figure.unit)),
+                figure.ratio.map_or_else(String::new, ratio),
+            ]
+        });
+        text.push_str(&aligned(std::iter::once(head).chain(rows).collect()));
+    }
+    text
+}
+
+fn ratio(spread: Spread) -> String {
+    let Spread { low, median, high, count } = spread;
+    // Where one side is hundreds of times the other, three places would round everything away.
+    let places = if median < 0.1 { 5 } else { 3 };
+    if count < 3 {
+        format!("{median:.places$}")
+    } else {
+        format!("{median:.places$} ({low:.places$} to {high:.places$})")
+    }
+}
+
+/// Three figures, whatever the size.
+fn amount(value: f64, unit: &str) -> String {
+    let size = value.abs();
+    let text = match size {
+        _ if value.is_nan() => return "?".to_owned(),
+        _ if size >= 100.0 => format!("{value:.0}"),
+        _ if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    };
+    if unit == "%" { format!("{text} %") } else { format!("{text} {unit}") }
+}
+
+fn aligned<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let mut widths = [3; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        for (width, cell) in widths.iter().zip(row) {
+            let _ = write!(text, "| {cell:<width$} ");
+        }
+        text.push_str("|\n");
+        if index == 0 {
+            for width in widths {
+                let _ = write!(text, "|{:-<1$}", "", width + 2);
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
 }

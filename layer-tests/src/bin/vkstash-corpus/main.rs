@@ -1,123 +1,146 @@
-//! A Vulkan program that creates compute pipelines from a folder of SPIR-V modules, the way real programs do,
-//! and says what each call cost. It never submits anything.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test program may panic")]
+//! A headless Vulkan client that makes compute pipelines from a folder of SPIR-V modules and says what each
+//! call cost. It is what the benchmarks and the tests run as a child process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test program may stop at what it did not expect"
+)]
 
+mod caches;
 mod corpus;
-mod device;
-mod habits;
+mod create;
+mod hit;
+mod identifiers;
+mod options;
+mod slow;
+mod vulkan;
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::fs;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
-use serde::Serialize;
+use clap::Parser as _;
+use vkstash_layer_tests::bench::numbers::median;
+use vkstash_layer_tests::bench::report::{Call, Kind, Report};
 
-/// What is passed as pipelineCache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CacheHabit {
-    /// VK_NULL_HANDLE.
-    None,
-    /// A new, empty cache per pipeline, destroyed afterwards.
-    Fresh,
-    /// The same, and its data is read, as translators do.
-    FreshRead,
-    /// One cache, empty at first.
-    Shared,
-    /// One cache, loaded from and saved to --cache-file.
-    File,
-}
+use crate::caches::Cache;
+use crate::corpus::Module;
+use crate::create::{Plan, Source};
+use crate::identifiers::Book;
+use crate::options::{Command, Habit, Options, Run};
+use crate::vulkan::{Gpu, nanos};
 
-/// Creates compute pipelines from a folder of SPIR-V modules.
-#[derive(Parser)]
-pub struct Options {
-    /// Folder of .spv files.
-    #[arg(long)]
-    corpus: PathBuf,
-    /// How many modules, spread evenly over those that fit.
-    #[arg(long, default_value_t = 200)]
-    count: usize,
-    /// Largest module, in bytes.
-    #[arg(long, default_value_t = 9216)]
-    max_bytes: u64,
-    /// File of names (prefixes) to leave out: modules that take a compiler seconds or minutes.
-    #[arg(long)]
-    skip_list: Option<PathBuf>,
-    /// What is passed as pipelineCache.
-    #[arg(long, value_enum, default_value_t = CacheHabit::None)]
-    cache: CacheHabit,
-    /// For --cache file.
-    #[arg(long)]
-    cache_file: Option<PathBuf>,
-    /// Ask by identifier first, as vkd3d-proton does: identifiers are read from this file, or written to it
-    /// where it does not exist; what must be compiled is created with its module.
-    #[arg(long)]
-    identifiers: Option<PathBuf>,
-    /// Only an instance and a device.
-    #[arg(long)]
-    no_pipelines: bool,
-    /// Measures first uses of entries in a freshly loaded in-memory VkPipelineCache instead.
-    #[arg(long)]
-    hit: bool,
-    /// Threads that create pipelines.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
-    /// Leaves by _exit, without destroying anything.
-    #[arg(long)]
-    leave: bool,
-    /// Prints every figure as JSON.
-    #[arg(long)]
-    json: bool,
-}
+/// Why the client gave up.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a run measured; times in nanoseconds.
-#[derive(Default, Serialize)]
-pub struct Figures {
-    /// deviceName.
-    device: String,
-    /// driverName and driverInfo.
-    driver: String,
-    /// Each vkCreateComputePipelines, in the order of the modules.
-    pipelines: Vec<u64>,
-    /// Each vkCreateShaderModule.
-    modules: Vec<u64>,
-    /// Calls that were answered VK_PIPELINE_COMPILE_REQUIRED.
-    compile_required: u64,
-    /// Pipelines that were made by identifier alone.
-    by_identifier: u64,
-    /// Time from the first module to the last pipeline.
-    wall: u64,
-}
-
-fn main() {
+fn main() -> ExitCode {
     let options = Options::parse();
-    let modules = if options.no_pipelines { Vec::new() } else { corpus::load(&options) };
-    let device = device::Device::new();
-    let mut figures =
-        Figures { device: device.name.clone(), driver: device.driver.clone(), ..Default::default() };
-    let started = Instant::now();
-    if options.hit {
-        habits::first_uses(&device, &modules, &mut figures);
-    } else {
-        habits::run(&device, &options, &modules, &mut figures);
+    let done = match &options.command {
+        Some(Command::FindSlow(options)) => slow::find(options),
+        None => run(&options.run),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("vkstash-corpus: {failure}");
+            ExitCode::FAILURE
+        }
     }
-    figures.wall = started.elapsed().as_nanos() as u64;
+}
+
+fn run(options: &Run) -> Result<(), Failure> {
+    let modules = if options.no_pipelines { Vec::new() } else { corpus::read(&options.selection)? };
+    let app_data = match &options.cache {
+        Habit::File(path) if path.exists() => fs::read(path)?,
+        _ => Vec::new(),
+    };
+    let started = Instant::now();
+    let gpu = Gpu::new(options)?;
+    let mut report = Report {
+        startup_ns: nanos(started),
+        device: gpu.describes.clone(),
+        modules: modules.iter().map(|module| module.name.clone()).collect(),
+        ..Report::default()
+    };
+    if !options.no_pipelines {
+        rounds(&gpu, &modules, options, &app_data, &mut report)?;
+    }
+    report.teardown_ns = gpu.destroy();
     if options.json {
-        println!("{}", serde_json::to_string(&figures).unwrap());
+        println!("{}", serde_json::to_string(&report)?);
     } else {
-        let mut sorted = figures.pipelines.clone();
-        sorted.sort_unstable();
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0) as f64 / 1e3;
-        let total = figures.pipelines.iter().sum::<u64>() as f64 / 1e6;
+        summary(&report);
+    }
+    Ok(())
+}
+
+fn rounds(
+    gpu: &Gpu,
+    modules: &[Module],
+    options: &Run,
+    app_data: &[u8],
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let book = match &options.identifier_file {
+        Some(path) if options.identifiers => Some(Book::open(path, gpu)?),
+        _ => None,
+    };
+    let plan = Plan {
+        kind: Kind::Create,
+        source: Source::Null,
+        book: book.as_ref(),
+        feedback: options.feedback,
+        modules_only: options.modules_only,
+        threads: options.threads,
+        gap: Duration::from_micros(options.gap_us),
+    };
+    if options.hit {
+        report.rounds = hit::whole(gpu, modules, plan, options.rounds)?;
+        if options.hit_blobs {
+            report.rounds.extend(hit::blobs(gpu, modules, plan, options.rounds)?);
+        }
+        return Ok(());
+    }
+    let shared = match options.cache {
+        Habit::Shared | Habit::File(_) => Some(Cache::new(gpu, app_data)?),
+        _ => None,
+    };
+    let source = match (&shared, &options.cache) {
+        (Some(cache), _) => Source::One(cache),
+        (None, Habit::Fresh) => Source::Fresh { read: false },
+        (None, Habit::FreshRead) => Source::Fresh { read: true },
+        (None, _) => Source::Null,
+    };
+    for _ in 0..options.rounds {
+        report.rounds.push(create::round(gpu, modules, Plan { source, ..plan })?.0);
+    }
+    if let (Some(cache), Habit::File(path), false) = (&shared, &options.cache, options.keep_cache_file) {
+        let aside = path.with_extension("new");
+        fs::write(&aside, cache.data()?)?;
+        fs::rename(aside, path)?;
+    }
+    if let (Some(book), Some(path)) = (book, &options.identifier_file) {
+        book.save(path, gpu)?;
+    }
+    Ok(())
+}
+
+fn summary(report: &Report) {
+    let device = &report.device;
+    println!("{} ({} {}), {} modules", device.name, device.driver, device.driver_info, report.modules.len());
+    for round in &report.rounds {
+        let typical = |of: fn(&Call) -> u64| {
+            median(&round.calls.iter().map(|call| of(call) as f64 / 1e3).collect::<Vec<_>>())
+        };
         println!(
-            "{} ({}): {} pipelines, median {median:.1} us, total {total:.1} ms",
-            figures.device,
-            figures.driver,
-            figures.pipelines.len()
+            "{:?}: median call {:.1} us, module {:.1} us, cache {:.1} us; all {:.1} ms; {} by identifier",
+            round.kind,
+            typical(|call| call.create_ns),
+            typical(|call| call.module_ns),
+            typical(|call| call.cache_ns),
+            round.total_ns as f64 / 1e6,
+            round.calls.iter().filter(|call| call.by_identifier).count(),
         );
     }
-    if options.leave {
-        // SAFETY: ends the process at once; nothing runs after it.
-        unsafe { libc::_exit(0) };
-    }
-    drop(device);
+    println!("start {:.1} ms, end {:.1} ms", report.startup_ns as f64 / 1e6, report.teardown_ns as f64 / 1e6);
 }
