@@ -1,6 +1,6 @@
 //! Shader modules: hashed when they are created, and their code queued for the store if it is new.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use ash::vk;
 
@@ -8,7 +8,7 @@ use crate::guard::guard;
 use crate::identifier;
 use crate::recipe::capture::stage;
 use crate::recipe::chain;
-use crate::state::device::{self, Device};
+use crate::state::device::{self, Device, module_record};
 use crate::state::objects::{Module, Unhashed};
 use crate::stats::Count;
 
@@ -40,15 +40,17 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
     if device.may_put_hashing_off(code.len()) {
-        let unhashed = Some(Unhashed { flags: info.flags, code: code.into() });
-        device.modules.insert(module, Module { identity: OnceLock::new(), unhashed, refusal });
+        let record = Mutex::new(Some(module_record(info.flags, code).into_boxed_slice()));
+        let unhashed = Unhashed { flags: info.flags, size: code.len(), record };
+        let waiting = Module { identity: OnceLock::new(), unhashed: Some(unhashed), refusal };
+        device.modules.insert(module, waiting);
         return;
     }
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
     if device.keeps_artifacts() {
         // SAFETY: a live module.
-        unsafe { device.keep_module(module, &identity, info.flags, code) };
+        unsafe { device.keep_module(module, &identity, || module_record(info.flags, code).into()) };
     }
 }
 
@@ -62,7 +64,7 @@ pub unsafe extern "system" fn destroy(
     let Some(device) = (unsafe { device::find(handle) }) else { return };
     // Forgotten first: the driver may give the handle to another thread at once.
     let forget = || {
-        let unhashed = |module: &Module| module.unhashed.as_ref().map(|unhashed| unhashed.code.len());
+        let unhashed = |module: &Module| module.unhashed.as_ref().map(|unhashed| unhashed.size);
         if let Some(bytes) = device.modules.read(module, unhashed).flatten() {
             device.unhashed_gone(bytes);
         }

@@ -1,7 +1,7 @@
 //! Live devices.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError};
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
@@ -293,11 +293,10 @@ impl Device {
         }
     }
 
-    /// Whether the driver is asked for a pipeline before anything is hashed: recording is not free there, and
-    /// the stash has nothing to serve. A program whose driver has everything then pays next to nothing.
+    /// Whether the driver is asked for a pipeline before anything is hashed: the stash has nothing to serve. A
+    /// program whose driver, or whose own cache, has everything then pays next to nothing.
     pub fn asks_driver_first(&self) -> bool {
         self.cache_control
-            && !self.policy.free_recording
             && self.identifiers != IdentifierMode::Emulated
             && self.keeps_artifacts()
             && self.stored().is_some_and(|stored| stored.device.len(Kind::Artifact) == 0)
@@ -320,8 +319,8 @@ impl Device {
         self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Queues a module's code if the stash does not have it (code that it has is not copied), and learns what
-    /// the driver calls it.
+    /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns
+    /// what the driver calls it.
     ///
     /// # Safety
     /// A live module.
@@ -329,13 +328,14 @@ impl Device {
         &self,
         module: vk::ShaderModule,
         identity: &Key,
-        flags: vk::ShaderModuleCreateFlags,
-        code: &[u8],
+        record: impl FnOnce() -> Box<[u8]>,
     ) {
         let Some(stored) = self.stored() else { return };
         if !stored.portable.contains(Kind::Module, identity) {
             self.count(Count::ModulesNew);
-            stored.put(self, Kind::Module, identity, &module_record(flags, code));
+            if !stored.portable.put(Kind::Module, identity, record()) {
+                self.count(Count::Dropped);
+            }
         }
         if self.identifiers == IdentifierMode::Native {
             // SAFETY: the caller's contract; the program enabled the extension.
@@ -343,6 +343,19 @@ impl Device {
                 self.learn_pair(&native, identity);
             }
         }
+    }
+
+    /// Hashes what was put off. None: another thread took the code and has not come back from it.
+    fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
+        let mut record = waiting.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(identity) = object.identity.get() {
+            return Some(*identity);
+        }
+        let taken = record.take()?;
+        let identity = identifier::module_identity(waiting.flags, taken.get(RECORD_FLAGS..)?);
+        // SAFETY: the module that the program names in a call is alive.
+        unsafe { self.keep_module(module, &identity, || taken) };
+        Some(*object.identity.get_or_init(|| identity))
     }
 
     /// # Safety
@@ -393,9 +406,12 @@ impl Stored {
     }
 }
 
+/// Bytes of a module's record before its code.
+const RECORD_FLAGS: usize = 4;
+
 /// A module's payload (docs/format.md): its flags, then the SPIR-V words.
 pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(4 + code.len());
+    let mut bytes = Vec::with_capacity(RECORD_FLAGS + code.len());
     bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
     bytes.extend_from_slice(code);
     bytes
@@ -419,12 +435,10 @@ impl capture::Objects for Device {
         let read = |object: &Module| match (&object.refusal, &object.unhashed) {
             (Some(refusal), _) => Err(opaque(refusal)),
             (None, None) => object.identity.get().copied().ok_or(unknown_object()),
-            (None, Some(Unhashed { flags, code })) => Ok(*object.identity.get_or_init(|| {
-                let identity = identifier::module_identity(*flags, code);
-                // SAFETY: the module that the program names in a call is alive.
-                unsafe { self.keep_module(module, &identity, *flags, code) };
-                identity
-            })),
+            (None, Some(waiting)) => match object.identity.get() {
+                Some(identity) => Ok(*identity),
+                None => self.hash(module, object, waiting).ok_or(unknown_object()),
+            },
         };
         self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
     }

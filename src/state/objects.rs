@@ -6,7 +6,7 @@
 use ash::vk::{self, Handle};
 use papaya::{Compute, HashMap, Operation};
 use rustc_hash::FxBuildHasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::recipe::capture::SubpassUse;
 use crate::recipe::chain::Refusal;
@@ -86,8 +86,10 @@ pub struct Module {
 pub struct Unhashed {
     /// The create info's flags.
     pub flags: vk::ShaderModuleCreateFlags,
-    /// The SPIR-V words.
-    pub code: Box<[u8]>,
+    /// How many bytes wait here.
+    pub size: usize,
+    /// The module's record (flags, then the SPIR-V words), until it is hashed and handed to the store.
+    pub record: Mutex<Option<Box<[u8]>>>,
 }
 
 /// A sampler or set layout that can be described, or why not.

@@ -38,6 +38,12 @@ fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Resul
         measured.first.iter().for_each(|outcome| with.push(outcome));
         measured.bare.iter().for_each(|outcome| without.push(outcome));
         figures.extend(cost::figures("first", "first run", &with, &without));
+        // The writer makes a single-threaded program a threaded one, and the C library's allocator takes locks
+        // from then on. Programs that have threads anyway pay only for the recording.
+        let what = "first run, program with threads";
+        let bare = Environment::bare(Driver::Radv);
+        let (with, without) = cost::pairs(runner, bare, &["--idle-thread"], rounds, what)?;
+        figures.extend(cost::figures("first_threads", what, &with, &without));
     }
     let shown = &measured.bare[0].report;
     Ok(Table {

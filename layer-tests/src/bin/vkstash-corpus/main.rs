@@ -54,6 +54,13 @@ fn run(options: &Run) -> Result<(), Failure> {
         Habit::File(path) if path.exists() => fs::read(path)?,
         _ => Vec::new(),
     };
+    if options.idle_thread {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+    }
     let started = Instant::now();
     let gpu = Gpu::new(options)?;
     let mut report = Report {

@@ -80,6 +80,10 @@ pub(crate) struct Run {
     /// Threads that create pipelines.
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub(crate) threads: usize,
+    /// Have a second thread that sleeps, as nearly every real program has one: the C library's allocator is
+    /// slower from a process's second thread on.
+    #[arg(long)]
+    pub(crate) idle_thread: bool,
     /// Vulkan version asked for: 1.0 to 1.3.
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     pub(crate) api: Api,
