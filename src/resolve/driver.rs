@@ -12,6 +12,7 @@ use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::compute::Scratch;
 use crate::recipe::capture::{Objects, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::model::Parts;
 use crate::state::device::Device;
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
@@ -71,8 +72,9 @@ pub unsafe fn ask_first<I: CreateInfo>(
     if steering.fail_on_compile_required {
         return None;
     }
-    let request =
-        Request { device, passed, allocator, info: *info, steering, key: Key::default(), recipe: &[] };
+    // Neither key nor parts are looked at before something is recorded, which this rung never does.
+    let (key, parts) = (Key::default(), Parts::default());
+    let request = Request { device, passed, allocator, info: *info, steering, key, recipe: &[], parts };
     // SAFETY: as above.
     unsafe { ask(&request) }
 }

@@ -27,7 +27,7 @@ use crate::recipe::capture::compute::Scratch;
 use crate::recipe::capture::stage::Steering;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
-use crate::recipe::model::Recipe;
+use crate::recipe::model::{Parts, Recipe};
 use crate::state::app_cache::AppCache;
 use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
@@ -72,6 +72,8 @@ struct Request<'a, I> {
     key: Key,
     /// The encoded recipe.
     recipe: &'a [u8],
+    /// What the recipe names by digest.
+    parts: Parts,
 }
 
 /// Buffers that are reused from call to call.
@@ -120,8 +122,9 @@ unsafe fn serve_with<I: CreateInfo>(
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
     let captured = unsafe { info.capture(device, &mut scratch) };
-    let keyed = captured.and_then(|(model, steering)| Ok((key_of(&model, recipe)?, steering)));
-    let (key, steering) = match keyed {
+    let keyed = captured
+        .and_then(|(model, steering)| Ok((key_of(&model, recipe)?, model.pipeline.parts(), steering)));
+    let (key, parts, steering) = match keyed {
         Ok(keyed) => keyed,
         // SAFETY: as above.
         Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
@@ -138,7 +141,7 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         *info
     };
-    let request = Request { device, passed, allocator, info, steering, key, recipe };
+    let request = Request { device, passed, allocator, info, steering, key, recipe, parts };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe {
         match artifact::serve(&request, artifact) {

@@ -6,8 +6,6 @@ use super::call::CreateInfo;
 use super::{Passed, Request};
 use crate::identifier;
 use crate::recipe::capture::stage::{self, Named};
-use crate::recipe::key;
-use crate::recipe::model::{Pipeline, Recipe, Target};
 use crate::state::device::{Device, Stored, module_record};
 use crate::state::objects::{EncodedObject, Objects};
 use crate::stats::Count;
@@ -61,14 +59,6 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
 
 /// Layout and render pass, which the recipe names by digest.
 fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request: &Request<'_, I>) {
-    let Ok(recipe) = key::decode::<Recipe<'_>>(request.recipe) else { return };
-    let (layout, render_pass) = match recipe.pipeline {
-        Pipeline::Compute(compute) => (compute.layout, None),
-        Pipeline::Graphics(graphics) => match graphics.target {
-            Target::RenderPass { render_pass, .. } => (graphics.layout, Some(render_pass)),
-            Target::Dynamic { .. } => (graphics.layout, None),
-        },
-    };
     let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
         if stored.portable.contains(kind, digest) {
             return;
@@ -78,9 +68,9 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
             stored.put(device, kind, digest, &object.bytes);
         }
     };
-    keep(Kind::Layout, &device.layouts, &layout);
-    if let Some(render_pass) = render_pass {
-        keep(Kind::RenderPass, &device.render_passes, &render_pass);
+    keep(Kind::Layout, &device.layouts, &request.parts.layout);
+    if let Some(render_pass) = &request.parts.render_pass {
+        keep(Kind::RenderPass, &device.render_passes, render_pass);
     }
 }
 
