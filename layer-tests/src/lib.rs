@@ -5,6 +5,7 @@
 //! - [`child`] test steps in processes of their own, because the loader's environment is per process
 //! - [`report`] what the layer says that it did
 //! - [`vulkan`] a small Vulkan client that keeps every result
+//! - [`suite`] what the suites have in common
 //! - [`work`] the programs that the suites run: pipelines described by a value
 
 //!
@@ -15,5 +16,6 @@ pub mod child;
 pub mod env;
 pub mod paths;
 pub mod report;
+pub mod suite;
 pub mod vulkan;
 pub mod work;

@@ -128,21 +128,25 @@ impl Parts {
 
     fn link_stages(&mut self, work: &Work) {
         for code in &self.codes {
-            let mut info = vk::ShaderModuleCreateInfo::default();
-            info.code_size = code.len() * 4;
-            info.p_code = code.as_ptr();
-            self.code_infos.push(info);
+            self.code_infos.push(vk::ShaderModuleCreateInfo {
+                code_size: code.len() * 4,
+                p_code: code.as_ptr(),
+                ..Default::default()
+            });
         }
         for bytes in &self.identifiers {
-            let mut info = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
-            info.identifier_size = bytes.len() as u32;
-            info.p_identifier = bytes.as_ptr();
-            self.identifier_infos.push(info);
+            self.identifier_infos.push(vk::PipelineShaderStageModuleIdentifierCreateInfoEXT {
+                identifier_size: bytes.len() as u32,
+                p_identifier: bytes.as_ptr(),
+                ..Default::default()
+            });
         }
         if work.code == Code::ModuleAndEmptyIdentifier {
-            let mut info = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
-            info.p_identifier = wild();
-            self.identifier_infos = vec![info; self.stages.len()];
+            let empty = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT {
+                p_identifier: wild(),
+                ..Default::default()
+            };
+            self.identifier_infos = vec![empty; self.stages.len()];
         }
         for (index, stage) in self.stages.iter_mut().enumerate() {
             if work.code == Code::Inline {
