@@ -6,12 +6,13 @@
 //! this one test, with the step's name in a variable; there only the step runs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -25,7 +26,8 @@ use crate::vulkan;
 /// Names the step that a child process is to run.
 pub const STEP: &str = "VKSTASH_TEST_STEP";
 const INPUT: &str = "VKSTASH_TEST_INPUT";
-const ANSWER: &str = "VKSTASH_TEST_ANSWER";
+/// How the line with the answer begins, between what the test program itself prints.
+const ANSWER: &str = "vkstash test answer: ";
 
 /// A step that hangs is killed after this long, so that the suite ends. No test measures time with it.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,12 +57,12 @@ pub fn scenario(steps: &[(&str, Step)], parent: impl FnOnce(&Scenario)) {
     parent(&Scenario { test, folder: folder.path().to_path_buf(), started: AtomicUsize::new(0) });
 }
 
-/// Hands a value to the parent before the step is over: for steps that do not end well.
+/// Hands a value to the parent before the step is over: for steps that do not end well. It goes through
+/// standard output, because a step may have no disk left.
 pub fn answer(value: &Value) {
-    let path = std::env::var_os(ANSWER).expect("a step runs in a child");
-    let aside = Path::new(&path).with_extension("tmp");
-    fs::write(&aside, value.to_string()).expect("the answer file");
-    fs::rename(&aside, &path).expect("the answer file");
+    let mut stdout = std::io::stdout().lock();
+    let line = format!("\n{ANSWER}{value}\n");
+    stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).expect("the parent reads");
 }
 
 /// The parent's side of a test.
@@ -114,21 +116,20 @@ impl Scenario {
 
     /// Starts a step and lets it run beside this process.
     pub fn start(&self, step: &str, env: &Env, input: &impl Serialize) -> Running {
-        let number = self.started.fetch_add(1, Ordering::Relaxed);
-        let file = |suffix: &str| self.folder.join(format!("step-{number}.{suffix}"));
-        let (answer, stderr) = (file("json"), file("stderr"));
+        self.started.fetch_add(1, Ordering::Relaxed);
         let mut command = Command::new(std::env::current_exe().expect("the test program knows its own path"));
         env.apply(&mut command);
         command
             .args([&self.test, "--exact", "--nocapture", "--test-threads=1"])
             .env(STEP, step)
             .env(INPUT, serde_json::to_string(input).expect("an input that JSON can hold"))
-            .env(ANSWER, &answer)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&stderr).expect("a private file"));
-        let process = command.spawn().expect("the test program starts once more");
-        Running { step: step.to_owned(), process, answer, stderr, report: env.report_folder() }
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the test program starts once more");
+        let stdout = collect(process.stdout.take().expect("a pipe"));
+        let stderr = collect(process.stderr.take().expect("a pipe"));
+        Running { step: step.to_owned(), process, stdout, stderr, report: env.report_folder() }
     }
 
     /// Runs a step to its end, whatever that is.
@@ -150,8 +151,8 @@ impl Scenario {
 pub struct Running {
     step: String,
     process: Process,
-    answer: PathBuf,
-    stderr: PathBuf,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
     report: PathBuf,
 }
 
@@ -175,13 +176,14 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let answer = fs::read_to_string(&self.answer).ok();
+        let stdout = self.stdout.join().expect("a thread that only reads");
+        let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
         Outcome {
             step: self.step,
             status,
             hung,
-            value: answer.map_or(Value::Null, |text| serde_json::from_str(&text).expect("our own JSON")),
-            stderr: String::from_utf8_lossy(&fs::read(&self.stderr).unwrap_or_default()).into_owned(),
+            value: answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON")),
+            stderr: self.stderr.join().expect("a thread that only reads"),
             reports: Reports::read(&self.report),
         }
     }
@@ -232,6 +234,15 @@ pub struct Run<T> {
     pub reports: Reports,
     /// Its standard error.
     pub stderr: String,
+}
+
+/// Reads a pipe as it fills.
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = pipe.read_to_end(&mut bytes);
+        read.map_or_else(|error| error.to_string(), |_| String::from_utf8_lossy(&bytes).into_owned())
+    })
 }
 
 fn probe(_: &Value) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -92,6 +93,7 @@ pub struct Env {
     folder: PathBuf,
     validation: bool,
     driver_cache: bool,
+    file_size: Option<u64>,
     variables: BTreeMap<OsString, Option<OsString>>,
 }
 
@@ -105,6 +107,7 @@ impl Env {
             folder: folder.to_path_buf(),
             validation: false,
             driver_cache: false,
+            file_size: None,
             variables: BTreeMap::new(),
         };
         let (stash, report) = (env.folder.join("stash"), env.folder.join("report"));
@@ -141,6 +144,12 @@ impl Env {
     /// The Khronos validation layer, below ours.
     pub fn validation(mut self) -> Env {
         self.validation = true;
+        self
+    }
+
+    /// No file can grow past so many bytes: a full disk, for everybody.
+    pub fn file_size_limit(mut self, bytes: u64) -> Env {
+        self.file_size = Some(bytes);
         self
     }
 
@@ -191,12 +200,38 @@ impl Env {
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);
         self.apply_layers(command);
+        self.apply_limits(command);
         for (name, value) in &self.variables {
             match value {
                 Some(value) => command.env(name, value),
                 None => command.env_remove(name),
             };
         }
+    }
+
+    fn apply_limits(&self, command: &mut Command) {
+        let file_size = self.file_size;
+        let limit = move || {
+            // SAFETY: system calls alone, as it must be between fork and exec; the limit is a valid structure.
+            unsafe {
+                // Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH a tester who is root meets permissions as
+                // everybody else does. Who is not root has neither, and may not drop them.
+                for capability in [1, 2] {
+                    libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+                }
+                if let Some(bytes) = file_size {
+                    // What a full disk does is an error, not a signal.
+                    libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                    libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
+                    limit.rlim_cur = bytes;
+                    libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes system calls only.
+        unsafe { command.pre_exec(limit) };
     }
 
     fn apply_driver(&self, command: &mut Command) {
