@@ -159,6 +159,12 @@ impl Env {
         self
     }
 
+    /// Without a variable that this environment would have.
+    pub fn without_var(mut self, name: impl AsRef<OsStr>) -> Env {
+        self.variables.insert(name.as_ref().to_owned(), None);
+        self
+    }
+
     /// The driver.
     pub fn driver(&self) -> &Driver {
         &self.driver

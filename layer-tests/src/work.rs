@@ -109,6 +109,8 @@ pub struct Work {
     pub unknown_structure: bool,
     /// Pointers that the specification says to ignore are wild.
     pub wild: bool,
+    /// Graphics pipelines discard everything before rasterization.
+    pub discard: bool,
     /// The device enables pipelineCreationCacheControl.
     pub cache_control: bool,
     /// The device enables VK_EXT_shader_module_identifier.
@@ -139,6 +141,7 @@ impl Default for Work {
             feedback: false,
             unknown_structure: false,
             wild: false,
+            discard: false,
             cache_control: false,
             identifiers: false,
             threads: 1,

@@ -202,6 +202,7 @@ impl Parts {
         self.dynamic.p_dynamic_states = self.dynamic_states.as_ptr();
         self.blend.attachment_count = 1;
         self.blend.p_attachments = self.attachments.as_ptr();
+        self.rasterization.rasterizer_discard_enable = work.discard.into();
         if work.wild {
             self.vertex_input.p_vertex_binding_descriptions = wild();
             self.vertex_input.p_vertex_attribute_descriptions = wild();
@@ -257,6 +258,11 @@ impl Parts {
             // No tessellation stages, no depth or stencil attachment.
             info.p_tessellation_state = wild();
             info.p_depth_stencil_state = wild();
+        }
+        if work.wild && work.discard {
+            info.p_viewport_state = wild();
+            info.p_multisample_state = wild();
+            info.p_color_blend_state = wild();
         }
         info
     }
