@@ -3,11 +3,11 @@
 //! - [`paths`] the libraries under test
 //! - [`env`] what a program is started with: driver, layer, folders
 //! - [`child`] test steps in processes of their own, because the loader's environment is per process
-//! - [`report`] what the layer says that it did
 //! - [`vulkan`] a small Vulkan client that keeps every result
-//! - [`suite`] what the suites have in common
 //! - [`work`] the programs that the suites run: pipelines described by a value
-
+//! - [`report`] what the layer says that it did
+//! - [`test_driver`] control of the programmable test driver
+//! - [`suite`] what the suites have in common
 //!
 //! The suites stand in `tests/`, one concern a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
@@ -17,5 +17,6 @@ pub mod env;
 pub mod paths;
 pub mod report;
 pub mod suite;
+pub mod test_driver;
 pub mod vulkan;
 pub mod work;

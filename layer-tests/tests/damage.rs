@@ -135,7 +135,7 @@ fn a_segment_of_another_device_is_refused() {
 
 #[test]
 fn a_segment_that_may_not_be_read_is_refused() {
-    let lock = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0)).unwrap();
+    let lock = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o000)).unwrap();
     after_damage(lock, |again| refused(again, "unreadable"));
 }
 
