@@ -285,6 +285,17 @@ impl Work {
         done
     }
 
+    /// Makes the pipelines through this cache of the caller's.
+    pub fn run_through(&self, device: &Device, cache: vk::PipelineCache) -> Done {
+        let mut done = Done::default();
+        let objects = Objects::new(self, device);
+        let constants: Vec<u32> = (self.first..self.first + self.count).collect();
+        for batch in constants.chunks(self.batch as usize) {
+            self.call(device, &objects, cache, batch, &mut done);
+        }
+        done
+    }
+
     /// One creation call.
     fn call(
         &self,
