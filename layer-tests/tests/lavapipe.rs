@@ -12,7 +12,7 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, Layer};
 use vkstash_layer_tests::suite::{self, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
-use vkstash_layer_tests::work::{Code, Shader, Work};
+use vkstash_layer_tests::work::{Caches, Code, Feedback, Shader, Work};
 
 fn on_lavapipe(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {
@@ -250,4 +250,96 @@ fn identifiers_can_be_switched_off() {
         let list = scenario.run_ok::<Value>("step", &env, &()).value;
         assert_eq!(times_listed(&list["merged"]), 0);
     });
+}
+
+/// VALID must be set or cleared for the pipeline and each of its stages, whoever gives the answer (contract
+/// 3.7): the program's storage holds anything.
+///
+/// Fails with the layer as it is: where it says COMPILE_REQUIRED without asking the driver, nothing is written.
+#[test]
+fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
+    for shader in [Shader::Compute, Shader::RenderPass] {
+        suite::on(Driver::Lavapipe, |scenario, env| {
+            let work = Work { shader, code: Code::Identifier, feedback: true, ..Work::default() };
+            let outcome = run(scenario, env, &work);
+            assert!(outcome.value.all_refused(), "{outcome:?}");
+            for feedback in &outcome.value.feedback {
+                let sane = |flags: u32| flags & 1 == 0 || flags == 1;
+                assert!(sane(feedback.pipeline), "{feedback:?}");
+                assert!(feedback.stages.iter().all(|&flags| sane(flags)), "{feedback:?}");
+            }
+        });
+    }
+}
+
+/// Where our identifiers stand in for the driver's, an identifier-only request brings the code from the stash.
+#[test]
+fn identifiers_of_our_own_are_served_on_a_driver_that_has_some() {
+    for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
+        suite::on(Driver::Radv, |scenario, env| {
+            let env = env.clone().var("VKSTASH_IDENTIFIERS", "emulate");
+            for flags2 in [false, true] {
+                // A device of other features has a part of its own.
+                let by_module = Work { shader, flags2, identifiers: true, ..Work::default() };
+                let by_identifier = Work { code: Code::Identifier, ..by_module.clone() };
+                let cold = run(scenario, &env, &by_identifier);
+                assert!(cold.value.all_refused(), "{cold:?}");
+                run(scenario, &env, &by_module);
+                for caches in [Caches::None, Caches::Fresh] {
+                    let work = Work { caches, feedback: true, ..by_identifier.clone() };
+                    let warm = run(scenario, &env, &work);
+                    assert!(warm.value.all_made(), "{warm:?}");
+                    suite::assert_all_served(&warm, 3);
+                    assert_eq!(warm.reports.sum("identifier_served"), 3);
+                    assert!(!warm.value.feedback.iter().any(Feedback::says_hit), "{warm:?}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn identifiers_of_our_own_are_the_same_on_every_driver() {
+    scenario(&[("step", identifiers)], |scenario| {
+        let (Some(radv), Some(lavapipe)) = (scenario.on(Driver::Radv), scenario.on(Driver::Lavapipe)) else {
+            return;
+        };
+        let radv = radv.var("VKSTASH_IDENTIFIERS", "emulate");
+        let ask = |env: &Env| scenario.run_ok::<Vec<Vec<Vec<u8>>>>("step", env, &()).value;
+        assert_eq!(ask(&radv), ask(&lavapipe));
+    });
+}
+
+#[test]
+fn a_driver_with_identifiers_keeps_its_own() {
+    scenario(&[("support", support), ("identifiers", identifiers)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let alone = env.clone().without_layer();
+        for step in ["support", "identifiers"] {
+            let with = scenario.run_ok::<Value>(step, &env, &()).value;
+            assert_eq!(with, scenario.run_ok::<Value>(step, &alone, &()).value, "{step}");
+        }
+    });
+}
+
+/// A program of Vulkan 1.0 without the extension that the look-ups need, and one of 1.1.
+fn old(input: &Value) -> Value {
+    let api_version = input.as_u64().unwrap() as u32;
+    let instance = Instance::new(&InstanceOptions { api_version, ..Default::default() }).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    json!(Work::default().run(&device).all_made())
+}
+
+#[test]
+fn old_programs_run() {
+    for driver in [Driver::Radv, Driver::Lavapipe] {
+        scenario(&[("step", old)], |scenario| {
+            let Some(env) = scenario.on(driver) else { return };
+            for api in [vk::API_VERSION_1_0, vk::API_VERSION_1_1, vk::API_VERSION_1_2] {
+                for _ in 0..2 {
+                    assert!(scenario.run_ok::<bool>("step", &env, &api).value);
+                }
+            }
+        });
+    }
 }

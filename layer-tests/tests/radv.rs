@@ -230,3 +230,23 @@ fn feedback_is_the_same_as_without_the_layer_on_a_first_run() {
         }
     });
 }
+
+#[test]
+fn feedback_of_a_forbidden_compile_is_the_same_as_without_the_layer() {
+    on_radv(|scenario, env| {
+        for (shader, code) in [
+            (Shader::Compute, Code::Module),
+            (Shader::Compute, Code::Identifier),
+            (Shader::RenderPass, Code::Module),
+            (Shader::RenderPass, Code::Identifier),
+        ] {
+            for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+                let work = Work { shader, code, caches, fail_on: true, feedback: true, ..Work::default() };
+                let without = run(scenario, &env.clone().without_layer(), &work);
+                let with = run(scenario, env, &work);
+                assert!(with.value.all_refused(), "{with:?}");
+                assert_eq!(with.value.feedback, without.value.feedback, "{shader:?} {code:?} {caches:?}");
+            }
+        }
+    });
+}
