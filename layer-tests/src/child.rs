@@ -1,0 +1,249 @@
+//! Test steps in processes of their own.
+//!
+//! What the loader does follows from its environment, which is per process, and a layer that brings a program
+//! down must not bring the suite down. So a test is a [`scenario`]: named steps, and a parent that runs them in
+//! any environment, in any order, as often as it likes. The parent starts this very test program again, for
+//! this one test, with the step's name in a variable; there only the step runs.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::env::{self, Driver, Env};
+use crate::report::Reports;
+use crate::vulkan;
+
+/// Names the step that a child process is to run.
+pub const STEP: &str = "VKSTASH_TEST_STEP";
+const INPUT: &str = "VKSTASH_TEST_INPUT";
+/// How the line with the answer begins, between what the test program itself prints.
+const ANSWER: &str = "vkstash test answer: ";
+
+/// A step that hangs is killed after this long, so that the suite ends. No test measures time with it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const PROBE: &str = "probe the driver";
+
+/// A step: from the parent's input to the value that it gets back.
+pub type Step = fn(&Value) -> Value;
+
+/// Runs `parent`, which may start the steps in processes of their own. In such a process only that step runs,
+/// and the process ends with it, through exit handlers but without unwinding.
+pub fn scenario(steps: &[(&str, Step)], parent: impl FnOnce(&Scenario)) {
+    if let Ok(wanted) = std::env::var(STEP) {
+        let step = if wanted == PROBE {
+            probe
+        } else {
+            let known = steps.iter().find(|(name, _)| *name == wanted);
+            known.unwrap_or_else(|| panic!("this test has no step {wanted:?}")).1
+        };
+        let input = std::env::var(INPUT).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
+        answer(&step(&input));
+        std::process::exit(0);
+    }
+    let thread = std::thread::current();
+    let test = thread.name().expect("a test's thread is named after it").to_owned();
+    let folder = tempfile::Builder::new().prefix("vkstash-test-").tempdir().expect("a temporary folder");
+    parent(&Scenario { test, folder: folder.path().to_path_buf(), started: AtomicUsize::new(0) });
+}
+
+/// Hands a value to the parent before the step is over: for steps that do not end well. It goes through
+/// standard output, because a step may have no disk left.
+pub fn answer(value: &Value) {
+    let mut stdout = std::io::stdout().lock();
+    let line = format!("\n{ANSWER}{value}\n");
+    stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).expect("the parent reads");
+}
+
+/// The parent's side of a test.
+pub struct Scenario {
+    test: String,
+    folder: PathBuf,
+    started: AtomicUsize,
+}
+
+impl Scenario {
+    /// A private folder that is deleted when the test is over.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An environment with this driver and everything private below this test's folder; None, and a line that
+    /// says why, where the driver is missing (a failure if VKSTASH_REQUIRE_DRIVERS=1).
+    pub fn on(&self, driver: Driver) -> Option<Env> {
+        match self.available(&driver) {
+            Ok(()) => Some(Env::new(driver, &self.folder)),
+            Err(reason) => {
+                self.skip(&format!("{}: {reason}", driver.name()));
+                None
+            }
+        }
+    }
+
+    /// Says that this test could not be done here; a failure if VKSTASH_REQUIRE_DRIVERS=1.
+    pub fn skip(&self, reason: &str) {
+        let required = std::env::var(env::REQUIRE_DRIVERS).is_ok_and(|value| value == "1");
+        assert!(!required, "{}: {reason}", self.test);
+        eprintln!("{}: skipped: {reason}", self.test);
+    }
+
+    /// Whether the driver is installed and offers a device, asked once in each test program.
+    pub fn available(&self, driver: &Driver) -> Result<(), String> {
+        static KNOWN: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
+        env::installed(driver)?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let ask = || {
+            let env = Env::new(driver.clone(), &self.folder).without_layer();
+            let outcome = self.run(PROBE, &env, &());
+            let devices = outcome.value.as_u64().unwrap_or(0);
+            if devices > 0 { Ok(()) } else { Err(format!("no device ({})", outcome.ending())) }
+        };
+        known.entry(driver.name()).or_insert_with(ask).clone()
+    }
+
+    /// Starts a step and lets it run beside this process.
+    pub fn start(&self, step: &str, env: &Env, input: &impl Serialize) -> Running {
+        self.started.fetch_add(1, Ordering::Relaxed);
+        let mut command = Command::new(std::env::current_exe().expect("the test program knows its own path"));
+        env.apply(&mut command);
+        command
+            .args([&self.test, "--exact", "--nocapture", "--test-threads=1"])
+            .env(STEP, step)
+            .env(INPUT, serde_json::to_string(input).expect("an input that JSON can hold"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the test program starts once more");
+        let stdout = collect(process.stdout.take().expect("a pipe"));
+        let stderr = collect(process.stderr.take().expect("a pipe"));
+        Running { step: step.to_owned(), process, stdout, stderr, report: env.report_folder() }
+    }
+
+    /// Runs a step to its end, whatever that is.
+    pub fn run(&self, step: &str, env: &Env, input: &impl Serialize) -> Outcome {
+        self.start(step, env, input).wait()
+    }
+
+    /// Runs a step that must end well, in a report folder of its own.
+    pub fn run_ok<T: DeserializeOwned>(&self, step: &str, env: &Env, input: &impl Serialize) -> Run<T> {
+        let number = self.started.load(Ordering::Relaxed);
+        let env = env.clone().report(self.folder.join(format!("report-{number}")));
+        let outcome = self.run(step, &env, input);
+        let value = serde_json::from_value(outcome.ok()).expect("the step answers what the test expects");
+        Run { value, reports: Reports::read(&env.report_folder()), stderr: outcome.stderr }
+    }
+}
+
+/// A step that has been started.
+pub struct Running {
+    step: String,
+    process: Process,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    report: PathBuf,
+}
+
+impl Running {
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Outcome {
+        let started = Instant::now();
+        let mut hung = false;
+        let status = loop {
+            if let Some(status) = self.process.try_wait().expect("a child of ours") {
+                break status;
+            }
+            if started.elapsed() > PATIENCE && !hung {
+                hung = true;
+                self.process.kill().expect("a child of ours");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let stdout = self.stdout.join().expect("a thread that only reads");
+        let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
+        Outcome {
+            step: self.step,
+            status,
+            hung,
+            value: answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON")),
+            stderr: self.stderr.join().expect("a thread that only reads"),
+            reports: Reports::read(&self.report),
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Debug)]
+pub struct Outcome {
+    step: String,
+    /// Exit status or signal.
+    pub status: ExitStatus,
+    /// It did not end by itself.
+    pub hung: bool,
+    /// What it answered; null if it did not.
+    pub value: Value,
+    /// Its standard error.
+    pub stderr: String,
+    /// Every report in its report folder.
+    pub reports: Reports,
+}
+
+impl Outcome {
+    /// The signal that ended it.
+    pub fn signal(&self) -> Option<i32> {
+        self.status.signal()
+    }
+
+    /// How it ended, in words.
+    pub fn ending(&self) -> String {
+        let hung = if self.hung { " after it hung" } else { "" };
+        let stderr = self.stderr.trim_end();
+        format!("step {:?} ended with {}{hung}; standard error:\n{stderr}", self.step, self.status)
+    }
+
+    /// The value of a step that ended well.
+    pub fn ok(&self) -> Value {
+        assert!(self.status.success(), "{}", self.ending());
+        self.value.clone()
+    }
+}
+
+/// A step that ended well.
+#[derive(Debug)]
+pub struct Run<T> {
+    /// What it answered.
+    pub value: T,
+    /// The layer's reports of this run alone.
+    pub reports: Reports,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+/// Reads a pipe as it fills.
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = pipe.read_to_end(&mut bytes);
+        read.map_or_else(|error| error.to_string(), |_| String::from_utf8_lossy(&bytes).into_owned())
+    })
+}
+
+fn probe(_: &Value) -> Value {
+    let instance = vulkan::Instance::new(&vulkan::InstanceOptions::default());
+    let count = instance.map_or(0, |instance| instance.physical_devices().len());
+    Value::from(count)
+}

@@ -1,0 +1,338 @@
+//! What a program is started with: driver, layer, folders. Nothing of the tester's own Vulkan set-up leaks in.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::paths;
+
+/// The layer's name.
+pub const LAYER: &str = "VK_LAYER_VKSTASH_pipeline_cache";
+/// The Khronos validation layer's name.
+pub const VALIDATION: &str = "VK_LAYER_KHRONOS_validation";
+/// Turns a missing driver from a skipped test into a failed one.
+pub const REQUIRE_DRIVERS: &str = "VKSTASH_REQUIRE_DRIVERS";
+
+const DRIVER_FOLDERS: [&str; 3] =
+    ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+const VALIDATION_MANIFESTS: [&str; 2] = [
+    "/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
+    "/usr/local/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json",
+];
+
+/// The driver below the layer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Driver {
+    /// The programmable test driver with this configuration.
+    Test(Value),
+    /// RADV on its null device: a real compiler without a GPU.
+    Radv,
+    /// Mesa's CPU driver.
+    Lavapipe,
+}
+
+impl Driver {
+    /// A short name for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Driver::Test(_) => "test driver",
+            Driver::Radv => "RADV",
+            Driver::Lavapipe => "lavapipe",
+        }
+    }
+
+    /// The manifest of an installed driver, None for the test driver.
+    fn manifest(&self) -> Result<Option<PathBuf>, String> {
+        let prefix = match self {
+            Driver::Test(_) => return paths::test_driver_library().map(|_| None),
+            Driver::Radv => "radeon_icd",
+            Driver::Lavapipe => "lvp_icd",
+        };
+        let mut found: Vec<PathBuf> = DRIVER_FOLDERS
+            .iter()
+            .filter_map(|folder| fs::read_dir(folder).ok())
+            .flat_map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())))
+            .filter(|path| path.extension() == Some(OsStr::new("json")))
+            .filter(|path| {
+                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+            })
+            // A 32-bit driver's manifest may lie beside it.
+            .filter(|path| !path.to_string_lossy().contains(".i686."))
+            .collect();
+        found.sort();
+        let first = found.into_iter().next();
+        first
+            .map(Some)
+            .ok_or_else(|| format!("no manifest {prefix}*.json: is mesa-vulkan-drivers installed?"))
+    }
+}
+
+/// How the layer gets into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// Not at all.
+    Off,
+    /// As users have it: an implicit manifest, switched on by VKSTASH=1.
+    Implicit,
+    /// Named in VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
+    Explicit,
+    /// Both at once.
+    Both,
+}
+
+/// The environment of a program.
+#[derive(Clone, Debug)]
+pub struct Env {
+    driver: Driver,
+    layer: Layer,
+    folder: PathBuf,
+    validation: bool,
+    driver_cache: bool,
+    file_size: Option<u64>,
+    variables: BTreeMap<OsString, Option<OsString>>,
+}
+
+impl Env {
+    /// The layer as users have it over this driver, with a stash and a report folder below `folder`. The
+    /// driver's own disk cache is off.
+    pub fn new(driver: Driver, folder: &Path) -> Env {
+        let env = Env {
+            driver,
+            layer: Layer::Implicit,
+            folder: folder.to_path_buf(),
+            validation: false,
+            driver_cache: false,
+            file_size: None,
+            variables: BTreeMap::new(),
+        };
+        let (stash, report) = (env.folder.join("stash"), env.folder.join("report"));
+        env.stash(stash).report(report)
+    }
+
+    /// Another way for the layer to get in.
+    pub fn layer(mut self, layer: Layer) -> Env {
+        self.layer = layer;
+        self
+    }
+
+    /// Without the layer.
+    pub fn without_layer(self) -> Env {
+        self.layer(Layer::Off)
+    }
+
+    /// Another stash folder.
+    pub fn stash(self, folder: impl AsRef<OsStr>) -> Env {
+        self.var("VKSTASH_DIR", folder)
+    }
+
+    /// Another report folder.
+    pub fn report(self, folder: impl AsRef<OsStr>) -> Env {
+        self.var("VKSTASH_REPORT", folder)
+    }
+
+    /// The driver's own disk cache on, in a private folder.
+    pub fn driver_cache(mut self) -> Env {
+        self.driver_cache = true;
+        self
+    }
+
+    /// The Khronos validation layer, below ours.
+    pub fn validation(mut self) -> Env {
+        self.validation = true;
+        self
+    }
+
+    /// No file can grow past so many bytes: a full disk, for everybody.
+    pub fn file_size_limit(mut self, bytes: u64) -> Env {
+        self.file_size = Some(bytes);
+        self
+    }
+
+    /// One more variable.
+    pub fn var(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Env {
+        self.variables.insert(name.as_ref().to_owned(), Some(value.as_ref().to_owned()));
+        self
+    }
+
+    /// Without a variable that this environment would have.
+    pub fn without_var(mut self, name: impl AsRef<OsStr>) -> Env {
+        self.variables.insert(name.as_ref().to_owned(), None);
+        self
+    }
+
+    /// The driver.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// A variable that this environment sets itself.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name))?.as_deref()
+    }
+
+    /// The stash folder.
+    pub fn stash_folder(&self) -> PathBuf {
+        self.get("VKSTASH_DIR").map(PathBuf::from).expect("every environment has a stash folder")
+    }
+
+    /// The report folder.
+    pub fn report_folder(&self) -> PathBuf {
+        self.get("VKSTASH_REPORT").map(PathBuf::from).expect("every environment has a report folder")
+    }
+
+    /// Writes the manifests and gives `command` this environment in place of the tester's own.
+    pub fn apply(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            if leaks(&name) {
+                command.env_remove(name);
+            }
+        }
+        let home = self.folder.join("home");
+        fs::create_dir_all(&home).expect("a private home");
+        for (name, folder) in [
+            ("HOME", ""),
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_DATA_HOME", "data"),
+            ("XDG_CACHE_HOME", "cache"),
+        ] {
+            command.env(name, home.join(folder));
+        }
+        // Mesa's own layer asks the windowing system which device is preferred.
+        command.env("NODEVICE_SELECT", "1");
+        self.apply_driver(command);
+        self.apply_layers(command);
+        self.apply_limits(command);
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+    }
+
+    fn apply_limits(&self, command: &mut Command) {
+        let file_size = self.file_size;
+        let limit = move || {
+            // SAFETY: system calls alone, as it must be between fork and exec; the limit is a valid structure.
+            unsafe {
+                // Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH a tester who is root meets permissions as
+                // everybody else does. Who is not root has neither, and may not drop them.
+                for capability in [1, 2] {
+                    libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+                }
+                if let Some(bytes) = file_size {
+                    // What a full disk does is an error, not a signal.
+                    libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+                    libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
+                    limit.rlim_cur = bytes;
+                    libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: the closure makes system calls only.
+        unsafe { command.pre_exec(limit) };
+    }
+
+    fn apply_driver(&self, command: &mut Command) {
+        let manifest = match (&self.driver, self.driver.manifest()) {
+            (_, Err(reason)) => panic!("{}: {reason}", self.driver.name()),
+            (_, Ok(Some(manifest))) => manifest,
+            (_, Ok(None)) => {
+                let library = paths::test_driver_library().expect("looked for just before");
+                let manifest = self.folder.join("driver/test_icd.json");
+                let api = json!({ "library_path": library, "api_version": "1.4.305" });
+                write_json(&manifest, &json!({ "file_format_version": "1.0.0", "ICD": api }));
+                manifest
+            }
+        };
+        command.env("VK_DRIVER_FILES", &manifest).env("VK_ICD_FILENAMES", &manifest);
+        if let Driver::Test(configuration) = &self.driver {
+            command.env("VKSTASH_TEST_ICD", configuration.to_string());
+        }
+        if self.driver == Driver::Radv {
+            command.env("RADV_FORCE_FAMILY", "navi21");
+        }
+        if self.driver_cache {
+            command.env("MESA_SHADER_CACHE_DIR", self.folder.join("driver-cache"));
+        } else {
+            command.env("MESA_SHADER_CACHE_DISABLE", "1");
+        }
+    }
+
+    fn apply_layers(&self, command: &mut Command) {
+        let mut named = Vec::new();
+        let mut path = Vec::new();
+        if matches!(self.layer, Layer::Implicit | Layer::Both) {
+            let data = self.folder.join("xdg");
+            let manifest = include_str!("../../manifest/VkLayer_vkstash.implicit.json.in");
+            write_manifest(&data.join("vulkan/implicit_layer.d/VkLayer_vkstash.json"), manifest);
+            // Prepended: the loader searches nothing else once the variable is set.
+            let mut list = data.into_os_string();
+            list.push(":/usr/local/share:/usr/share");
+            command.env("XDG_DATA_DIRS", list).env("VKSTASH", "1");
+        }
+        if matches!(self.layer, Layer::Explicit | Layer::Both) {
+            let folder = self.folder.join("explicit");
+            let manifest = include_str!("../../manifest/VkLayer_vkstash.explicit.json.in");
+            write_manifest(&folder.join("VkLayer_vkstash.json"), manifest);
+            named.push(LAYER);
+            path.push(folder);
+        }
+        if self.validation {
+            // A folder of its own behind ours: loaders before 1.3.268 order layers by where they were found,
+            // newer ones by the list of names.
+            let folder = self.folder.join("validation");
+            fs::create_dir_all(&folder).expect("a private folder");
+            let manifest = validation_manifest().expect("the validation layer is installed");
+            fs::copy(manifest, folder.join("VkLayer_khronos_validation.json")).expect("a readable manifest");
+            named.push(VALIDATION);
+            path.push(folder);
+        }
+        if !named.is_empty() {
+            let path = std::env::join_paths(path).expect("no colon in a temporary folder");
+            command.env("VK_LAYER_PATH", path).env("VK_INSTANCE_LAYERS", named.join(":"));
+        }
+    }
+}
+
+/// Where the Khronos validation layer's manifest lies, if it is installed.
+pub fn validation_manifest() -> Option<&'static Path> {
+    VALIDATION_MANIFESTS.iter().map(Path::new).find(|path| path.exists())
+}
+
+/// Whether this driver can be started here, and why not.
+pub fn installed(driver: &Driver) -> Result<(), String> {
+    driver.manifest().map(drop)
+}
+
+/// Variables of the tester's own that would change what a test sees.
+fn leaks(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    let kept = [paths::LAYER_VARIABLE, paths::TEST_DRIVER_VARIABLE, REQUIRE_DRIVERS];
+    let prefixes = ["VK_", "VKSTASH", "MESA", "RADV_", "LVP_", "LP_", "XDG_", "ENABLE_VK", "DISABLE_VK"];
+    !kept.contains(&name) && prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn write_manifest(path: &Path, template: &str) {
+    let library = paths::layer_library();
+    let bits = if cfg!(target_pointer_width = "64") { "64" } else { "32" };
+    let library = library.to_str().expect("a readable path");
+    let text = template.replace("@LIBRARY_PATH@", library).replace("@LIBRARY_ARCH@", bits);
+    write(path, &text);
+}
+
+fn write_json(path: &Path, value: &Value) {
+    write(path, &value.to_string());
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a private folder");
+    fs::write(path, text).expect("a private file");
+}

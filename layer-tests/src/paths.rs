@@ -1,0 +1,52 @@
+//! The libraries under test.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Names the layer library to test in place of the one that cargo built.
+pub const LAYER_VARIABLE: &str = "VKSTASH_LAYER_LIBRARY";
+/// Names the test driver in place of the one that cargo built.
+pub const TEST_DRIVER_VARIABLE: &str = "VKSTASH_TEST_ICD_LIBRARY";
+
+/// The layer under test: the library that VKSTASH_LAYER_LIBRARY names, else the one of this build.
+pub fn layer_library() -> PathBuf {
+    library(LAYER_VARIABLE, "libVkLayer_vkstash.so").unwrap_or_else(|missing| panic!("{missing}"))
+}
+
+/// The programmable test driver: the library that VKSTASH_TEST_ICD_LIBRARY names, else the one of this build.
+pub fn test_driver_library() -> Result<PathBuf, String> {
+    library(TEST_DRIVER_VARIABLE, "libvkstash_test_icd.so")
+}
+
+fn library(variable: &str, file: &str) -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os(variable) {
+        let path = PathBuf::from(path);
+        let canonical = path.canonicalize();
+        return canonical.map_err(|error| format!("{variable} names {}: {error}", path.display()));
+    }
+    let profile = profile_folder();
+    // Cargo leaves a dependency's library in deps/ and links it into the profile's folder only when it was
+    // asked for: the younger one is what the sources say.
+    let candidates = [profile.join(file), profile.join("deps").join(file)];
+    let newest = candidates.into_iter().filter_map(|path| Some((modified(&path)?, path))).max();
+    newest.map(|(_, path)| path).ok_or_else(|| {
+        format!(
+            "there is no {file} in {}: run `cargo build --workspace`, or name one in {variable}",
+            profile.display()
+        )
+    })
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
+/// The folder of the build profile that this program was built in.
+pub fn profile_folder() -> PathBuf {
+    let exe = std::env::current_exe().expect("the test program knows its own path");
+    let folder = exe.parent().expect("a file has a folder");
+    match folder.file_name() {
+        Some(name) if name == "deps" => folder.parent().expect("deps has a parent").to_path_buf(),
+        _ => folder.to_path_buf(),
+    }
+}

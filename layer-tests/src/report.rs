@@ -1,0 +1,59 @@
+//! What the layer says that it did: its run reports.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use VkLayer_vkstash::stats::{BypassReport, RunReport, StoreReport};
+use VkLayer_vkstash::store::runs;
+
+/// The reports of one or more processes.
+#[derive(Clone, Debug, Default)]
+pub struct Reports(pub Vec<RunReport>);
+
+impl Reports {
+    /// Every readable report in `folder`, oldest first; none if there is no such folder.
+    pub fn read(folder: &Path) -> Reports {
+        Reports(runs::read_all(folder))
+    }
+
+    /// A counter by its stable name, added up over all devices and processes.
+    pub fn sum(&self, counter: &str) -> u64 {
+        let devices = self.0.iter().flat_map(|run| &run.devices);
+        devices.filter_map(|device| device.counters.get(counter)).sum()
+    }
+
+    /// All counters added up, without those that measure time.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (name, value) in self.0.iter().flat_map(|run| &run.devices).flat_map(|device| &device.counters) {
+            if !name.ends_with("_ns") {
+                *sums.entry(name.clone()).or_default() += value;
+            }
+        }
+        sums
+    }
+
+    /// The bypassed pipelines of all devices.
+    pub fn bypassed(&self) -> Vec<BypassReport> {
+        self.0.iter().flat_map(|run| &run.devices).flat_map(|device| device.bypassed.clone()).collect()
+    }
+
+    /// The last process's store.
+    pub fn store(&self) -> StoreReport {
+        self.0.last().map(|run| run.store.clone()).unwrap_or_default()
+    }
+
+    /// Files that were refused, by reason, in all processes.
+    pub fn refused(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for (reason, count) in self.0.iter().flat_map(|run| &run.store.refused) {
+            *sums.entry(reason.clone()).or_default() += count;
+        }
+        sums
+    }
+
+    /// Names of the device parts that were used.
+    pub fn parts(&self) -> Vec<String> {
+        self.0.iter().flat_map(|run| &run.devices).map(|device| device.part.clone()).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! A device and its objects, destroyed with it.
+
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ash::{ext, khr, vk};
+
+use super::{IDENTIFIER_EXTENSION, Instance};
+
+/// What a driver must overwrite in every slot of a creation call.
+const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
+
+/// How a device is created.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceOptions {
+    /// pipelineCreationCacheControl.
+    pub cache_control: bool,
+    /// VK_EXT_shader_module_identifier and its feature.
+    pub identifiers: bool,
+    /// dynamicRendering.
+    pub dynamic_rendering: bool,
+    /// VK_KHR_maintenance5: flags2 and inline modules.
+    pub maintenance5: bool,
+    /// Further extensions.
+    pub extensions: Vec<&'static CStr>,
+}
+
+/// What is destroyed with the device, in the order of creation.
+enum Object {
+    Module(vk::ShaderModule),
+    SetLayout(vk::DescriptorSetLayout),
+    Layout(vk::PipelineLayout),
+    RenderPass(vk::RenderPass),
+    Pipeline(vk::Pipeline),
+}
+
+/// A device.
+pub struct Device {
+    /// The device.
+    pub raw: ash::Device,
+    /// Its instance.
+    pub instance: Arc<Instance>,
+    /// Its physical device.
+    pub physical: vk::PhysicalDevice,
+    objects: Mutex<Vec<Object>>,
+}
+
+impl Device {
+    /// Creates a device on the instance's first physical device.
+    pub fn new(instance: &Arc<Instance>, options: &DeviceOptions) -> Result<Device, vk::Result> {
+        Device::on(instance, instance.physical_device(), options)
+    }
+
+    /// Creates a device.
+    pub fn on(
+        instance: &Arc<Instance>,
+        physical: vk::PhysicalDevice,
+        options: &DeviceOptions,
+    ) -> Result<Device, vk::Result> {
+        let mut extensions = options.extensions.clone();
+        let mut thirteen = vk::PhysicalDeviceVulkan13Features::default()
+            .pipeline_creation_cache_control(options.cache_control)
+            .dynamic_rendering(options.dynamic_rendering);
+        let mut identifier =
+            vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
+        let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
+        let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+        let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
+        if options.cache_control || options.dynamic_rendering {
+            info = info.push_next(&mut thirteen);
+        }
+        if options.identifiers {
+            extensions.push(IDENTIFIER_EXTENSION);
+            info = info.push_next(&mut identifier);
+        }
+        if options.maintenance5 {
+            extensions.push(khr::maintenance5::NAME);
+            info = info.push_next(&mut five);
+        }
+        let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
+        let info = info.enabled_extension_names(&names);
+        // SAFETY: a live physical device and a valid create info.
+        let raw = unsafe { instance.raw.create_device(physical, &info, None) }?;
+        Ok(Device { raw, instance: instance.clone(), physical, objects: Mutex::default() })
+    }
+
+    fn keep(&self, object: Object) {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).push(object);
+    }
+
+    /// A shader module.
+    pub fn module(&self, code: &[u32]) -> vk::ShaderModule {
+        let info = vk::ShaderModuleCreateInfo::default().code(code);
+        // SAFETY: a live device, valid SPIR-V.
+        let module = unsafe { self.raw.create_shader_module(&info, None) }.expect("a shader module");
+        self.keep(Object::Module(module));
+        module
+    }
+
+    /// A layout with one storage buffer, as [`super::spirv::compute`] wants it.
+    pub fn compute_layout(&self) -> vk::PipelineLayout {
+        let binding = [vk::DescriptorSetLayoutBinding::default()
+            .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+            .descriptor_count(1)
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)];
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&binding);
+        // SAFETY: a live device, valid create infos.
+        unsafe {
+            let set = self.raw.create_descriptor_set_layout(&info, None).expect("a set layout");
+            self.keep(Object::SetLayout(set));
+            self.layout(&[set])
+        }
+    }
+
+    /// A layout with nothing in it.
+    pub fn empty_layout(&self) -> vk::PipelineLayout {
+        // SAFETY: no set layouts.
+        unsafe { self.layout(&[]) }
+    }
+
+    /// # Safety
+    /// Live set layouts of this device.
+    unsafe fn layout(&self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets);
+        // SAFETY: the caller's contract.
+        let layout = unsafe { self.raw.create_pipeline_layout(&info, None) }.expect("a pipeline layout");
+        self.keep(Object::Layout(layout));
+        layout
+    }
+
+    /// A render pass with one colour attachment.
+    pub fn render_pass(&self, format: vk::Format) -> vk::RenderPass {
+        let attachment = [vk::AttachmentDescription::default()
+            .format(format)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .load_op(vk::AttachmentLoadOp::CLEAR)
+            .store_op(vk::AttachmentStoreOp::STORE)
+            .final_layout(vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL)];
+        let reference = [vk::AttachmentReference::default()
+            .attachment(0)
+            .layout(vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL)];
+        let subpass = [vk::SubpassDescription::default().color_attachments(&reference)];
+        let info = vk::RenderPassCreateInfo::default().attachments(&attachment).subpasses(&subpass);
+        // SAFETY: a live device, a valid create info.
+        let pass = unsafe { self.raw.create_render_pass(&info, None) }.expect("a render pass");
+        self.keep(Object::RenderPass(pass));
+        pass
+    }
+
+    /// A pipeline cache, which the caller destroys.
+    pub fn cache(&self, data: &[u8]) -> vk::PipelineCache {
+        let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
+        // SAFETY: a live device; data of this driver, or what a test wants it to refuse.
+        unsafe { self.raw.create_pipeline_cache(&info, None) }.expect("a pipeline cache")
+    }
+
+    /// A cache's data.
+    pub fn cache_data(&self, cache: vk::PipelineCache) -> Vec<u8> {
+        // SAFETY: a live cache.
+        unsafe { self.raw.get_pipeline_cache_data(cache) }.expect("cache data")
+    }
+
+    /// Destroys a cache.
+    pub fn destroy_cache(&self, cache: vk::PipelineCache) {
+        // SAFETY: the caller's own cache, used by nobody any more.
+        unsafe { self.raw.destroy_pipeline_cache(cache, None) };
+    }
+
+    /// vkCreateComputePipelines, with every result as it came. Every slot must be written, so one that is not
+    /// ends the test.
+    ///
+    /// # Safety
+    /// Valid create infos and a cache of this device or none.
+    pub unsafe fn create_compute(
+        &self,
+        cache: vk::PipelineCache,
+        infos: &[vk::ComputePipelineCreateInfo<'_>],
+    ) -> (vk::Result, Vec<vk::Pipeline>) {
+        self.created(infos.len(), |slots| {
+            let create = self.raw.fp_v1_0().create_compute_pipelines;
+            let count = infos.len() as u32;
+            // SAFETY: the caller's contract.
+            unsafe { create(self.raw.handle(), cache, count, infos.as_ptr(), ptr::null(), slots) }
+        })
+    }
+
+    /// vkCreateGraphicsPipelines; otherwise as [`Device::create_compute`].
+    ///
+    /// # Safety
+    /// As [`Device::create_compute`].
+    pub unsafe fn create_graphics(
+        &self,
+        cache: vk::PipelineCache,
+        infos: &[vk::GraphicsPipelineCreateInfo<'_>],
+    ) -> (vk::Result, Vec<vk::Pipeline>) {
+        self.created(infos.len(), |slots| {
+            let create = self.raw.fp_v1_0().create_graphics_pipelines;
+            let count = infos.len() as u32;
+            // SAFETY: the caller's contract.
+            unsafe { create(self.raw.handle(), cache, count, infos.as_ptr(), ptr::null(), slots) }
+        })
+    }
+
+    fn created(
+        &self,
+        count: usize,
+        create: impl FnOnce(*mut vk::Pipeline) -> vk::Result,
+    ) -> (vk::Result, Vec<vk::Pipeline>) {
+        use vk::Handle;
+        let mut slots = vec![vk::Pipeline::from_raw(UNWRITTEN); count];
+        let result = create(slots.as_mut_ptr());
+        for (index, slot) in slots.iter().enumerate() {
+            assert_ne!(slot.as_raw(), UNWRITTEN, "slot {index} was not written ({result:?})");
+            if *slot != vk::Pipeline::null() {
+                self.keep(Object::Pipeline(*slot));
+            }
+        }
+        (result, slots)
+    }
+
+    /// What vkGetDeviceProcAddr says about a command.
+    pub fn has_command(&self, name: &CStr) -> bool {
+        // SAFETY: a live device and a NUL-terminated name.
+        unsafe { (self.instance.raw.fp_v1_0().get_device_proc_addr)(self.raw.handle(), name.as_ptr()) }
+            .is_some()
+    }
+
+    /// vkGetShaderModuleIdentifierEXT.
+    pub fn identifier(&self, module: vk::ShaderModule) -> Vec<u8> {
+        let device = ext::shader_module_identifier::Device::new(&self.instance.raw, &self.raw);
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: a live module, on a device with the extension.
+        unsafe { (device.fp().get_shader_module_identifier_ext)(self.raw.handle(), module, &mut identifier) };
+        bytes(&identifier)
+    }
+
+    /// vkGetShaderModuleCreateInfoIdentifierEXT.
+    pub fn identifier_of_code(&self, code: &[u32]) -> Vec<u8> {
+        let device = ext::shader_module_identifier::Device::new(&self.instance.raw, &self.raw);
+        let info = vk::ShaderModuleCreateInfo::default().code(code);
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: a valid create info, on a device with the extension.
+        unsafe {
+            let query = device.fp().get_shader_module_create_info_identifier_ext;
+            query(self.raw.handle(), &info, &mut identifier);
+        }
+        bytes(&identifier)
+    }
+}
+
+fn bytes(identifier: &vk::ShaderModuleIdentifierEXT<'_>) -> Vec<u8> {
+    identifier.identifier[..identifier.identifier_size as usize].to_vec()
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let objects = std::mem::take(&mut *self.objects.lock().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: objects of this device, each once; nothing was submitted.
+        unsafe {
+            for object in objects.into_iter().rev() {
+                match object {
+                    Object::Module(module) => self.raw.destroy_shader_module(module, None),
+                    Object::SetLayout(layout) => self.raw.destroy_descriptor_set_layout(layout, None),
+                    Object::Layout(layout) => self.raw.destroy_pipeline_layout(layout, None),
+                    Object::RenderPass(pass) => self.raw.destroy_render_pass(pass, None),
+                    Object::Pipeline(pipeline) => self.raw.destroy_pipeline(pipeline, None),
+                }
+            }
+            self.raw.destroy_device(None);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Tiny valid modules, put together word by word. Each is one function called `main`.
+
+const MAGIC: u32 = 0x0723_0203;
+const VERSION_1_0: u32 = 0x0001_0000;
+/// `main` and its end, as words.
+const MAIN: [u32; 2] = [u32::from_le_bytes(*b"main"), 0];
+
+/// A module under construction.
+struct Assembler(Vec<u32>);
+
+impl Assembler {
+    fn new(bound: u32) -> Assembler {
+        Assembler(vec![MAGIC, VERSION_1_0, 0, bound, 0])
+    }
+
+    fn op(&mut self, code: u32, operands: &[u32]) -> &mut Assembler {
+        self.0.push((operands.len() as u32 + 1) << 16 | code);
+        self.0.extend_from_slice(operands);
+        self
+    }
+
+    /// OpCapability Shader, the memory model, and an entry point with its interface.
+    fn begin(&mut self, model: u32, main: u32, interface: &[u32]) -> &mut Assembler {
+        let entry: Vec<u32> = [model, main].iter().chain(&MAIN).chain(interface).copied().collect();
+        self.op(17, &[1]).op(14, &[0, 1]).op(15, &entry)
+    }
+}
+
+/// A compute shader that writes `value` into the storage buffer at set 0, binding 0. Modules of different
+/// values are different code.
+pub fn compute(value: u32) -> Vec<u32> {
+    storing(value, false)
+}
+
+/// The same, where `value` is only the default of specialization constant 0.
+pub fn compute_specialized(value: u32) -> Vec<u32> {
+    storing(value, true)
+}
+
+fn storing(value: u32, specialized: bool) -> Vec<u32> {
+    let mut module = Assembler::new(14);
+    module.begin(5, 3, &[]);
+    module.op(16, &[3, 17, 1, 1, 1]);
+    if specialized {
+        module.op(71, &[6, 1, 0]);
+    }
+    module
+        .op(71, &[7, 6, 4])
+        .op(72, &[8, 0, 35, 0])
+        .op(71, &[8, 3])
+        .op(71, &[10, 34, 0])
+        .op(71, &[10, 33, 0])
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(21, &[5, 32, 0])
+        .op(if specialized { 50 } else { 43 }, &[5, 6, value])
+        .op(43, &[5, 11, 0])
+        .op(29, &[7, 5])
+        .op(30, &[8, 7])
+        .op(32, &[9, 2, 8])
+        .op(59, &[9, 10, 2])
+        .op(32, &[12, 2, 5])
+        .op(54, &[1, 3, 0, 2])
+        .op(248, &[4])
+        .op(65, &[12, 13, 10, 11, 11])
+        .op(62, &[13, 6])
+        .op(253, &[])
+        .op(56, &[]);
+    module.0
+}
+
+/// A vertex shader that puts every vertex at (value, value, value, 1).
+pub fn vertex(value: f32) -> Vec<u32> {
+    let mut module = Assembler::new(12);
+    module
+        .begin(0, 3, &[9])
+        // BuiltIn Position
+        .op(71, &[9, 11, 0]);
+    constant_output(&mut module, value);
+    module.0
+}
+
+/// A fragment shader that writes (value, value, value, 1) to location 0.
+pub fn fragment(value: f32) -> Vec<u32> {
+    let mut module = Assembler::new(12);
+    module
+        .begin(4, 3, &[9])
+        // OriginUpperLeft
+        .op(16, &[3, 7])
+        // Location 0
+        .op(71, &[9, 30, 0]);
+    constant_output(&mut module, value);
+    module.0
+}
+
+/// Everything behind the decorations of a shader that stores one constant vector in its output variable 9.
+fn constant_output(module: &mut Assembler, value: f32) {
+    module
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(22, &[5, 32])
+        .op(23, &[6, 5, 4])
+        .op(32, &[8, 3, 6])
+        .op(59, &[8, 9, 3])
+        .op(43, &[5, 7, value.to_bits()])
+        .op(43, &[5, 10, 1.0f32.to_bits()])
+        .op(44, &[6, 11, 7, 7, 7, 10])
+        .op(54, &[1, 3, 0, 2])
+        .op(248, &[4])
+        .op(62, &[9, 11])
+        .op(253, &[])
+        .op(56, &[]);
+}

@@ -1,0 +1,380 @@
+//! The program that most suites run: pipelines, made as a value describes it.
+
+mod parts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ash::vk::{self, Handle};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::parts::Parts;
+use crate::child;
+use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+
+/// What the pipelines are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shader {
+    /// Compute; the constant is part of the module.
+    #[default]
+    Compute,
+    /// Compute; one module, and the constant is a specialization constant.
+    Specialized,
+    /// Graphics with a render pass.
+    RenderPass,
+    /// Graphics with dynamic rendering.
+    DynamicRendering,
+}
+
+impl Shader {
+    fn is_graphics(self) -> bool {
+        matches!(self, Shader::RenderPass | Shader::DynamicRendering)
+    }
+}
+
+/// How a stage names its code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Code {
+    /// By a shader module.
+    #[default]
+    Module,
+    /// By a create info in the stage's chain.
+    Inline,
+    /// By its identifier alone, asked of the create info.
+    Identifier,
+    /// By these bytes alone.
+    Bytes,
+    /// By a shader module, with an identifier of size 0 and a wild pointer beside it.
+    ModuleAndEmptyIdentifier,
+}
+
+/// The caches that are passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Caches {
+    /// VK_NULL_HANDLE.
+    #[default]
+    None,
+    /// A fresh one for each call.
+    Fresh,
+    /// One for all.
+    Shared,
+}
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// It destroys everything and exits.
+    #[default]
+    Orderly,
+    /// `exit` with device and instance alive.
+    Exit,
+    /// `_exit` after that many milliseconds.
+    UnderscoreExit(u64),
+    /// SIGKILL after that many milliseconds.
+    Kill(u64),
+}
+
+/// What the program does. Everything not said is the simplest way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// What the pipelines are.
+    pub shader: Shader,
+    /// How many.
+    pub count: u32,
+    /// The first one's constant; the others' follow.
+    pub first: u32,
+    /// How stages name their code.
+    pub code: Code,
+    /// For [`Code::Bytes`].
+    pub bytes: Vec<u8>,
+    /// The caches.
+    pub caches: Caches,
+    /// What the shared cache starts with.
+    pub initial_data: Vec<u8>,
+    /// Flags live in VkPipelineCreateFlags2CreateInfo.
+    pub flags2: bool,
+    /// Create infos in one call.
+    pub batch: u32,
+    /// In each batch the first one is the others' base, by index.
+    pub derivatives: bool,
+    /// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
+    pub fail_on: bool,
+    /// EARLY_RETURN_ON_FAILURE.
+    pub early_return: bool,
+    /// Ask for creation feedback.
+    pub feedback: bool,
+    /// A structure that nobody knows in each create info's chain.
+    pub unknown_structure: bool,
+    /// Pointers that the specification says to ignore are wild.
+    pub wild: bool,
+    /// Graphics pipelines discard everything before rasterization.
+    pub discard: bool,
+    /// The device enables pipelineCreationCacheControl.
+    pub cache_control: bool,
+    /// The device enables VK_EXT_shader_module_identifier.
+    pub identifiers: bool,
+    /// Everything is made on so many threads at once, each from the first constant on.
+    pub threads: u32,
+    /// Collect validation messages.
+    pub messages: bool,
+    /// The end.
+    pub end: End,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work {
+            shader: Shader::Compute,
+            count: 3,
+            first: 1,
+            code: Code::Module,
+            bytes: Vec::new(),
+            caches: Caches::None,
+            initial_data: Vec::new(),
+            flags2: false,
+            batch: 1,
+            derivatives: false,
+            fail_on: false,
+            early_return: false,
+            feedback: false,
+            unknown_structure: false,
+            wild: false,
+            discard: false,
+            cache_control: false,
+            identifiers: false,
+            threads: 1,
+            messages: false,
+            end: End::Orderly,
+        }
+    }
+}
+
+/// The structure type that nobody knows.
+pub const UNKNOWN_STRUCTURE: i32 = 1_000_999_000;
+
+/// Creation feedback of one pipeline, as VkPipelineCreationFeedbackFlags.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// Of the pipeline.
+    pub pipeline: u32,
+    /// Of its stages.
+    pub stages: Vec<u32>,
+}
+
+impl Feedback {
+    /// Whether anything here says that the application's cache held the pipeline.
+    pub fn says_hit(&self) -> bool {
+        let hit = vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT.as_raw();
+        self.stages.iter().chain([&self.pipeline]).any(|flags| flags & hit != 0)
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// The result of each call, as its number.
+    pub results: Vec<i32>,
+    /// Whether each pipeline was made.
+    pub made: Vec<bool>,
+    /// Creation feedback of each pipeline, if asked for.
+    pub feedback: Vec<Feedback>,
+    /// Each cache's data at the end.
+    pub data: Vec<Vec<u8>>,
+    /// Ids of validation messages.
+    pub messages: Vec<String>,
+}
+
+impl Done {
+    /// Every call succeeded and made its pipelines.
+    pub fn all_made(&self) -> bool {
+        self.results.iter().all(|&result| result == 0) && self.made.iter().all(|&made| made)
+    }
+
+    /// Every call said COMPILE_REQUIRED and made nothing.
+    pub fn all_refused(&self) -> bool {
+        let required = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();
+        self.results.iter().all(|&result| result == required) && self.made.iter().all(|&made| !made)
+    }
+}
+
+/// The step: does what the value describes, and answers with [`Done`].
+pub fn step(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).expect("a description of work");
+    let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
+    let instance = Instance::new(&options).expect("an instance");
+    let device = Arc::new(Device::new(&instance, &work.device_options()).expect("a device"));
+    let done = work.on_threads(&device);
+    let finish = |done: &Done| serde_json::to_value(done).expect("JSON");
+    match work.end {
+        End::Orderly => {
+            drop(device);
+            finish(&Done { messages: instance.messages(), ..done })
+        }
+        End::Exit => {
+            std::mem::forget(device);
+            std::mem::forget(instance);
+            finish(&done)
+        }
+        End::UnderscoreExit(ms) => {
+            child::answer(&finish(&done));
+            std::thread::sleep(Duration::from_millis(ms));
+            // SAFETY: ends the process; nothing of it is needed any more.
+            unsafe { libc::_exit(0) }
+        }
+        End::Kill(ms) => {
+            child::answer(&finish(&done));
+            std::thread::sleep(Duration::from_millis(ms));
+            // SAFETY: as above.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            unreachable!("SIGKILL cannot be caught")
+        }
+    }
+}
+
+impl Work {
+    /// What the device must have for this.
+    pub fn device_options(&self) -> DeviceOptions {
+        let by_identifier =
+            matches!(self.code, Code::Identifier | Code::Bytes | Code::ModuleAndEmptyIdentifier);
+        DeviceOptions {
+            cache_control: self.cache_control || self.fail_on || self.early_return || by_identifier,
+            identifiers: self.identifiers || by_identifier,
+            dynamic_rendering: self.shader == Shader::DynamicRendering,
+            maintenance5: self.flags2 || self.code == Code::Inline,
+            extensions: Vec::new(),
+        }
+    }
+
+    fn on_threads(&self, device: &Device) -> Done {
+        std::thread::scope(|scope| {
+            let start = |_| scope.spawn(|| self.run(device));
+            let threads: Vec<_> = (0..self.threads).map(start).collect();
+            let parts =
+                threads.into_iter().map(|thread| thread.join().expect("a thread that does not panic"));
+            parts.fold(Done::default(), |mut all, part| {
+                all.results.extend(part.results);
+                all.made.extend(part.made);
+                all.feedback.extend(part.feedback);
+                all.data.extend(part.data);
+                all
+            })
+        })
+    }
+
+    /// Makes the pipelines on this device.
+    pub fn run(&self, device: &Device) -> Done {
+        let mut done = Done::default();
+        let objects = Objects::new(self, device);
+        let shared = (self.caches == Caches::Shared).then(|| device.cache(&self.initial_data));
+        let constants: Vec<u32> = (self.first..self.first + self.count).collect();
+        for batch in constants.chunks(self.batch as usize) {
+            let fresh = (self.caches == Caches::Fresh).then(|| device.cache(&[]));
+            let cache = shared.or(fresh).unwrap_or_default();
+            self.call(device, &objects, cache, batch, &mut done);
+            if let Some(cache) = fresh {
+                done.data.push(device.cache_data(cache));
+                device.destroy_cache(cache);
+            }
+        }
+        if let Some(cache) = shared {
+            done.data.push(device.cache_data(cache));
+            device.destroy_cache(cache);
+        }
+        done
+    }
+
+    /// Makes the pipelines through this cache of the caller's.
+    pub fn run_through(&self, device: &Device, cache: vk::PipelineCache) -> Done {
+        let mut done = Done::default();
+        let objects = Objects::new(self, device);
+        let constants: Vec<u32> = (self.first..self.first + self.count).collect();
+        for batch in constants.chunks(self.batch as usize) {
+            self.call(device, &objects, cache, batch, &mut done);
+        }
+        done
+    }
+
+    /// One creation call.
+    fn call(
+        &self,
+        device: &Device,
+        objects: &Objects,
+        cache: vk::PipelineCache,
+        batch: &[u32],
+        done: &mut Done,
+    ) {
+        let mut parts: Vec<Box<Parts>> =
+            batch.iter().enumerate().map(|(index, &value)| self.parts(device, value, index)).collect();
+        parts.iter_mut().for_each(|parts| parts.link(self));
+        // SAFETY: the create infos point into `parts`, which outlive the call; what is wild may not be read.
+        let (result, pipelines) = unsafe {
+            if self.shader.is_graphics() {
+                let infos: Vec<_> = parts.iter().map(|parts| parts.graphics(self, objects)).collect();
+                device.create_graphics(cache, &infos)
+            } else {
+                let infos: Vec<_> = parts.iter().map(|parts| parts.compute(self, objects)).collect();
+                device.create_compute(cache, &infos)
+            }
+        };
+        done.results.push(result.as_raw());
+        done.made.extend(pipelines.iter().map(|pipeline| !pipeline.is_null()));
+        if self.feedback {
+            done.feedback.extend(parts.iter().map(|parts| Feedback {
+                pipeline: parts.feedback.flags.as_raw(),
+                stages: parts.stage_feedback.iter().map(|feedback| feedback.flags.as_raw()).collect(),
+            }));
+        }
+    }
+
+    fn flags(&self, index: usize) -> vk::PipelineCreateFlags {
+        let mut flags = vk::PipelineCreateFlags::empty();
+        if self.fail_on || matches!(self.code, Code::Identifier | Code::Bytes) {
+            flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+        }
+        if self.early_return {
+            flags |= vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE;
+        }
+        if self.derivatives {
+            flags |= match index {
+                0 => vk::PipelineCreateFlags::ALLOW_DERIVATIVES,
+                _ => vk::PipelineCreateFlags::DERIVATIVE,
+            };
+        }
+        flags
+    }
+
+    fn codes(&self, value: u32) -> Vec<(vk::ShaderStageFlags, Vec<u32>)> {
+        match self.shader {
+            Shader::Compute => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute(value))],
+            Shader::Specialized => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute_specialized(0))],
+            Shader::RenderPass | Shader::DynamicRendering => vec![
+                (vk::ShaderStageFlags::VERTEX, spirv::vertex(0.5)),
+                (vk::ShaderStageFlags::FRAGMENT, spirv::fragment(value as f32)),
+            ],
+        }
+    }
+}
+
+/// What all pipelines share.
+struct Objects {
+    layout: vk::PipelineLayout,
+    pass: vk::RenderPass,
+}
+
+/// The one colour format.
+const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
+
+impl Objects {
+    fn new(work: &Work, device: &Device) -> Objects {
+        let graphics = work.shader.is_graphics();
+        Objects {
+            layout: if graphics { device.empty_layout() } else { device.compute_layout() },
+            pass: match work.shader {
+                Shader::RenderPass => device.render_pass(FORMAT),
+                _ => vk::RenderPass::null(),
+            },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Everything that one create info points to, at addresses that stay.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use ash::vk::{self, Handle};
+
+use super::{Code, FORMAT, Objects, Shader, UNKNOWN_STRUCTURE, Work};
+use crate::vulkan::Device;
+
+/// A pointer that nobody may read.
+fn wild<T>() -> *const T {
+    ptr::without_provenance(usize::MAX)
+}
+
+/// A structure of a type that nobody knows.
+#[repr(C)]
+struct Unknown {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+    payload: [u64; 2],
+}
+
+/// VkPipelineCreateFlags2CreateInfo.
+type Flags2 = vk::PipelineCreateFlags2CreateInfoKHR<'static>;
+
+/// The parts of one create info.
+pub struct Parts {
+    index: usize,
+    flags: vk::PipelineCreateFlags,
+    codes: Vec<Vec<u32>>,
+    identifiers: Vec<Vec<u8>>,
+    code_infos: Vec<vk::ShaderModuleCreateInfo<'static>>,
+    identifier_infos: Vec<vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'static>>,
+    stages: Vec<vk::PipelineShaderStageCreateInfo<'static>>,
+    constant: u32,
+    entry: vk::SpecializationMapEntry,
+    specialization: vk::SpecializationInfo<'static>,
+    flags2: Flags2,
+    feedback_info: vk::PipelineCreationFeedbackCreateInfo<'static>,
+    unknown: Unknown,
+    rendering: vk::PipelineRenderingCreateInfo<'static>,
+    formats: [vk::Format; 1],
+    vertex_input: vk::PipelineVertexInputStateCreateInfo<'static>,
+    input_assembly: vk::PipelineInputAssemblyStateCreateInfo<'static>,
+    viewport: vk::PipelineViewportStateCreateInfo<'static>,
+    rasterization: vk::PipelineRasterizationStateCreateInfo<'static>,
+    multisample: vk::PipelineMultisampleStateCreateInfo<'static>,
+    blend: vk::PipelineColorBlendStateCreateInfo<'static>,
+    attachments: [vk::PipelineColorBlendAttachmentState; 1],
+    dynamic: vk::PipelineDynamicStateCreateInfo<'static>,
+    dynamic_states: [vk::DynamicState; 2],
+    head: *const c_void,
+    /// Feedback of the pipeline.
+    pub feedback: vk::PipelineCreationFeedback,
+    /// Feedback of its stages.
+    pub stage_feedback: Vec<vk::PipelineCreationFeedback>,
+}
+
+impl Work {
+    /// The parts of the create info for this constant; objects that it needs are created.
+    pub(super) fn parts(&self, device: &Device, value: u32, index: usize) -> Box<Parts> {
+        let codes = self.codes(value);
+        let named_by_module = matches!(self.code, Code::Module | Code::ModuleAndEmptyIdentifier);
+        let stage = |(stage, code): &(vk::ShaderStageFlags, Vec<u32>)| {
+            let module = if named_by_module { device.module(code) } else { vk::ShaderModule::null() };
+            vk::PipelineShaderStageCreateInfo::default().stage(*stage).module(module).name(c"main")
+        };
+        let stages: Vec<_> = codes.iter().map(stage).collect();
+        let identifiers = match self.code {
+            Code::Identifier => codes.iter().map(|(_, code)| device.identifier_of_code(code)).collect(),
+            Code::Bytes => vec![self.bytes.clone(); codes.len()],
+            _ => Vec::new(),
+        };
+        Box::new(Parts {
+            index,
+            flags: self.flags(index),
+            identifiers,
+            code_infos: Vec::new(),
+            identifier_infos: Vec::new(),
+            stage_feedback: vec![invented_feedback(); stages.len()],
+            stages,
+            codes: codes.into_iter().map(|(_, code)| code).collect(),
+            constant: value,
+            entry: vk::SpecializationMapEntry { constant_id: 0, offset: 0, size: 4 },
+            specialization: vk::SpecializationInfo::default(),
+            flags2: Flags2::default(),
+            feedback_info: vk::PipelineCreationFeedbackCreateInfo::default(),
+            unknown: Unknown {
+                s_type: vk::StructureType::from_raw(UNKNOWN_STRUCTURE),
+                p_next: ptr::null(),
+                payload: [!0; 2],
+            },
+            rendering: vk::PipelineRenderingCreateInfo::default(),
+            formats: [FORMAT],
+            vertex_input: vk::PipelineVertexInputStateCreateInfo::default(),
+            input_assembly: vk::PipelineInputAssemblyStateCreateInfo::default()
+                .topology(vk::PrimitiveTopology::TRIANGLE_LIST),
+            viewport: vk::PipelineViewportStateCreateInfo::default(),
+            rasterization: vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0),
+            multisample: vk::PipelineMultisampleStateCreateInfo::default()
+                .rasterization_samples(vk::SampleCountFlags::TYPE_1),
+            blend: vk::PipelineColorBlendStateCreateInfo::default(),
+            attachments: [vk::PipelineColorBlendAttachmentState::default()
+                .color_write_mask(vk::ColorComponentFlags::RGBA)],
+            dynamic: vk::PipelineDynamicStateCreateInfo::default(),
+            dynamic_states: [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR],
+            head: ptr::null(),
+            feedback: invented_feedback(),
+        })
+    }
+}
+
+/// What a driver must overwrite, or clear.
+fn invented_feedback() -> vk::PipelineCreationFeedback {
+    vk::PipelineCreationFeedback { flags: vk::PipelineCreationFeedbackFlags::from_raw(!0), duration: !0 }
+}
+
+impl Parts {
+    /// Makes the parts point at each other. They may not move any more.
+    pub(super) fn link(&mut self, work: &Work) {
+        self.link_stages(work);
+        self.link_chain(work);
+        if work.shader.is_graphics() {
+            self.link_state(work);
+        }
+    }
+
+    fn link_stages(&mut self, work: &Work) {
+        for code in &self.codes {
+            self.code_infos.push(vk::ShaderModuleCreateInfo {
+                code_size: code.len() * 4,
+                p_code: code.as_ptr(),
+                ..Default::default()
+            });
+        }
+        for bytes in &self.identifiers {
+            self.identifier_infos.push(vk::PipelineShaderStageModuleIdentifierCreateInfoEXT {
+                identifier_size: bytes.len() as u32,
+                p_identifier: bytes.as_ptr(),
+                ..Default::default()
+            });
+        }
+        if work.code == Code::ModuleAndEmptyIdentifier {
+            let empty = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT {
+                p_identifier: wild(),
+                ..Default::default()
+            };
+            self.identifier_infos = vec![empty; self.stages.len()];
+        }
+        for (index, stage) in self.stages.iter_mut().enumerate() {
+            if work.code == Code::Inline {
+                stage.p_next = ptr::from_ref(&self.code_infos[index]).cast();
+            } else if let Some(info) = self.identifier_infos.get(index) {
+                stage.p_next = ptr::from_ref(info).cast();
+            }
+            if work.shader == Shader::Specialized {
+                self.specialization.map_entry_count = 1;
+                self.specialization.p_map_entries = &self.entry;
+                self.specialization.data_size = 4;
+                self.specialization.p_data = ptr::from_ref(&self.constant).cast();
+                stage.p_specialization_info = &self.specialization;
+            } else if work.wild {
+                self.specialization.p_map_entries = wild();
+                self.specialization.p_data = wild();
+                stage.p_specialization_info = &self.specialization;
+            }
+        }
+    }
+
+    fn link_chain(&mut self, work: &Work) {
+        if work.unknown_structure {
+            self.unknown.p_next = self.head;
+            self.head = ptr::from_ref(&self.unknown).cast();
+        }
+        if work.flags2 {
+            self.flags2.flags = vk::PipelineCreateFlags2KHR::from_raw(self.flags.as_raw().into());
+            // The old flags do not count where the new ones stand (contract 3.4).
+            self.flags = vk::PipelineCreateFlags::empty();
+            self.flags2.p_next = self.head;
+            self.head = ptr::from_ref(&self.flags2).cast();
+        }
+        if work.feedback {
+            self.feedback_info.p_pipeline_creation_feedback = &mut self.feedback;
+            self.feedback_info.pipeline_stage_creation_feedback_count = self.stage_feedback.len() as u32;
+            self.feedback_info.p_pipeline_stage_creation_feedbacks = self.stage_feedback.as_mut_ptr();
+            self.feedback_info.p_next = self.head;
+            self.head = ptr::from_ref(&self.feedback_info).cast();
+        }
+        if work.shader == Shader::DynamicRendering {
+            self.rendering.color_attachment_count = 1;
+            self.rendering.p_color_attachment_formats = self.formats.as_ptr();
+            self.rendering.p_next = self.head;
+            self.head = ptr::from_ref(&self.rendering).cast();
+        }
+    }
+
+    fn link_state(&mut self, work: &Work) {
+        self.viewport.viewport_count = 1;
+        self.viewport.scissor_count = 1;
+        self.dynamic.dynamic_state_count = 2;
+        self.dynamic.p_dynamic_states = self.dynamic_states.as_ptr();
+        self.blend.attachment_count = 1;
+        self.blend.p_attachments = self.attachments.as_ptr();
+        self.rasterization.rasterizer_discard_enable = work.discard.into();
+        if work.wild {
+            self.vertex_input.p_vertex_binding_descriptions = wild();
+            self.vertex_input.p_vertex_attribute_descriptions = wild();
+            self.viewport.p_viewports = wild();
+            self.viewport.p_scissors = wild();
+        }
+    }
+
+    /// The base pipeline's index, or what the specification says to ignore.
+    fn base(&self, work: &Work) -> (vk::Pipeline, i32) {
+        if work.derivatives && self.index > 0 {
+            (vk::Pipeline::null(), 0)
+        } else if work.wild {
+            (vk::Pipeline::from_raw(!0), 0x7fff_ffff)
+        } else {
+            (vk::Pipeline::null(), -1)
+        }
+    }
+
+    /// The create info of a compute pipeline.
+    pub(super) fn compute(&self, work: &Work, objects: &Objects) -> vk::ComputePipelineCreateInfo<'static> {
+        let (base, base_index) = self.base(work);
+        let mut info = vk::ComputePipelineCreateInfo::default()
+            .flags(self.flags)
+            .stage(self.stages[0])
+            .layout(objects.layout)
+            .base_pipeline_handle(base)
+            .base_pipeline_index(base_index);
+        info.p_next = self.head;
+        info
+    }
+
+    /// The create info of a graphics pipeline.
+    pub(super) fn graphics(&self, work: &Work, objects: &Objects) -> vk::GraphicsPipelineCreateInfo<'static> {
+        let (base, base_index) = self.base(work);
+        let mut info = vk::GraphicsPipelineCreateInfo::default()
+            .flags(self.flags)
+            .layout(objects.layout)
+            .render_pass(objects.pass)
+            .base_pipeline_handle(base)
+            .base_pipeline_index(base_index);
+        info.p_next = self.head;
+        info.stage_count = self.stages.len() as u32;
+        info.p_stages = self.stages.as_ptr();
+        info.p_vertex_input_state = &self.vertex_input;
+        info.p_input_assembly_state = &self.input_assembly;
+        info.p_viewport_state = &self.viewport;
+        info.p_rasterization_state = &self.rasterization;
+        info.p_multisample_state = &self.multisample;
+        info.p_color_blend_state = &self.blend;
+        info.p_dynamic_state = &self.dynamic;
+        if work.wild {
+            // No tessellation stages, no depth or stencil attachment.
+            info.p_tessellation_state = wild();
+            info.p_depth_stencil_state = wild();
+        }
+        if work.wild && work.discard {
+            info.p_viewport_state = wild();
+            info.p_multisample_state = wild();
+            info.p_color_blend_state = wild();
+        }
+        info
+    }
+}

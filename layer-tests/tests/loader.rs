@@ -1,0 +1,230 @@
+//! Getting in and out: manifests, several instances, devices and threads, and leaving nothing behind.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env, Layer};
+use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{Caches, Shader, Work};
+
+fn on_both(step: fn(&Value) -> Value, test: impl Fn(&Scenario, &Env)) {
+    scenario(&[("step", step)], |scenario| {
+        for driver in [Driver::Radv, Driver::Lavapipe] {
+            if let Some(env) = scenario.on(driver) {
+                test(scenario, &env);
+            }
+        }
+    });
+}
+
+/// How often the layer's library is mapped, and what the process holds, before and after.
+fn mapped(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let _device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let libraries =
+        maps.lines().filter(|line| line.contains("libVkLayer_vkstash") && line.contains(" r-xp "));
+    // SAFETY: the loader's own command with valid pointers.
+    let layers = unsafe { instance.entry.enumerate_instance_layer_properties() }.unwrap();
+    let ours = |layer: &&ash::vk::LayerProperties| {
+        layer.layer_name_as_c_str().unwrap() == c"VK_LAYER_VKSTASH_pipeline_cache"
+    };
+    json!({ "mapped": libraries.count(), "listed": layers.iter().filter(ours).count() })
+}
+
+#[test]
+fn every_way_to_load_the_layer_loads_it_once() {
+    on_both(mapped, |scenario, env| {
+        for (layer, times) in [(Layer::Off, 0), (Layer::Implicit, 1), (Layer::Explicit, 1), (Layer::Both, 1)]
+        {
+            let found = scenario.run_ok::<Value>("step", &env.clone().layer(layer), &()).value;
+            assert_eq!(found["mapped"], times, "{layer:?}");
+        }
+    });
+}
+
+#[test]
+fn every_way_to_load_the_layer_serves_each_pipeline_once() {
+    for layer in [Layer::Implicit, Layer::Explicit, Layer::Both] {
+        on(Driver::Radv, |scenario, env| {
+            let env = env.clone().layer(layer);
+            let cold = run(scenario, &env, &Work::default());
+            assert_eq!(cold.reports.sum("compiled"), 3, "{layer:?}: {:?}", cold.reports);
+            assert_all_served(&run(scenario, &env, &Work::default()), 3);
+        });
+    }
+}
+
+#[test]
+fn an_implicit_layer_that_nobody_asked_for_stays_out() {
+    on(Driver::Radv, |scenario, env| {
+        let outcome = run(scenario, &env.clone().var("VKSTASH", "0"), &Work::default());
+        assert!(outcome.value.all_made() && outcome.reports.0.is_empty(), "{outcome:?}");
+    });
+}
+
+#[test]
+fn mesas_own_implicit_layer_does_not_mind() {
+    on(Driver::Radv, |scenario, env| {
+        let env = env.clone().without_var("NODEVICE_SELECT");
+        run(scenario, &env, &Work::default());
+        assert_all_served(&run(scenario, &env, &Work::default()), 3);
+    });
+}
+
+/// Several instances with several devices each, used in turn and taken down in another order.
+fn crowd(_: &Value) -> Value {
+    let named = |application: &str| InstanceOptions { application: application.into(), ..Default::default() };
+    let instances = ["one", "two", "two"].map(|name| Instance::new(&named(name)).unwrap());
+    let mut devices: Vec<_> = instances
+        .iter()
+        .flat_map(|instance| [(); 2].map(|()| Device::new(instance, &DeviceOptions::default()).unwrap()))
+        .collect();
+    drop(instances);
+    let mut made = true;
+    for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+        for device in &devices {
+            made &= Work { caches, ..Work::default() }.run(device).all_made();
+        }
+        devices.remove(devices.len() / 2);
+    }
+    json!(made)
+}
+
+#[test]
+fn several_instances_and_devices_live_side_by_side() {
+    on_both(crowd, |scenario, env| {
+        for _ in 0..2 {
+            assert!(scenario.run_ok::<bool>("step", env, &()).value);
+        }
+    });
+}
+
+#[test]
+fn many_threads_are_served_at_once() {
+    for (shader, caches) in [
+        (Shader::Compute, Caches::None),
+        (Shader::Compute, Caches::Shared),
+        (Shader::RenderPass, Caches::Fresh),
+    ] {
+        on(Driver::Radv, |scenario, env| {
+            let work = Work { shader, caches, threads: 8, count: 40, ..Work::default() };
+            let cold = run(scenario, env, &work);
+            assert!(cold.value.all_made(), "{:?}", cold.value.results);
+            let total =
+                cold.reports.sum("compiled") + cold.reports.sum("served") + cold.reports.sum("driver_had");
+            assert_eq!(total, 320, "each request is counted once: {:?}", cold.reports.counters());
+            let warm = run(scenario, env, &work);
+            assert!(warm.value.all_made(), "{:?}", warm.value.results);
+            assert_all_served(&warm, 320);
+        });
+    }
+}
+
+/// Devices come and go on some threads while others make pipelines.
+fn churn(_: &Value) -> Value {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6)
+            .map(|thread| {
+                scope.spawn(move || {
+                    (0..8).all(|round| {
+                        let instance = Instance::new(&InstanceOptions::default()).unwrap();
+                        let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+                        Work { first: thread * 4 + round, ..Work::default() }.run(&device).all_made()
+                    })
+                })
+            })
+            .collect();
+        json!(threads.into_iter().all(|thread| thread.join().unwrap()))
+    })
+}
+
+#[test]
+fn instances_come_and_go_on_many_threads() {
+    on_both(churn, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
+}
+
+/// Names of this process's threads and what its open files are.
+fn held() -> (Vec<String>, Vec<String>) {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let mut names: Vec<_> = tasks
+        .filter_map(|task| Some(fs::read_to_string(task.path().join("comm")).ok()?.trim().to_owned()))
+        .collect();
+    names.sort();
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let mut files: Vec<_> = open
+        .filter_map(|file| Some(fs::read_link(file.path()).ok()?.to_string_lossy().into_owned()))
+        // The folder that is being read here.
+        .filter(|target| !target.starts_with("/proc/"))
+        .collect();
+    files.sort();
+    (names, files)
+}
+
+/// A joined thread may be listed for a moment longer.
+fn settled(before: &(Vec<String>, Vec<String>)) -> (Vec<String>, Vec<String>) {
+    for _ in 0..100 {
+        if held() == *before {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    held()
+}
+
+fn one_life() {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    assert!(Work { caches: Caches::Shared, ..Work::default() }.run(&device).all_made());
+}
+
+/// What the process holds: after one life (drivers keep something for good), and after fifty more.
+fn lives(input: &Value) -> Value {
+    one_life();
+    let first = held();
+    for _ in 0..input.as_u64().unwrap() {
+        one_life();
+    }
+    json!([first, settled(&first)])
+}
+
+#[test]
+fn fifty_lives_leak_neither_threads_nor_files() {
+    on_both(lives, |scenario, env| {
+        let [first, last] = scenario.run_ok::<[(Vec<String>, Vec<String>); 2]>("step", env, &50).value;
+        assert_eq!(last.0.len(), first.0.len(), "threads: {last:?}, after one life: {first:?}");
+        assert!(last.1.len() < first.1.len() + 10, "files: {last:?}, after one life: {first:?}");
+    });
+}
+
+/// Threads between a device's end and its instance's, and after both.
+fn threads_left(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let before = held();
+    Work::default().run(&device);
+    drop(device);
+    let after = settled(&before).0;
+    drop(Arc::into_inner(instance));
+    json!([after, held().0])
+}
+
+/// The loader unloads the library after vkDestroyInstance (contract 1.11).
+///
+/// Fails with the layer as it is: the map of devices frees what was removed from it later, in batches, so the
+/// last reference to the stash, and its writer, outlive vkDestroyDevice and vkDestroyInstance.
+#[test]
+fn a_destroyed_device_leaves_no_thread_of_the_layer() {
+    on_both(threads_left, |scenario, env| {
+        let left = scenario.run_ok::<[Vec<String>; 2]>("step", env, &()).value;
+        let ours = |name: &&String| name.starts_with("vkstash");
+        assert_eq!(left[0].iter().filter(ours).count(), 0, "after vkDestroyDevice: {:?}", left[0]);
+        assert_eq!(left[1].iter().filter(ours).count(), 0, "after vkDestroyInstance: {:?}", left[1]);
+    });
+}
