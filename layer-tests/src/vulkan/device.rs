@@ -82,7 +82,12 @@ impl Device {
         let info = info.enabled_extension_names(&names);
         // SAFETY: a live physical device and a valid create info.
         let raw = unsafe { instance.raw.create_device(physical, &info, None) }?;
-        Ok(Device { raw, instance: instance.clone(), physical, objects: Mutex::default() })
+        Ok(Device::adopt(instance, physical, raw))
+    }
+
+    /// A device that a test has created in a way of its own; it is destroyed with the rest.
+    pub fn adopt(instance: &Arc<Instance>, physical: vk::PhysicalDevice, raw: ash::Device) -> Device {
+        Device { raw, instance: instance.clone(), physical, objects: Mutex::default() }
     }
 
     fn keep(&self, object: Object) {

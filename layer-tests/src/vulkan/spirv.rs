@@ -93,6 +93,29 @@ pub fn fragment(value: f32) -> Vec<u32> {
     module.0
 }
 
+/// A ray generation shader that does nothing, for devices of Vulkan 1.2 or later.
+pub fn ray_generation() -> Vec<u32> {
+    let mut module = Assembler::new(5);
+    module.0[1] = 0x0001_0400;
+    let extension: Vec<u32> = b"SPV_KHR_ray_tracing\0"
+        .chunks(4)
+        .map(|bytes| u32::from_le_bytes(bytes.try_into().expect("twenty bytes")))
+        .collect();
+    let entry: Vec<u32> = [5313, 3].iter().chain(&MAIN).copied().collect();
+    module
+        .op(17, &[4479])
+        .op(10, &extension)
+        .op(14, &[0, 1])
+        .op(15, &entry)
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(54, &[1, 3, 0, 2])
+        .op(248, &[4])
+        .op(253, &[])
+        .op(56, &[]);
+    module.0
+}
+
 /// Everything behind the decorations of a shader that stores one constant vector in its output variable 9.
 fn constant_output(module: &mut Assembler, value: f32) {
     module

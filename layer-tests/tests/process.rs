@@ -1,0 +1,281 @@
+//! The layer as a guest: what a host process may do to itself, and what the guest must not do to it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ash::vk;
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{self, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::{assert_all_served, run};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Work};
+
+fn on_radv(step: child::Step, test: impl FnOnce(&Scenario, &Env)) {
+    scenario(&[("step", step), ("work", work::step)], |scenario| {
+        if let Some(env) = scenario.on(Driver::Radv) {
+            test(scenario, &env);
+        }
+    });
+}
+
+fn device() -> Device {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    Device::new(&instance, &DeviceOptions::default()).unwrap()
+}
+
+/// Every destroy command takes VK_NULL_HANDLE.
+fn destroying_nothing(_: &Value) -> Value {
+    let device = device();
+    let raw = &device.raw;
+    let null = std::ptr::null();
+    // SAFETY: the specification allows VK_NULL_HANDLE in each of these.
+    unsafe {
+        raw.destroy_shader_module(vk::ShaderModule::null(), None);
+        raw.destroy_pipeline_cache(vk::PipelineCache::null(), None);
+        raw.destroy_pipeline_layout(vk::PipelineLayout::null(), None);
+        raw.destroy_descriptor_set_layout(vk::DescriptorSetLayout::null(), None);
+        raw.destroy_render_pass(vk::RenderPass::null(), None);
+        raw.destroy_sampler(vk::Sampler::null(), None);
+        raw.destroy_pipeline(vk::Pipeline::null(), None);
+        (raw.fp_v1_0().destroy_device)(vk::Device::null(), null);
+        (device.instance.raw.fp_v1_0().destroy_instance)(vk::Instance::null(), null);
+    }
+    json!(Work::default().run(&device).all_made())
+}
+
+#[test]
+fn nothing_can_be_destroyed() {
+    on_radv(destroying_nothing, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
+}
+
+const COMMANDS: [&CStr; 33] = [
+    c"vkGetInstanceProcAddr",
+    c"vkGetDeviceProcAddr",
+    c"vkCreateInstance",
+    c"vkDestroyInstance",
+    c"vkEnumerateInstanceExtensionProperties",
+    c"vkEnumeratePhysicalDevices",
+    c"vkEnumerateDeviceExtensionProperties",
+    c"vkGetPhysicalDeviceFeatures2",
+    c"vkGetPhysicalDeviceFeatures2KHR",
+    c"vkGetPhysicalDeviceProperties2",
+    c"vkGetPhysicalDeviceProperties2KHR",
+    c"vkCreateDevice",
+    c"vkDestroyDevice",
+    c"vkCreateShaderModule",
+    c"vkDestroyShaderModule",
+    c"vkCreateSampler",
+    c"vkCreatePipelineCache",
+    c"vkGetPipelineCacheData",
+    c"vkMergePipelineCaches",
+    c"vkCreateComputePipelines",
+    c"vkCreateGraphicsPipelines",
+    c"vkCreateRayTracingPipelinesKHR",
+    c"vkCreateRayTracingPipelinesNV",
+    c"vkCreateRenderPass2",
+    c"vkCreateRenderPass2KHR",
+    c"vkGetShaderModuleIdentifierEXT",
+    c"vkGetShaderModuleCreateInfoIdentifierEXT",
+    c"vkQueueSubmit2",
+    c"vkQueueSubmit2KHR",
+    c"vkCmdDraw",
+    c"vkGetPipelineKeyKHR",
+    c"vkCreateSwapchainKHR",
+    c"vkCreateNothing",
+];
+
+/// What the two look-ups know, by name.
+fn look_ups(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let known = |name: &CStr| {
+        let get = instance.entry.static_fn().get_instance_proc_addr;
+        // SAFETY: a live instance, and a NUL-terminated name.
+        let by_instance = unsafe { get(instance.raw.handle(), name.as_ptr()) }.is_some();
+        (name.to_str().unwrap().to_owned(), by_instance, device.has_command(name))
+    };
+    json!(COMMANDS.map(known).to_vec())
+}
+
+#[test]
+fn the_look_ups_know_what_they_know_without_the_layer() {
+    for driver in [Driver::Radv, Driver::Lavapipe] {
+        scenario(&[("step", look_ups)], |scenario| {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            let ask = |env: &Env| scenario.run_ok::<Vec<(String, bool, bool)>>("step", env, &()).value;
+            let (with, without) = (ask(&env), ask(&env.clone().without_layer()));
+            let new: Vec<_> = with.iter().filter(|known| !without.contains(known)).collect();
+            // The emulated commands may be found by instance, on a driver that lacks them, and nothing else.
+            let emulated = |name: &str| driver == Driver::Lavapipe && name.contains("Identifier");
+            assert!(new.iter().all(|(name, _, by_device)| emulated(name) && !by_device), "{new:?}");
+        });
+    }
+}
+
+/// Opens its stash, waits for another process to fill it, and then makes the pipelines.
+fn latecomer(input: &Value) -> Value {
+    let (ready, go): (String, String) = serde_json::from_value(input.clone()).unwrap();
+    let device = device();
+    assert!(Work { first: 1000, count: 1, ..Work::default() }.run(&device).all_made());
+    fs::write(ready, "").unwrap();
+    while !Path::new(&go).exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    json!(Work::default().run(&device).all_made())
+}
+
+/// Fails with the layer as it is: a part is read when it is opened, and never looked at again.
+#[test]
+fn what_another_program_has_just_recorded_is_found() {
+    on_radv(latecomer, |scenario, env| {
+        let [ready, go] = ["ready", "go"].map(|name| scenario.folder().join(name));
+        let late = env.clone().report(scenario.folder().join("late"));
+        let running = scenario.start("step", &late, &(&ready, &go));
+        while !ready.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        run(scenario, env, &Work::default());
+        // Others' records are looked for from time to time, and after a miss.
+        std::thread::sleep(Duration::from_millis(300));
+        fs::write(&go, "").unwrap();
+        let outcome = running.wait();
+        assert_eq!(outcome.ok(), json!(true));
+        let counters = outcome.reports.counters();
+        assert_eq!(counters.get("served"), Some(&3), "{counters:?}");
+    });
+}
+
+/// What the exit handler below destroys.
+static LEFT: Mutex<Option<Device>> = Mutex::new(None);
+
+extern "C" fn late_destructor() {
+    let device = LEFT.lock().unwrap().take().unwrap();
+    let made = Work { first: 500, ..Work::default() }.run(&device).all_made();
+    drop(device);
+    child::answer(&json!(made));
+    // SAFETY: ends the process before the step's own answer could follow.
+    unsafe { libc::_exit(0) };
+}
+
+/// A handler that was registered before Vulkan was loaded runs after everybody else's.
+fn global_destructor(_: &Value) -> Value {
+    // SAFETY: a function of this program.
+    unsafe { libc::atexit(late_destructor) };
+    let device = device();
+    assert!(Work::default().run(&device).all_made());
+    *LEFT.lock().unwrap() = Some(device);
+    std::process::exit(3)
+}
+
+/// C++ programs keep their device in a global object, so this is how many of them end.
+///
+/// Fails with the layer as it is: thread-local storage is gone by then, looking a device up needs it, and the
+/// panic leaves the hook and aborts the program.
+#[test]
+fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
+    for driver in [Driver::Radv, Driver::Lavapipe] {
+        scenario(&[("step", global_destructor)], |scenario| {
+            let Some(env) = scenario.on(driver) else { return };
+            let without = scenario.run("step", &env.clone().without_layer(), &());
+            if !without.status.success() {
+                return scenario.skip(&without.ending());
+            }
+            for _ in 0..2 {
+                let with = scenario.run("step", &env, &());
+                assert_eq!(with.ok(), json!(true));
+            }
+        });
+    }
+}
+
+/// A forked child leaves through its exit handlers, which are its parent's too.
+fn forking(_: &Value) -> Value {
+    let device = device();
+    assert!(Work::default().run(&device).all_made());
+    // SAFETY: the child calls nothing but exit, the parent waits for it.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(30);
+            libc::exit(7);
+        }
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+        status
+    };
+    let made = Work { first: 11, ..Work::default() }.run(&device).all_made();
+    json!((libc::WIFEXITED(status), libc::WEXITSTATUS(status), made))
+}
+
+#[test]
+fn a_forked_child_leaves_without_its_parents_stash() {
+    on_radv(forking, |scenario, env| {
+        let outcome = scenario.run_ok::<(bool, i32, bool)>("step", env, &());
+        assert_eq!(outcome.value, (true, 7, true));
+        for first in [1, 11] {
+            assert_all_served(&run(scenario, env, &Work { first, ..Work::default() }), 3);
+        }
+    });
+}
+
+/// The masks of blocked signals of the layer's threads.
+fn signals(_: &Value) -> Value {
+    let device = device();
+    assert!(Work::default().run(&device).all_made());
+    let mut masks = Vec::new();
+    for _ in 0..100 {
+        for task in fs::read_dir("/proc/self/task").unwrap().flatten() {
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+            if let (true, Some(blocked)) = (name.starts_with("vkstash"), blocked) {
+                masks.push(u64::from_str_radix(blocked.trim(), 16).unwrap());
+            }
+        }
+        if !masks.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    json!(masks)
+}
+
+/// A signal to the process goes to any thread that does not block it: the host's handlers must run on the
+/// host's threads.
+#[test]
+fn the_layers_threads_take_no_signals_of_the_host() {
+    on_radv(signals, |scenario, env| {
+        let masks = scenario.run_ok::<Vec<u64>>("step", env, &()).value;
+        assert!(!masks.is_empty(), "the writer was seen");
+        for signal in
+            [libc::SIGINT, libc::SIGTERM, libc::SIGALRM, libc::SIGUSR1, libc::SIGCHLD, libc::SIGPROF]
+        {
+            assert!(masks.iter().all(|mask| mask >> (signal - 1) & 1 == 1), "signal {signal}: {masks:x?}");
+        }
+    });
+}
+
+/// No file can be opened any more.
+fn out_of_files(_: &Value) -> Value {
+    let device = Arc::new(device());
+    let open = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let limit = libc::rlimit { rlim_cur: open - 1, rlim_max: open - 1 };
+    // SAFETY: a valid structure.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    json!(Work { count: 20, ..Work::default() }.run(&device).all_made())
+}
+
+#[test]
+fn a_program_without_free_descriptors_runs() {
+    on_radv(out_of_files, |scenario, env| {
+        assert!(scenario.run_ok::<bool>("step", env, &()).value);
+        run(scenario, env, &Work { count: 20, ..Work::default() });
+        assert!(scenario.run_ok::<bool>("step", env, &()).value);
+    });
+}
