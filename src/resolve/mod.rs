@@ -13,7 +13,7 @@ mod artifact;
 pub mod call;
 mod compile;
 mod driver;
-mod feedback;
+pub mod feedback;
 mod modules;
 mod private_cache;
 mod record;
@@ -151,7 +151,7 @@ unsafe fn serve_with<I: CreateInfo>(
                 }
                 answer
             }
-            None if emulated && steering.identifier_only => Answer::compile_required(),
+            None if emulated && steering.identifier_only => refuse(&request.info),
             None => match driver::ask(&request) {
                 Some(answer) => answer,
                 None => compile::compile(&request),
@@ -193,7 +193,7 @@ unsafe fn bypass<I: CreateInfo>(
     unsafe {
         if device.identifiers == IdentifierMode::Emulated && call::names_code_by_identifier(info.stages()) {
             device.count(Count::CompileRequired);
-            return Answer::compile_required();
+            return refuse(info);
         }
         if let Passed::Known { cache, .. } = passed {
             cache.mark_filled();
@@ -202,6 +202,17 @@ unsafe fn bypass<I: CreateInfo>(
         count_result(device, answer.result);
         answer
     }
+}
+
+/// The layer's own COMPILE_REQUIRED: the driver never sees the call.
+///
+/// # Safety
+/// A valid create info.
+unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
+    let mut copy = *info;
+    // SAFETY: the caller's contract.
+    unsafe { feedback::say_none(*copy.p_next_mut()) };
+    Answer::compile_required()
 }
 
 fn count_result(device: &Device, result: vk::Result) {

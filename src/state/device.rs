@@ -1,7 +1,8 @@
 //! Live devices.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
@@ -95,7 +96,6 @@ pub struct Stored {
 }
 
 /// A registered device.
-#[derive(Clone)]
 pub enum Entry {
     /// The layer works on it.
     Active(Arc<Device>),
@@ -106,8 +106,22 @@ pub enum Entry {
     },
 }
 
-type Registry = papaya::HashMap<usize, Entry, FxBuildHasher>;
+/// What the map holds. It frees what is removed from it when it sees fit, so it must not own a device: the
+/// last reference joins threads, and that has to happen in vkDestroyDevice (contract 1.11).
+#[derive(Clone)]
+enum Registered {
+    Active(Weak<Device>),
+    Inert(vk::PFN_vkGetDeviceProcAddr),
+}
+
+type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
 static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+/// Who owns the devices; touched only when one is created or destroyed.
+static OWNERS: Mutex<BTreeMap<usize, Arc<Device>>> = Mutex::new(BTreeMap::new());
+
+fn owners() -> MutexGuard<'static, BTreeMap<usize, Arc<Device>>> {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Registers a device.
 ///
@@ -116,7 +130,15 @@ static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBu
 pub unsafe fn insert(handle: vk::Device, entry: Entry) {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().insert(key, entry);
+    let registered = match entry {
+        Entry::Active(device) => {
+            let registered = Registered::Active(Arc::downgrade(&device));
+            owners().insert(key, device);
+            registered
+        }
+        Entry::Inert { next } => Registered::Inert(next),
+    };
+    DEVICES.pin().insert(key, registered);
 }
 
 /// What is registered for a device.
@@ -126,7 +148,10 @@ pub unsafe fn insert(handle: vk::Device, entry: Entry) {
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().get(&key).cloned()
+    match DEVICES.pin().get(&key)? {
+        Registered::Active(device) => device.upgrade().map(Entry::Active),
+        Registered::Inert(next) => Some(Entry::Inert { next: *next }),
+    }
 }
 
 /// The device, where the layer works on it.
@@ -141,14 +166,18 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
     }
 }
 
-/// Forgets a device.
+/// Forgets a device; dropping what is returned ends its work.
 ///
 /// # Safety
 /// `handle` is live.
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
-    let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().remove(&key).cloned()
+    let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
+    DEVICES.pin().remove(&key);
+    // Not dropped under the lock: the caller holds a reference of its own.
+    let owned = owners().remove(&key);
+    drop(owned);
+    removed
 }
 
 /// What vkCreateDevice decided about a new device.

@@ -71,8 +71,8 @@ impl Stash {
     }
 
     /// Who makes this process's report; polled by the writer while something has changed, and once more
-    /// when the stash closes. `report` fills everything but `store`. It must not hold the stash itself.
-    pub fn set_reporter(&self, report: Box<dyn Fn() -> RunReport + Send + Sync>) {
+    /// when the stash closes. It is told what the store met. It must not hold the stash itself.
+    pub fn set_reporter(&self, report: Box<dyn Fn(StoreReport) -> RunReport + Send + Sync>) {
         if !self.shared.is_inert() {
             *lock(&self.shared.reporter) = Some(Arc::from(report));
         }

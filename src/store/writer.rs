@@ -49,8 +49,7 @@ impl Runs {
     pub(super) fn write(&self, shared: &Shared) {
         // Not called under the lock: it is the program's closure.
         let Some(reporter) = lock(&shared.reporter).clone() else { return };
-        let mut report = reporter();
-        report.store = shared.tallies.report();
+        let report = reporter(shared.tallies.report());
         let written = match self.parent.sub("runs", true) {
             Ok(folder) => runs::write_in(&folder, &self.name, &report),
             Err(error) => {

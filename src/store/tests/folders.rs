@@ -41,7 +41,7 @@ fn everything_that_is_made_is_private() {
     let below = root.path().join("made/here");
     let stash = open(&below);
     put_all(stash.portable(), Kind::Recipe, 0..1);
-    stash.set_reporter(Box::new(Default::default));
+    stash.set_reporter(Box::new(|_| Default::default()));
     drop(stash);
     let application = below.join(app().folder);
     for folder in [&below, &application, &application.join("portable"), &application.join("runs")] {

@@ -36,7 +36,7 @@ fn the_report_is_refreshed_by_a_flush_and_at_the_end() {
     let stash = open(root.path());
     let served = Arc::new(AtomicU64::new(1));
     let counter = served.clone();
-    stash.set_reporter(Box::new(move || report(counter.load(Ordering::Relaxed))));
+    stash.set_reporter(Box::new(move |store| RunReport { store, ..report(counter.load(Ordering::Relaxed)) }));
     put_all(stash.portable(), Kind::Recipe, 0..3);
     stash.flush(LONG);
     let [first] = runs::read_all(&runs_folder(root.path())).try_into().unwrap();
@@ -58,7 +58,7 @@ fn the_report_is_refreshed_by_a_flush_and_at_the_end() {
 fn a_run_that_wrote_nothing_is_reported_when_it_ends() {
     let root = root();
     let stash = open(root.path());
-    stash.set_reporter(Box::new(|| report(1)));
+    stash.set_reporter(Box::new(|store| RunReport { store, ..report(1) }));
     drop(stash);
     assert_eq!(runs::read_all(&runs_folder(root.path())).len(), 1);
 }
