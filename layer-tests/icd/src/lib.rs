@@ -1,1 +1,19 @@
-//! x
+//! A Vulkan driver for tests, which the Vulkan loader loads like any other. It executes nothing; it makes
+//! pipelines, caches and identifiers the way a picky driver would, by a JSON script, and writes down what it
+//! was called with. README.md says what the script and the record hold.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod cache;
+mod chain;
+mod config;
+mod control;
+mod device;
+mod features;
+mod handles;
+mod hash;
+mod instance;
+mod objects;
+mod physical;
+mod proc_addr;
+mod record;
