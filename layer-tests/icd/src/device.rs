@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use ash::vk::{self, Handle as _, TaggedStructure};
 
 use crate::handles::{self, Device, Dispatchable};
-use crate::record::{command, plain, violation};
+use crate::record::{command, plain, violation, void};
 use crate::{chain, config, features, objects};
 
 /// vkCreateDevice.
@@ -115,11 +115,11 @@ pub unsafe extern "system" fn destroy_device(
     device: vk::Device,
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
-    command(plain("vkDestroyDevice"), |call| {
+    void(plain("vkDestroyDevice"), |call| {
         if device.is_null() {
-            return vk::Result::SUCCESS;
+            return;
         }
-        let Some(found) = handles::device(call.command, device) else { return vk::Result::SUCCESS };
+        let Some(found) = handles::device(call.command, device) else { return };
         // SAFETY: NULL or valid callbacks.
         if found.allocator != unsafe { objects::allocator(callbacks) } {
             violation("vkDestroyDevice: the device was created with another allocator");
@@ -132,7 +132,6 @@ pub unsafe extern "system" fn destroy_device(
             handles::remove(*queue);
         }
         handles::remove(found.handle);
-        vk::Result::SUCCESS
     });
 }
 
@@ -149,10 +148,9 @@ fn queue(device: vk::Device, family: u32, index: u32) -> vk::Queue {
 
 /// vkGetDeviceQueue.
 pub unsafe extern "system" fn get_queue(device: vk::Device, family: u32, index: u32, out: *mut vk::Queue) {
-    command(plain("vkGetDeviceQueue"), |_| {
+    void(plain("vkGetDeviceQueue"), |_| {
         // SAFETY: a required output pointer.
         unsafe { out.write(queue(device, family, index)) };
-        vk::Result::SUCCESS
     });
 }
 
@@ -162,10 +160,9 @@ pub unsafe extern "system" fn get_queue2(
     info: *const vk::DeviceQueueInfo2<'_>,
     out: *mut vk::Queue,
 ) {
-    command(plain("vkGetDeviceQueue2"), |_| {
+    void(plain("vkGetDeviceQueue2"), |_| {
         // SAFETY: required pointers.
         unsafe { out.write(queue(device, (*info).queue_family_index, (*info).queue_index)) };
-        vk::Result::SUCCESS
     });
 }
 

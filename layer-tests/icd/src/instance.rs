@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::vk::{self, Handle as _};
 
 use crate::handles::{self, Dispatchable, Instance};
-use crate::record::{command, plain, save, violation};
+use crate::record::{command, plain, save, violation, void};
 use crate::{chain, config, objects};
 
 /// vkEnumerateInstanceVersion.
@@ -101,11 +101,11 @@ pub unsafe extern "system" fn destroy_instance(
     instance: vk::Instance,
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
-    command(plain("vkDestroyInstance"), |call| {
+    void(plain("vkDestroyInstance"), |call| {
         if instance.is_null() {
-            return vk::Result::SUCCESS;
+            return;
         }
-        let Some(found) = handles::instance(call.command, instance) else { return vk::Result::SUCCESS };
+        let Some(found) = handles::instance(call.command, instance) else { return };
         // SAFETY: NULL or valid callbacks.
         if found.allocator != unsafe { objects::allocator(callbacks) } {
             violation("vkDestroyInstance: the instance was created with another allocator");
@@ -114,7 +114,6 @@ pub unsafe extern "system" fn destroy_instance(
             handles::remove(physical);
         }
         handles::remove(instance.as_raw());
-        vk::Result::SUCCESS
     });
     save();
 }

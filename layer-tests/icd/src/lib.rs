@@ -5,15 +5,23 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cache;
+mod caches;
 mod chain;
+mod compute;
 mod config;
+mod content;
 mod control;
 mod device;
 mod features;
 mod handles;
 mod hash;
+mod identifiers;
 mod instance;
 mod objects;
 mod physical;
+mod pipelines;
 mod proc_addr;
 mod record;
+mod render_pass;
+mod simple;
+mod stage;

@@ -6,7 +6,7 @@ use ash::vk::{self, TaggedStructure};
 
 use crate::config::{self, Config};
 use crate::instance::{extension, list};
-use crate::record::{command, plain};
+use crate::record::{command, plain, void};
 use crate::{chain, features, handles, hash};
 
 fn properties(config: &Config, index: u32) -> vk::PhysicalDeviceProperties {
@@ -43,11 +43,10 @@ pub unsafe extern "system" fn get_properties(
     device: vk::PhysicalDevice,
     out: *mut vk::PhysicalDeviceProperties,
 ) {
-    command(plain("vkGetPhysicalDeviceProperties"), |call| {
+    void(plain("vkGetPhysicalDeviceProperties"), |call| {
         let index = handles::physical(call.command, device);
         // SAFETY: a required output pointer.
         unsafe { out.write(properties(&config::current(), index)) };
-        vk::Result::SUCCESS
     });
 }
 
@@ -67,14 +66,13 @@ pub unsafe extern "system" fn get_properties2(
     // SAFETY: a required pointer to a structure with a valid chain; casts follow sTypes.
     unsafe {
         call.p_next = chain::types(call.command, (*out).p_next);
-        command(call, |call| {
+        void(call, |call| {
             let index = handles::physical(call.command, device);
             let config = config::current();
             (*out).properties = properties(&config, index);
             for node in chain::walk((*out).p_next) {
                 chained_properties(&config, node, index);
             }
-            vk::Result::SUCCESS
         });
     }
 }
@@ -125,11 +123,10 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
 
 /// vkGetPhysicalDeviceFeatures.
 pub unsafe extern "system" fn get_features(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceFeatures) {
-    command(plain("vkGetPhysicalDeviceFeatures"), |call| {
+    void(plain("vkGetPhysicalDeviceFeatures"), |call| {
         handles::physical(call.command, device);
         // SAFETY: a required output pointer.
         unsafe { all_features(out) };
-        vk::Result::SUCCESS
     });
 }
 
@@ -150,7 +147,7 @@ pub unsafe extern "system" fn get_features2(
     // SAFETY: a required pointer to a structure with a valid chain; the table knows how many members follow.
     unsafe {
         call.p_next = chain::types(call.command, (*out).p_next);
-        command(call, |call| {
+        void(call, |call| {
             handles::physical(call.command, device);
             let config = config::current();
             all_features(&raw mut (*out).features);
@@ -160,7 +157,6 @@ pub unsafe extern "system" fn get_features2(
                     *member = truth.into();
                 }
             }
-            vk::Result::SUCCESS
         });
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
-use crate::{device, instance, physical};
+use crate::{caches, compute, device, identifiers, instance, physical, simple};
 
 /// A command, of whatever signature.
 type Command = unsafe extern "system" fn();
@@ -66,6 +66,26 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetDeviceQueue" => device::get_queue,
         b"vkGetDeviceQueue2" => device::get_queue2,
         b"vkDeviceWaitIdle" => device::wait_idle,
+        b"vkCreateShaderModule" => simple::create_module,
+        b"vkDestroyShaderModule" => simple::destroy_module,
+        b"vkCreateSampler" => simple::create_sampler,
+        b"vkDestroySampler" => simple::destroy_sampler,
+        b"vkCreateDescriptorSetLayout" => simple::create_set_layout,
+        b"vkDestroyDescriptorSetLayout" => simple::destroy_set_layout,
+        b"vkCreatePipelineLayout" => simple::create_pipeline_layout,
+        b"vkDestroyPipelineLayout" => simple::destroy_pipeline_layout,
+        b"vkCreateRenderPass" => simple::create_render_pass,
+        b"vkCreateRenderPass2" => simple::create_render_pass2,
+        b"vkCreateRenderPass2KHR" => simple::create_render_pass2,
+        b"vkDestroyRenderPass" => simple::destroy_render_pass,
+        b"vkCreatePipelineCache" => caches::create,
+        b"vkDestroyPipelineCache" => caches::destroy,
+        b"vkGetPipelineCacheData" => caches::get_data,
+        b"vkMergePipelineCaches" => caches::merge,
+        b"vkCreateComputePipelines" => compute::create,
+        b"vkDestroyPipeline" => compute::destroy,
+        b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
+        b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,
     }
 }
 

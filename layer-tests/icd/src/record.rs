@@ -128,6 +128,14 @@ pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Re
     })
 }
 
+/// As [`command`], for commands without a result.
+pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
+    let _ = command(call, |call| {
+        body(call);
+        vk::Result::SUCCESS
+    });
+}
+
 fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
     call.thread = thread();
     let (index, count) = {
