@@ -61,6 +61,8 @@ unsafe fn element<'a>(
             by_identifier,
             feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
+            subsets: 0,
+            discard: false,
         }
     }
 }

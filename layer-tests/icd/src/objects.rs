@@ -23,6 +23,28 @@ pub unsafe fn allocator(callbacks: *const vk::AllocationCallbacks<'_>) -> Alloca
         .map(|callbacks| (callbacks.p_user_data as usize, callbacks.pfn_free.map_or(0, |free| free as usize)))
 }
 
+/// What a subpass uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subpass {
+    /// A depth stencil attachment.
+    pub depth: bool,
+    /// A colour attachment.
+    pub colour: bool,
+}
+
+/// What is known of a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Pipeline {
+    /// What the driver caches it under.
+    pub key: Digest,
+    /// Effective flags.
+    pub flags: u64,
+    /// Graphics: its subsets, with those of linked libraries.
+    pub subsets: u32,
+    /// Graphics: static rasterizer discard.
+    pub discard: bool,
+}
+
 /// What an object stands for.
 #[derive(Clone, Debug)]
 pub enum Body {
@@ -34,12 +56,12 @@ pub enum Body {
     SetLayout(Digest),
     /// A pipeline layout's contents.
     PipelineLayout(Digest),
-    /// A render pass's contents.
-    RenderPass(Digest),
+    /// A render pass's contents, and its subpasses.
+    RenderPass(Digest, Arc<[Subpass]>),
     /// A pipeline cache.
     Cache(Arc<Cache>),
-    /// A pipeline: its key and effective flags.
-    Pipeline(Digest, u64),
+    /// A pipeline.
+    Pipeline(Pipeline),
 }
 
 impl Body {
@@ -49,7 +71,7 @@ impl Body {
             Body::Sampler(_) => "VkSampler",
             Body::SetLayout(_) => "VkDescriptorSetLayout",
             Body::PipelineLayout(_) => "VkPipelineLayout",
-            Body::RenderPass(_) => "VkRenderPass",
+            Body::RenderPass(..) => "VkRenderPass",
             Body::Cache(_) => "VkPipelineCache",
             Body::Pipeline(..) => "VkPipeline",
         }
@@ -98,8 +120,8 @@ pub fn contents(command: &str, device: u64, kind: &str, handle: u64) -> Digest {
             | Body::Sampler(digest)
             | Body::SetLayout(digest)
             | Body::PipelineLayout(digest)
-            | Body::RenderPass(digest)
-            | Body::Pipeline(digest, _),
+            | Body::RenderPass(digest, _)
+            | Body::Pipeline(Pipeline { key: digest, .. }),
         ) => digest,
         _ => [0; 32],
     }

@@ -8,7 +8,7 @@ use ash::vk::{self, Handle as _};
 use crate::config::{self, Config};
 use crate::handles::Device;
 use crate::hash::{Digest, Hasher};
-use crate::objects::{self, Body};
+use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, violation};
 use crate::{cache, caches, chain};
 
@@ -33,6 +33,10 @@ pub struct Element<'a> {
     pub feedback: Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>,
     /// basePipelineHandle and basePipelineIndex.
     pub base: (vk::Pipeline, i32),
+    /// Graphics: its subsets, with those of linked libraries.
+    pub subsets: u32,
+    /// Graphics: static rasterizer discard.
+    pub discard: bool,
 }
 
 /// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
@@ -109,7 +113,13 @@ pub unsafe fn make(
         if let Some(cache) = &cache {
             cache.add(element.key);
         }
-        let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(element.key, element.flags));
+        let pipeline = Pipeline {
+            key: element.key,
+            flags: element.flags,
+            subsets: element.subsets,
+            discard: element.discard,
+        };
+        let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));
         // SAFETY: the caller's output array; feedback of a valid create info.
         unsafe {
             out.add(at).write(vk::Pipeline::from_raw(pipeline));
@@ -158,7 +168,7 @@ fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
     let (base, index) = element.base;
     match (base.is_null(), index) {
         (false, -1) => {
-            if let Some(Body::Pipeline(_, flags)) =
+            if let Some(Body::Pipeline(Pipeline { flags, .. })) =
                 objects::get(name, device.handle, "VkPipeline", base.as_raw())
                 && flags & ALLOW_DERIVATIVES == 0
             {

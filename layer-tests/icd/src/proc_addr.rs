@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
-use crate::{caches, compute, device, identifiers, instance, physical, simple};
+use crate::{caches, compute, device, graphics, identifiers, instance, physical, ray_tracing, simple};
 
 /// A command, of whatever signature.
 type Command = unsafe extern "system" fn();
@@ -83,6 +83,8 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetPipelineCacheData" => caches::get_data,
         b"vkMergePipelineCaches" => caches::merge,
         b"vkCreateComputePipelines" => compute::create,
+        b"vkCreateGraphicsPipelines" => graphics::create,
+        b"vkCreateRayTracingPipelinesKHR" => ray_tracing::create,
         b"vkDestroyPipeline" => compute::destroy,
         b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
         b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,

@@ -4,15 +4,17 @@ use ash::vk;
 
 use crate::chain;
 use crate::content::{plain_chain, slice};
-use crate::hash::{Digest, Hasher};
+use crate::hash::Hasher;
+use crate::objects::{Body, Subpass};
 
 /// vkCreateRenderPass.
 ///
 /// # Safety
 /// A valid create info.
-pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Digest {
+pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
     let mut hasher = Hasher::new("render pass");
     hasher.word(info.flags.as_raw());
+    let mut subpasses = Vec::new();
     // SAFETY: a valid create info: arrays have the counts that stand beside them, NULL where optional.
     unsafe {
         hasher.word(info.attachment_count);
@@ -47,6 +49,13 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Digest {
                 }
             }
             words(&mut hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
+            let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
+            subpasses.push(Subpass {
+                depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
+                colour: slice(pass.p_color_attachments, pass.color_attachment_count)
+                    .iter()
+                    .any(|at| used(at.attachment)),
+            });
         }
         hasher.word(info.dependency_count);
         for dependency in slice(info.p_dependencies, info.dependency_count) {
@@ -71,16 +80,17 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Digest {
             }
         }
     }
-    hasher.finish()
+    Body::RenderPass(hasher.finish(), subpasses.into())
 }
 
 /// vkCreateRenderPass2.
 ///
 /// # Safety
 /// A valid create info.
-pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Digest {
+pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Body {
     let mut hasher = Hasher::new("render pass 2");
     hasher.word(info.flags.as_raw());
+    let mut subpasses = Vec::new();
     // SAFETY: as in `first`.
     unsafe {
         hasher.word(info.attachment_count);
@@ -108,6 +118,13 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Digest {
             references(&mut hasher, slice(pass.p_resolve_attachments, pass.color_attachment_count));
             references(&mut hasher, slice(pass.p_depth_stencil_attachment, 1));
             words(&mut hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
+            let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
+            subpasses.push(Subpass {
+                depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
+                colour: slice(pass.p_color_attachments, pass.color_attachment_count)
+                    .iter()
+                    .any(|at| used(at.attachment)),
+            });
             if let Some(resolve) = chain::find::<vk::SubpassDescriptionDepthStencilResolve<'_>>(pass.p_next) {
                 hasher.word(resolve.depth_resolve_mode.as_raw());
                 hasher.word(resolve.stencil_resolve_mode.as_raw());
@@ -127,7 +144,7 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Digest {
         }
         words(&mut hasher, slice(info.p_correlated_view_masks, info.correlated_view_mask_count));
     }
-    hasher.finish()
+    Body::RenderPass(hasher.finish(), subpasses.into())
 }
 
 fn words(hasher: &mut Hasher, words: &[u32]) {

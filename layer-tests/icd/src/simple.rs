@@ -107,7 +107,7 @@ object!(create_pipeline_layout "vkCreatePipelineLayout", destroy_pipeline_layout
     |call, device, info| Body::PipelineLayout(content::pipeline_layout(call.command, device.handle, info)));
 object!(create_render_pass "vkCreateRenderPass", destroy_render_pass "vkDestroyRenderPass", "VkRenderPass",
     vk::RenderPass, vk::RenderPassCreateInfo<'_>,
-    |_call, _device, info| Body::RenderPass(render_pass::first(info)));
+    |_call, _device, info| render_pass::first(info));
 
 /// vkCreateRenderPass2 and vkCreateRenderPass2KHR.
 pub unsafe extern "system" fn create_render_pass2(
@@ -120,8 +120,6 @@ pub unsafe extern "system" fn create_render_pass2(
     unsafe {
         let info = &*info;
         let call = plain("vkCreateRenderPass2");
-        create(call, device, info.p_next, callbacks, out, |_, _| {
-            Ok(Body::RenderPass(render_pass::second(info)))
-        })
+        create(call, device, info.p_next, callbacks, out, |_, _| Ok(render_pass::second(info)))
     }
 }
