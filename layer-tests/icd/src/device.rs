@@ -70,8 +70,19 @@ unsafe fn examine(
         identifiers: false,
         maintenance5: false,
         libraries: false,
+        robustness: [false; 5],
         queues: Mutex::default(),
     };
+    // SAFETY: NULL or valid features; structures of these sTypes in a valid chain.
+    unsafe {
+        let all: Option<&vk::PhysicalDeviceFeatures2<'_>> = chain::find(info.p_next);
+        let base = info.p_enabled_features.as_ref().or(all.map(|all| &all.features));
+        device.robustness[0] = base.is_some_and(|base| base.robust_buffer_access != 0);
+        if let Some(more) = chain::find::<vk::PhysicalDeviceRobustness2FeaturesEXT<'_>>(info.p_next) {
+            let members = [more.robust_buffer_access2, more.robust_image_access2, more.null_descriptor];
+            device.robustness[2..].copy_from_slice(&members.map(|member| member != 0));
+        }
+    }
     // SAFETY: a valid chain; the table knows how many members a structure has.
     unsafe {
         for node in chain::walk(info.p_next) {
@@ -98,6 +109,7 @@ unsafe fn examine(
                 features::LIBRARIES => device.libraries |= on(0),
                 vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
                     device.cache_control |= on(features::CACHE_CONTROL_OF_13);
+                    device.robustness[1] = on(0);
                 }
                 other if other.as_raw() == 55 => device.maintenance5 |= on(features::MAINTENANCE5_OF_14),
                 _ => {}

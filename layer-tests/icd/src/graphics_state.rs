@@ -23,13 +23,8 @@ pub unsafe fn add(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, s
             info.p_input_assembly_state.as_ref().inspect(|state| assembly(key, state, shape));
         }
         if shape.any(PRE_RASTER) {
-            if shape.tessellation
-                && !shape.dynamic(D::PATCH_CONTROL_POINTS_EXT)
-                && let Some(state) = info.p_tessellation_state.as_ref()
-            {
-                key.bytes(b"tessellation");
-                key.word(state.patch_control_points);
-                plain_chain(key, state.p_next);
+            if shape.tessellation && !shape.dynamic(D::PATCH_CONTROL_POINTS_EXT) {
+                info.p_tessellation_state.as_ref().inspect(|state| tessellation(key, state));
             }
             info.p_rasterization_state.as_ref().inspect(|state| rasterization(key, state, shape));
             let counted = shape.dynamic(D::VIEWPORT_WITH_COUNT) && shape.dynamic(D::SCISSOR_WITH_COUNT);
@@ -101,6 +96,15 @@ fn assembly(key: &mut Hasher, state: &vk::PipelineInputAssemblyStateCreateInfo<'
     if !shape.dynamic(D::PRIMITIVE_RESTART_ENABLE) {
         key.word(state.primitive_restart_enable);
     }
+}
+
+/// # Safety
+/// A valid state.
+unsafe fn tessellation(key: &mut Hasher, state: &vk::PipelineTessellationStateCreateInfo<'_>) {
+    key.bytes(b"tessellation");
+    key.word(state.patch_control_points);
+    // SAFETY: a valid chain.
+    unsafe { plain_chain(key, state.p_next) };
 }
 
 /// # Safety
@@ -281,9 +285,9 @@ unsafe fn blend(key: &mut Hasher, state: &vk::PipelineColorBlendStateCreateInfo<
                 }
             }
         }
-        if !shape.dynamic(D::COLOR_WRITE_ENABLE_EXT)
-            && let Some(writes) = chain::find::<vk::PipelineColorWriteCreateInfoEXT<'_>>(state.p_next)
-        {
+        let writes = chain::find::<vk::PipelineColorWriteCreateInfoEXT<'_>>(state.p_next)
+            .filter(|_| !shape.dynamic(D::COLOR_WRITE_ENABLE_EXT));
+        if let Some(writes) = writes {
             slice(writes.p_color_write_enables, writes.attachment_count).iter().for_each(|&on| key.word(on));
         }
         plain_chain(key, state.p_next);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use ash::vk;
+use ash::vk::{self, Handle as _};
 
 use crate::objects::Allocator;
 use crate::record;
@@ -39,6 +39,8 @@ pub struct Device {
     pub maintenance5: bool,
     /// graphicsPipelineLibrary is enabled.
     pub libraries: bool,
+    /// Enabled robustness, which drivers compile in: buffers, images, then VK_EXT_robustness2's three.
+    pub robustness: [bool; 5],
     /// Queues by family and index.
     pub queues: Mutex<HashMap<(u32, u32), u64>>,
 }
@@ -81,10 +83,8 @@ pub fn remove(handle: u64) -> Option<Dispatchable> {
 
 /// The instance behind a handle; a violation if there is none.
 pub fn instance(command: &str, handle: vk::Instance) -> Option<Arc<Instance>> {
-    use vk::Handle as _;
-    match table().get(&handle.as_raw()) {
-        Some(Dispatchable::Instance(instance)) => return Some(instance.clone()),
-        _ => {}
+    if let Some(Dispatchable::Instance(instance)) = table().get(&handle.as_raw()) {
+        return Some(instance.clone());
     }
     record::violation(format!("{command}: unknown or destroyed VkInstance"));
     None
@@ -92,10 +92,8 @@ pub fn instance(command: &str, handle: vk::Instance) -> Option<Arc<Instance>> {
 
 /// The index behind a physical device; a violation and 0 if there is none.
 pub fn physical(command: &str, handle: vk::PhysicalDevice) -> u32 {
-    use vk::Handle as _;
-    match table().get(&handle.as_raw()) {
-        Some(Dispatchable::Physical(index)) => return *index,
-        _ => {}
+    if let Some(Dispatchable::Physical(index)) = table().get(&handle.as_raw()) {
+        return *index;
     }
     record::violation(format!("{command}: unknown or destroyed VkPhysicalDevice"));
     0
@@ -103,10 +101,8 @@ pub fn physical(command: &str, handle: vk::PhysicalDevice) -> u32 {
 
 /// The device behind a handle; a violation if there is none.
 pub fn device(command: &str, handle: vk::Device) -> Option<Arc<Device>> {
-    use vk::Handle as _;
-    match table().get(&handle.as_raw()) {
-        Some(Dispatchable::Device(device)) => return Some(device.clone()),
-        _ => {}
+    if let Some(Dispatchable::Device(device)) = table().get(&handle.as_raw()) {
+        return Some(device.clone());
     }
     record::violation(format!("{command}: unknown or destroyed VkDevice"));
     None

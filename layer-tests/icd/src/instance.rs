@@ -70,11 +70,11 @@ pub unsafe extern "system" fn create_instance(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Instance,
 ) -> vk::Result {
+    save_at_exit();
     if let Err(error) = config::load() {
         violation(format!("VKSTASH_TEST_ICD: {error}"));
         return vk::Result::ERROR_INITIALIZATION_FAILED;
     }
-    save_at_exit();
     let mut call = plain("vkCreateInstance");
     // SAFETY: a required pointer to a valid create info.
     call.p_next = unsafe { chain::types(call.command, (*info).p_next) };

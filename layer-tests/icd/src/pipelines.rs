@@ -44,6 +44,7 @@ pub fn key(kind: &str, config: &Config, device: &Device, flags: u64) -> Hasher {
     let mut hasher = Hasher::new(kind);
     hasher.bytes(&config.uuid());
     hasher.word(config.device_id.wrapping_add(device.index));
+    hasher.bytes(&device.robustness.map(u8::from));
     hasher.number(flags & !(FAIL_ON | EARLY_RETURN));
     hasher
 }
@@ -62,6 +63,16 @@ pub unsafe fn flags(call: &Call, device: &Device, plain: u32, p_next: *const c_v
         }
         None => plain.into(),
     }
+}
+
+/// The flags of a create info as the program wrote them, for calls that a fault keeps from being read.
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn written_flags(plain: u32, p_next: *const c_void) -> u64 {
+    // SAFETY: the caller's chain.
+    unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) }
+        .map_or(plain.into(), |flags| flags.flags.as_raw())
 }
 
 /// Makes the pipelines of one call.
@@ -168,10 +179,8 @@ fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
     let (base, index) = element.base;
     match (base.is_null(), index) {
         (false, -1) => {
-            if let Some(Body::Pipeline(Pipeline { flags, .. })) =
-                objects::get(name, device.handle, "VkPipeline", base.as_raw())
-                && flags & ALLOW_DERIVATIVES == 0
-            {
+            let parent = objects::get(name, device.handle, "VkPipeline", base.as_raw());
+            if matches!(parent, Some(Body::Pipeline(parent)) if parent.flags & ALLOW_DERIVATIVES == 0) {
                 violation(format!("{name}: the base pipeline does not allow derivatives"));
             }
         }

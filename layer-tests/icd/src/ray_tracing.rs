@@ -25,6 +25,7 @@ pub unsafe extern "system" fn create(
         let mut call = compute::begin("vkCreateRayTracingPipelinesKHR", cache, count);
         for info in infos {
             call.p_next.extend(chain::types(call.command, info.p_next));
+            call.flags.push(pipelines::written_flags(info.flags.as_raw(), info.p_next));
         }
         command(call, |call| {
             let Some(device) = handles::device(call.command, device) else {
