@@ -196,3 +196,47 @@ pub fn to_disk(config: &Config, key: &Digest) {
 fn name(key: &Digest) -> String {
     key[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled() -> Cache {
+        let cache = Cache::new(0);
+        (1..=3).for_each(|n| cache.add([n; 32]));
+        cache
+    }
+
+    #[test]
+    fn a_blob_comes_back_whole() {
+        let config = Config::default();
+        let blob = filled().blob(&config, 0, usize::MAX);
+        let again = Cache::new(0);
+        assert_eq!(again.load(&config, 0, &blob), 3);
+        assert!(again.has(&[2; 32]));
+        assert_eq!(again.blob(&config, 0, usize::MAX), blob);
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_one_entry_at_most_and_a_foreign_header_all() {
+        let config = Config::default();
+        let blob = filled().blob(&config, 0, usize::MAX);
+        for at in 0..blob.len() {
+            let mut damaged = blob.clone();
+            damaged[at] ^= 1;
+            let taken = Cache::new(0).load(&config, 0, &damaged);
+            assert!(if at < HEADER { taken == 0 } else { taken < 3 }, "byte {at}: {taken}");
+        }
+        assert_eq!(Cache::new(0).load(&config, 1, &blob), 0);
+    }
+
+    #[test]
+    fn a_truncated_blob_keeps_its_whole_entries() {
+        let config = Config::default();
+        let cache = filled();
+        let blob = cache.blob(&config, 0, usize::MAX);
+        assert_eq!(Cache::new(0).load(&config, 0, &blob[..blob.len() - 1]), 2);
+        assert!(cache.blob(&config, 0, HEADER - 1).is_empty());
+        assert_eq!(cache.blob(&config, 0, HEADER).len(), HEADER);
+    }
+}

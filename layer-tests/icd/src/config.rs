@@ -191,6 +191,9 @@ pub fn merge(text: &str) -> Result<(), String> {
     }
     let config: Config =
         serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())?;
+    if let Some(fault) = config.faults.iter().find(|fault| !crate::proc_addr::has(&fault.command)) {
+        return Err(format!("no command {}", fault.command));
+    }
     running.fields = fields;
     running.config = Arc::new(config);
     drop(running);

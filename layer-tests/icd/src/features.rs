@@ -219,6 +219,12 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
     Some(members)
 }
 
+/// Whether the driver is older than a structure: a query leaves it as it was, as real drivers do.
+pub fn stranger(config: &Config, s_type: vk::StructureType) -> bool {
+    let young = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY].contains(&s_type);
+    young && supported(config, s_type).is_none_or(|members| !members[0])
+}
+
 /// The members of a feature structure.
 ///
 /// # Safety

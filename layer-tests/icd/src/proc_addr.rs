@@ -91,6 +91,12 @@ fn on_device(name: &[u8]) -> Option<Command> {
     }
 }
 
+/// Whether the driver has a command.
+pub fn has(name: &str) -> bool {
+    let name = name.as_bytes();
+    global(name).or_else(|| physical(name)).or_else(|| on_device(name)).is_some()
+}
+
 /// # Safety
 /// NULL or a string.
 unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {

@@ -160,7 +160,8 @@ fn strike(command: &str, count: u64) -> Option<vk::Result> {
     let config = config::current();
     let mut result = None;
     for fault in &config.faults {
-        if fault.command != command || fault.call.is_some_and(|call| call != count) {
+        let named = fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR");
+        if !named || fault.call.is_some_and(|call| call != count) {
             continue;
         }
         if let Some(ms) = fault.hang_ms {

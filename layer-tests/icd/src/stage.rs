@@ -14,7 +14,7 @@ pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
     &digest[..config.identifier_bytes()]
 }
 
-/// Adds a stage; says whether it names its module by an identifier.
+/// Adds a stage; says whether it has no code: an identifier stands for its module, or nothing does.
 ///
 /// # Safety
 /// A valid stage.
@@ -94,6 +94,7 @@ unsafe fn module(
         hasher.bytes(identifier(config, &unsafe { content::module(inline) }));
     } else {
         violation(format!("{}: a stage has no module, identifier or code", call.command));
+        return true;
     }
     false
 }
