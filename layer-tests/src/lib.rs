@@ -8,10 +8,12 @@
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
 //! - [`suite`] what the suites have in common
+//! - [`bench`] what the client and the benchmark say to each other
 //!
 //! The suites stand in `tests/`, one concern a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+pub mod bench;
 pub mod child;
 pub mod env;
 pub mod paths;

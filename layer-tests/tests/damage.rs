@@ -262,7 +262,6 @@ fn a_disk_that_fills_up_stops_the_stash_and_not_the_program() {
 
 /// Where not even a report can be written, the log must say why nothing was stashed.
 ///
-/// Fails with the layer as it is: failed writes are counted, and no line of the log tells of them.
 #[test]
 fn a_full_disk_is_told_in_the_log() {
     on_a_full_disk(0, |full| {

@@ -255,7 +255,6 @@ fn identifiers_can_be_switched_off() {
 /// VALID must be set or cleared for the pipeline and each of its stages, whoever gives the answer (contract
 /// 3.7): the program's storage holds anything.
 ///
-/// Fails with the layer as it is: where it says COMPILE_REQUIRED without asking the driver, nothing is written.
 #[test]
 fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
     for shader in [Shader::Compute, Shader::RenderPass] {

@@ -217,8 +217,6 @@ fn threads_left(_: &Value) -> Value {
 
 /// The loader unloads the library after vkDestroyInstance (contract 1.11).
 ///
-/// Fails with the layer as it is: the map of devices frees what was removed from it later, in batches, so the
-/// last reference to the stash, and its writer, outlive vkDestroyDevice and vkDestroyInstance.
 #[test]
 fn a_destroyed_device_leaves_no_thread_of_the_layer() {
     on_both(threads_left, |scenario, env| {

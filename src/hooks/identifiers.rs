@@ -17,8 +17,9 @@ pub unsafe extern "system" fn of_module(
     let query = || {
         // SAFETY: a live device and a structure to fill.
         unsafe {
-            let identity =
-                device::find(handle).and_then(|device| device.modules.read(module, |module| module.identity));
+            let identity = device::find(handle).and_then(|device| {
+                device.modules.read(module, |module| module.identity.get().copied()).flatten()
+            });
             write(&mut *answer, identity.as_ref());
         }
     };

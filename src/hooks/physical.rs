@@ -35,15 +35,18 @@ pub unsafe extern "system" fn enumerate_extensions(
         unsafe {
             let Some(instance) = instance::find(device).filter(|i| !i.inert) else { return below() };
             let ours = !layer.is_null() && CStr::from_ptr(layer).to_bytes() == LAYER_NAME.as_bytes();
-            if !ours && (!layer.is_null() || !instance.physical_device(device).emulates) {
+            if !ours && !layer.is_null() {
                 return below();
             }
-            let mut list = if ours { Vec::new() } else { instance.extensions(device) };
-            let listed = list.iter().any(|e| e.extension_name_as_c_str() == Ok(IDENTIFIER));
-            if !listed && instance.physical_device(device).emulates {
-                list.push(own_extension());
+            let known = instance.physical_device(device);
+            if ours {
+                let own = [own_extension()];
+                return write_list(&own[..usize::from(known.emulates)], &mut *count, properties);
             }
-            write_list(&list, &mut *count, properties)
+            if !known.emulates || known.native_identifiers {
+                return below();
+            }
+            append(below, &mut *count, properties)
         }
     };
     guard("vkEnumerateDeviceExtensionProperties", enumerate, below)
@@ -58,6 +61,33 @@ fn own_extension() -> vk::ExtensionProperties {
         *to = from as c_char;
     }
     extension
+}
+
+/// The next layer's list and one more: with as many calls down as without us.
+///
+/// # Safety
+/// `target` is NULL or valid for `count` elements, and `below` fills both.
+unsafe fn append(
+    below: impl FnOnce() -> vk::Result,
+    count: &mut u32,
+    target: *mut vk::ExtensionProperties,
+) -> vk::Result {
+    let room = *count;
+    let result = below();
+    if result != vk::Result::SUCCESS {
+        return result;
+    }
+    if target.is_null() {
+        *count += 1;
+        return result;
+    }
+    if *count >= room {
+        return vk::Result::INCOMPLETE;
+    }
+    // SAFETY: the caller's contract; there is room for one more.
+    unsafe { *target.add(*count as usize) = own_extension() };
+    *count += 1;
+    result
 }
 
 /// The two-call idiom, answered from a list.

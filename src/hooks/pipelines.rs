@@ -6,7 +6,7 @@ use ash::vk;
 use crate::guard::guard;
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, CreateInfo, names_code_by_identifier, with_flags};
-use crate::resolve::{self, Passed};
+use crate::resolve::{self, Passed, feedback};
 use crate::state::device::{self, Device, IdentifierMode};
 use crate::stats::{BypassReason, Count};
 
@@ -184,6 +184,7 @@ pub unsafe extern "system" fn create_ray_tracing_khr(
             && infos.iter().any(|info| names_code_by_identifier(slice(info.p_stages, info.stage_count)));
         if nameless {
             // A driver without identifiers must never see a stage without code.
+            infos.iter().for_each(|info| feedback::say_none(info.p_next));
             (0..count as usize).for_each(|index| *pipelines.add(index) = vk::Pipeline::null());
             return Some(vk::Result::PIPELINE_COMPILE_REQUIRED);
         }

@@ -208,8 +208,8 @@ mod tests {
             flags: vk::PipelineCreateFlags2KHR::from_raw(1),
             ..Default::default()
         };
-        let mut robust = vk::PipelineRobustnessCreateInfoEXT::default();
-        robust.p_next = (&raw const flags).cast();
+        let robust =
+            vk::PipelineRobustnessCreateInfoEXT { p_next: (&raw const flags).cast(), ..Default::default() };
         let mut arena = Arena::default();
         // SAFETY: a valid chain; the table knows both sizes; the cast follows the sType.
         let head = unsafe {

@@ -74,6 +74,31 @@ pub enum Pipeline<'a> {
     Graphics(#[serde(borrow)] Graphics<'a>),
 }
 
+/// What a recipe names by digest: records of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Of the [`PipelineLayout`].
+    pub layout: Key,
+    /// Of the [`RenderPass`], where there is one.
+    pub render_pass: Option<Key>,
+}
+
+impl Pipeline<'_> {
+    /// What the recipe names by digest.
+    pub fn parts(&self) -> Parts {
+        match self {
+            Pipeline::Compute(compute) => Parts { layout: compute.layout, render_pass: None },
+            Pipeline::Graphics(graphics) => Parts {
+                layout: graphics.layout,
+                render_pass: match &graphics.target {
+                    Target::RenderPass { render_pass, .. } => Some(*render_pass),
+                    Target::Dynamic { .. } => None,
+                },
+            },
+        }
+    }
+}
+
 /// A compute pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub struct Compute<'a> {

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::recipe::capture::compute::{self, Scratch};
-use crate::recipe::capture::graphics;
 use crate::recipe::capture::stage::{self, Named, Steering};
+use crate::recipe::capture::{Objects, graphics};
 use crate::recipe::chain::{self, Arena, Edit, Refusal};
 use crate::recipe::model::Recipe;
 use crate::state::device::Device;
@@ -35,7 +35,7 @@ pub trait CreateInfo: Copy {
     /// A valid create info of the device.
     unsafe fn capture<'a>(
         &'a self,
-        device: &Device,
+        objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<(Recipe<'a>, Steering), Refusal>;
 
@@ -74,11 +74,11 @@ pub trait CreateInfo: Copy {
 impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
     unsafe fn capture<'a>(
         &'a self,
-        device: &Device,
+        objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<(Recipe<'a>, Steering), Refusal> {
         // SAFETY: the caller's contract.
-        unsafe { compute::compute(self, device, scratch) }
+        unsafe { compute::compute(self, objects, scratch) }
     }
 
     unsafe fn create(
@@ -122,11 +122,11 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
 impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
     unsafe fn capture<'a>(
         &'a self,
-        device: &Device,
+        objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<(Recipe<'a>, Steering), Refusal> {
         // SAFETY: the caller's contract.
-        unsafe { graphics::graphics(self, device, scratch) }
+        unsafe { graphics::graphics(self, objects, scratch) }
     }
 
     unsafe fn create(

@@ -8,8 +8,76 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, compile};
-use crate::recipe::chain::Arena;
-use crate::stats::Count;
+use crate::identifier::NativeIdentifier;
+use crate::recipe::capture::compute::Scratch;
+use crate::recipe::capture::{Objects, SubpassUse};
+use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::model::Parts;
+use crate::state::device::Device;
+use crate::stats::{BypassReason, Count};
+use crate::store::part::Key;
+
+/// What capture needs to know to find out whether a call may be changed, without hashing anything.
+struct Unnamed<'a>(&'a Device);
+
+impl Objects for Unnamed<'_> {
+    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
+        let known = self.0.modules.read(module, |module| module.refusal);
+        match known {
+            Some(None) => Ok(Key::default()),
+            Some(Some(refusal)) => Err(refusal),
+            None => Err(Refusal::plain(BypassReason::UnknownObject)),
+        }
+    }
+
+    fn inline_module(&self, _: vk::ShaderModuleCreateFlags, _: &[u8]) -> Key {
+        Key::default()
+    }
+
+    fn identified(&self, _: &NativeIdentifier) -> Option<Key> {
+        Some(Key::default())
+    }
+
+    fn algorithm(&self) -> [u8; 16] {
+        self.0.algorithm()
+    }
+
+    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
+        self.0.layout(layout)
+    }
+
+    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
+        self.0.render_pass(render_pass, subpass)
+    }
+
+    fn advanced_blend(&self) -> bool {
+        self.0.advanced_blend()
+    }
+}
+
+/// Rung 4 before any other, where the stash has nothing to serve: the program's own call, asked of the driver
+/// before anything is hashed. None: the ladder's turn.
+///
+/// # Safety
+/// `info` is a valid create info of the device.
+pub unsafe fn ask_first<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+) -> Option<Answer> {
+    let mut scratch = Scratch::default();
+    // SAFETY: the caller's contract.
+    let steering = unsafe { info.capture(&Unnamed(device), &mut scratch) }.ok()?.1;
+    if steering.fail_on_compile_required {
+        return None;
+    }
+    // Neither key nor parts are looked at before something is recorded, which this rung never does.
+    let (key, parts) = (Key::default(), Parts::default());
+    let request = Request { device, passed, allocator, info: *info, steering, key, recipe: &[], parts };
+    // SAFETY: as above.
+    unsafe { ask(&request) }
+}
 
 /// Asks the driver for what it has. None: it has nothing, or there is no way to ask.
 ///

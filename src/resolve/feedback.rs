@@ -49,3 +49,23 @@ pub unsafe fn clear_hit(p_next: *const c_void) {
         }
     }
 }
+
+/// The layer answers in the driver's place: neither for the pipeline nor for any stage is there any feedback,
+/// which must be said too (contract 3.7).
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn say_none(p_next: *const c_void) {
+    let none = vk::PipelineCreationFeedback::default();
+    // SAFETY: the caller's contract; both outputs are valid, the second for its count.
+    unsafe {
+        let Some(info) = find(p_next) else { return };
+        if let Some(feedback) = info.p_pipeline_creation_feedback.as_mut() {
+            *feedback = none;
+        }
+        let stages = info.p_pipeline_stage_creation_feedbacks;
+        for index in 0..info.pipeline_stage_creation_feedback_count as usize {
+            stages.add(index).write(none);
+        }
+    }
+}

@@ -13,12 +13,10 @@ mod artifact;
 pub mod call;
 mod compile;
 mod driver;
-mod feedback;
+pub mod feedback;
 mod modules;
 mod private_cache;
 mod record;
-
-pub use record::module_record;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -29,7 +27,7 @@ use crate::recipe::capture::compute::Scratch;
 use crate::recipe::capture::stage::Steering;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
-use crate::recipe::model::Recipe;
+use crate::recipe::model::{Parts, Recipe};
 use crate::state::app_cache::AppCache;
 use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
@@ -74,6 +72,8 @@ struct Request<'a, I> {
     key: Key,
     /// The encoded recipe.
     recipe: &'a [u8],
+    /// What the recipe names by digest.
+    parts: Parts,
 }
 
 /// Buffers that are reused from call to call.
@@ -113,11 +113,18 @@ unsafe fn serve_with<I: CreateInfo>(
     buffers: &mut Buffers,
 ) -> Answer {
     let Buffers { recipe, artifact } = buffers;
+    if device.asks_driver_first() {
+        // SAFETY: the caller vouches for the create info.
+        if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
+            return answer;
+        }
+    }
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
     let captured = unsafe { info.capture(device, &mut scratch) };
-    let keyed = captured.and_then(|(model, steering)| Ok((key_of(&model, recipe)?, steering)));
-    let (key, steering) = match keyed {
+    let keyed = captured
+        .and_then(|(model, steering)| Ok((key_of(&model, recipe)?, model.pipeline.parts(), steering)));
+    let (key, parts, steering) = match keyed {
         Ok(keyed) => keyed,
         // SAFETY: as above.
         Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
@@ -134,7 +141,7 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         *info
     };
-    let request = Request { device, passed, allocator, info, steering, key, recipe };
+    let request = Request { device, passed, allocator, info, steering, key, recipe, parts };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe {
         match artifact::serve(&request, artifact) {
@@ -144,7 +151,7 @@ unsafe fn serve_with<I: CreateInfo>(
                 }
                 answer
             }
-            None if emulated && steering.identifier_only => Answer::compile_required(),
+            None if emulated && steering.identifier_only => refuse(&request.info),
             None => match driver::ask(&request) {
                 Some(answer) => answer,
                 None => compile::compile(&request),
@@ -186,7 +193,7 @@ unsafe fn bypass<I: CreateInfo>(
     unsafe {
         if device.identifiers == IdentifierMode::Emulated && call::names_code_by_identifier(info.stages()) {
             device.count(Count::CompileRequired);
-            return Answer::compile_required();
+            return refuse(info);
         }
         if let Passed::Known { cache, .. } = passed {
             cache.mark_filled();
@@ -195,6 +202,17 @@ unsafe fn bypass<I: CreateInfo>(
         count_result(device, answer.result);
         answer
     }
+}
+
+/// The layer's own COMPILE_REQUIRED: the driver never sees the call.
+///
+/// # Safety
+/// A valid create info.
+unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
+    let mut copy = *info;
+    // SAFETY: the caller's contract.
+    unsafe { feedback::say_none(*copy.p_next_mut()) };
+    Answer::compile_required()
 }
 
 fn count_result(device: &Device, result: vk::Result) {

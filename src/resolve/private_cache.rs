@@ -1,5 +1,7 @@
 //! A pipeline cache of our own that lives for one call.
 
+use std::cell::RefCell;
+
 use ash::vk;
 
 use crate::state::device::Device;
@@ -51,33 +53,66 @@ impl Drop for PrivateCache<'_> {
     }
 }
 
-/// A cache's data behind `prefix`, in one allocation. None where it holds no pipeline or cannot be read.
+/// Most one-pipeline blobs fit: then they are read with one call. Drivers write their data out to answer how
+/// long it is.
+const GUESS: usize = 64 << 10;
+
+thread_local!(static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+
+/// A cache's data behind `prefix`. None where it holds no pipeline, cannot be read, or is not data of this
+/// device.
 ///
 /// # Safety
 /// `cache` is a live cache that this thread may read now.
 pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u8]) -> Option<Vec<u8>> {
     let get = device.table.get_pipeline_cache_data?;
-    // A cache that other threads fill may grow between the two calls.
-    for _ in 0..4 {
-        let mut size = 0;
-        // SAFETY: the caller's contract; the two-call idiom, where a size that the driver leaves alone is 0.
-        let result = unsafe { get(device.handle, cache, &mut size, std::ptr::null_mut()) };
-        if result != vk::Result::SUCCESS || size <= HEADER_SIZE {
-            return None;
+    let read = |buffer: &mut Vec<u8>| {
+        if buffer.len() < GUESS {
+            buffer.resize(GUESS, 0);
         }
-        let mut data = Vec::with_capacity(prefix.len() + size);
-        data.extend_from_slice(prefix);
-        data.resize(prefix.len() + size, 0);
-        // SAFETY: as above; there are `size` bytes behind the prefix.
-        let result =
-            unsafe { get(device.handle, cache, &mut size, data[prefix.len()..].as_mut_ptr().cast()) };
-        if result == vk::Result::SUCCESS && size > HEADER_SIZE {
-            data.truncate(prefix.len() + size);
-            return Some(data);
+        // A cache that other threads fill may grow between two calls.
+        for _ in 0..4 {
+            // What a driver leaves alone must not look like data.
+            buffer[..HEADER_SIZE].fill(0);
+            let mut size = buffer.len();
+            // SAFETY: the caller's contract; a buffer of that size.
+            let result = unsafe { get(device.handle, cache, &mut size, buffer.as_mut_ptr().cast()) };
+            match result {
+                vk::Result::SUCCESS => {
+                    let data = buffer.get(..size).filter(|data| holds_pipelines(device, data))?;
+                    return Some([prefix, data].concat());
+                }
+                vk::Result::INCOMPLETE => {}
+                _ => return None,
+            }
+            let mut size = 0;
+            // SAFETY: as above; NULL asks for the size, and one that the driver leaves alone is 0.
+            let result = unsafe { get(device.handle, cache, &mut size, std::ptr::null_mut()) };
+            if result != vk::Result::SUCCESS || size <= HEADER_SIZE {
+                return None;
+            }
+            buffer.resize(size, 0);
         }
-        if result != vk::Result::INCOMPLETE {
-            return None;
+        None
+    };
+    READ.with(|buffer| match buffer.try_borrow_mut() {
+        Ok(mut buffer) => {
+            let data = read(&mut buffer);
+            // One large cache must not be paid for by every thread for ever.
+            buffer.truncate(GUESS);
+            buffer.shrink_to(GUESS);
+            data
         }
-    }
-    None
+        Err(_) => read(&mut Vec::new()),
+    })
+}
+
+/// Whether this is cache data of the device (contract 4.1) with something behind its header.
+fn holds_pipelines(device: &Device, data: &[u8]) -> bool {
+    let properties = &device.physical.properties;
+    let expected = [HEADER_SIZE as u32, 1, properties.vendor_id, properties.device_id];
+    let words = data.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    data.len() > HEADER_SIZE
+        && words.take(4).eq(expected)
+        && data[16..HEADER_SIZE] == properties.pipeline_cache_uuid
 }

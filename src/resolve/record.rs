@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use ash::vk;
-
 use super::call::CreateInfo;
 use super::{Passed, Request};
 use crate::identifier;
 use crate::recipe::capture::stage::{self, Named};
-use crate::recipe::key;
-use crate::recipe::model::{Pipeline, Recipe, Target};
-use crate::state::device::{Device, Stored};
+use crate::state::device::{Device, Stored, module_record};
 use crate::state::objects::{EncodedObject, Objects};
 use crate::stats::Count;
 use crate::store::part::{Key, Kind};
@@ -54,41 +50,27 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         // SAFETY: the caller's contract.
         unsafe { record_inline_modules(device, stored, &request.info) };
         record_named_objects(device, stored, request);
-        put(device, stored, Kind::Recipe, &request.key, request.recipe);
+        stored.put(device, Kind::Recipe, &request.key, request.recipe);
     }
     if let Passed::Known { cache, fresh: false, .. } = request.passed {
         cache.owe(&request.key);
     }
 }
 
-fn put(device: &Device, stored: &Stored, kind: Kind, key: &Key, bytes: &[u8]) {
-    if !stored.portable.contains(kind, key) && !stored.portable.put(kind, key, bytes.into()) {
-        device.count(Count::Dropped);
-    }
-}
-
 /// Layout and render pass, which the recipe names by digest.
 fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request: &Request<'_, I>) {
-    let Ok(recipe) = key::decode::<Recipe<'_>>(request.recipe) else { return };
-    let (layout, render_pass) = match recipe.pipeline {
-        Pipeline::Compute(compute) => (compute.layout, None),
-        Pipeline::Graphics(graphics) => match graphics.target {
-            Target::RenderPass { render_pass, .. } => (graphics.layout, Some(render_pass)),
-            Target::Dynamic { .. } => (graphics.layout, None),
-        },
-    };
     let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
         if stored.portable.contains(kind, digest) {
             return;
         }
         let found = objects.find(|object| object.as_ref().is_ok_and(|object| object.digest == *digest));
         if let Some(Ok(object)) = found.as_deref() {
-            put(device, stored, kind, digest, &object.bytes);
+            stored.put(device, kind, digest, &object.bytes);
         }
     };
-    keep(Kind::Layout, &device.layouts, &layout);
-    if let Some(render_pass) = render_pass {
-        keep(Kind::RenderPass, &device.render_passes, &render_pass);
+    keep(Kind::Layout, &device.layouts, &request.parts.layout);
+    if let Some(render_pass) = &request.parts.render_pass {
+        keep(Kind::RenderPass, &device.render_passes, render_pass);
     }
 }
 
@@ -104,15 +86,7 @@ unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored,
             // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
-            put(device, stored, Kind::Module, &identity, &module_record(inline.flags, code));
+            stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
         }
     }
-}
-
-/// A module's payload (docs/format.md): its flags, then the SPIR-V words.
-pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(4 + code.len());
-    bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
-    bytes.extend_from_slice(code);
-    bytes
 }

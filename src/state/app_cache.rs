@@ -5,7 +5,7 @@
 //! artifacts are put in (design: the application's own VkPipelineCache).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::FxBuildHasher;
 
@@ -26,7 +26,9 @@ pub struct AppCache {
     empty_at_first: bool,
     calls: AtomicU32,
     driver_filled: AtomicBool,
-    owed: papaya::HashMap<Key, u32, FxBuildHasher>,
+    // Translators make a cache for one pipeline: the first key needs no map, and costs no allocation.
+    first: OnceLock<Key>,
+    further: OnceLock<papaya::HashMap<Key, u32, FxBuildHasher>>,
     owed_count: AtomicU32,
     answer: Mutex<Option<Remembered>>,
 }
@@ -38,7 +40,8 @@ impl AppCache {
             empty_at_first,
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
-            owed: papaya::HashMap::with_hasher(FxBuildHasher),
+            first: OnceLock::new(),
+            further: OnceLock::new(),
             owed_count: AtomicU32::new(0),
             answer: Mutex::default(),
         }
@@ -78,22 +81,31 @@ impl AppCache {
     /// The stash made a pipeline of this key for a call that named this cache. Lock-free: engines share one
     /// cache between all their threads.
     pub fn owe(&self, key: &Key) {
-        let owed = self.owed.pin();
-        if owed.get(key).is_none() {
-            owed.insert(*key, self.owed_count.fetch_add(1, Ordering::AcqRel));
+        if self.first.get_or_init(|| *key) == key {
+            // Says the same however often it is said.
+            self.owed_count.fetch_max(1, Ordering::AcqRel);
+            return;
+        }
+        let further = self.further.get_or_init(|| papaya::HashMap::with_hasher(FxBuildHasher)).pin();
+        if further.get(key).is_none() {
+            further.insert(*key, self.owed_count.fetch_add(1, Ordering::AcqRel));
         }
     }
 
     /// Whether the program may expect this key in its cache.
     pub fn holds(&self, key: &Key) -> bool {
-        self.owed.pin().get(key).is_some()
+        self.first.get() == Some(key)
+            || self.further.get().is_some_and(|further| further.pin().get(key).is_some())
     }
 
     /// Every key owed, in the order of first use.
     pub fn owed(&self) -> Vec<Key> {
-        let mut keys: Vec<_> = self.owed.pin().iter().map(|(key, order)| (*order, *key)).collect();
+        let mut keys: Vec<(u32, Key)> = Vec::new();
+        if let Some(further) = self.further.get() {
+            keys.extend(further.pin().iter().map(|(key, order)| (*order, *key)));
+        }
         keys.sort_unstable();
-        keys.into_iter().map(|(_, key)| key).collect()
+        self.first.get().copied().into_iter().chain(keys.into_iter().map(|(_, key)| key)).collect()
     }
 
     /// Takes over what another cache is owed: vkMergePipelineCaches.

@@ -1,7 +1,8 @@
 //! Live devices.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
@@ -9,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use super::app_cache::AppCache;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
-use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject};
+use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed};
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
@@ -37,6 +38,9 @@ pub enum IdentifierMode {
 /// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
 /// taken to give nothing, and the layer stands aside.
 const PATIENCE: u32 = 8;
+
+/// Bytes of code that may wait unhashed for a pipeline that needs them.
+const UNHASHED_LIMIT: usize = 32 << 20;
 
 /// A live device.
 pub struct Device {
@@ -77,6 +81,8 @@ pub struct Device {
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
     fruitless: AtomicU32,
+    /// Bytes of code that live modules hold unhashed.
+    unhashed: AtomicUsize,
 }
 
 /// The parts of the stash that a device works with.
@@ -90,7 +96,6 @@ pub struct Stored {
 }
 
 /// A registered device.
-#[derive(Clone)]
 pub enum Entry {
     /// The layer works on it.
     Active(Arc<Device>),
@@ -101,8 +106,22 @@ pub enum Entry {
     },
 }
 
-type Registry = papaya::HashMap<usize, Entry, FxBuildHasher>;
+/// What the map holds. It frees what is removed from it when it sees fit, so it must not own a device: the
+/// last reference joins threads, and that has to happen in vkDestroyDevice (contract 1.11).
+#[derive(Clone)]
+enum Registered {
+    Active(Weak<Device>),
+    Inert(vk::PFN_vkGetDeviceProcAddr),
+}
+
+type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
 static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+/// Who owns the devices; touched only when one is created or destroyed.
+static OWNERS: Mutex<BTreeMap<usize, Arc<Device>>> = Mutex::new(BTreeMap::new());
+
+fn owners() -> MutexGuard<'static, BTreeMap<usize, Arc<Device>>> {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Registers a device.
 ///
@@ -111,7 +130,15 @@ static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBu
 pub unsafe fn insert(handle: vk::Device, entry: Entry) {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().insert(key, entry);
+    let registered = match entry {
+        Entry::Active(device) => {
+            let registered = Registered::Active(Arc::downgrade(&device));
+            owners().insert(key, device);
+            registered
+        }
+        Entry::Inert { next } => Registered::Inert(next),
+    };
+    DEVICES.pin().insert(key, registered);
 }
 
 /// What is registered for a device.
@@ -121,7 +148,10 @@ pub unsafe fn insert(handle: vk::Device, entry: Entry) {
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().get(&key).cloned()
+    match DEVICES.pin().get(&key)? {
+        Registered::Active(device) => device.upgrade().map(Entry::Active),
+        Registered::Inert(next) => Some(Entry::Inert { next: *next }),
+    }
 }
 
 /// The device, where the layer works on it.
@@ -136,14 +166,18 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
     }
 }
 
-/// Forgets a device.
+/// Forgets a device; dropping what is returned ends its work.
 ///
 /// # Safety
 /// `handle` is live.
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
-    let key = unsafe { dispatch_key(handle) };
-    DEVICES.pin().remove(&key).cloned()
+    let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
+    DEVICES.pin().remove(&key);
+    // Not dropped under the lock: the caller holds a reference of its own.
+    let owned = owners().remove(&key);
+    drop(owned);
+    removed
 }
 
 /// What vkCreateDevice decided about a new device.
@@ -200,6 +234,7 @@ impl Device {
             stored: OnceLock::new(),
             session: OnceLock::new(),
             fruitless: AtomicU32::new(0),
+            unhashed: AtomicUsize::new(0),
         }
     }
 
@@ -287,8 +322,82 @@ impl Device {
         }
     }
 
+    /// Whether the driver is asked for a pipeline before anything is hashed: the stash has nothing to serve. A
+    /// program whose driver, or whose own cache, has everything then pays next to nothing.
+    pub fn asks_driver_first(&self) -> bool {
+        self.cache_control
+            && self.identifiers != IdentifierMode::Emulated
+            && self.keeps_artifacts()
+            && self.stored().is_some_and(|stored| stored.device.len(Kind::Artifact) == 0)
+    }
+
+    /// Whether a module of this size may be left unhashed; counts it in.
+    pub fn may_put_hashing_off(&self, bytes: usize) -> bool {
+        if !self.asks_driver_first() {
+            return false;
+        }
+        let fits = self.unhashed.fetch_add(bytes, Ordering::Relaxed) + bytes <= UNHASHED_LIMIT;
+        if !fits {
+            self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// A module that was left unhashed is gone.
+    pub fn unhashed_gone(&self, bytes: usize) {
+        self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns
+    /// what the driver calls it.
+    ///
+    /// # Safety
+    /// A live module.
+    pub unsafe fn keep_module(
+        &self,
+        module: vk::ShaderModule,
+        identity: &Key,
+        record: impl FnOnce() -> Box<[u8]>,
+    ) {
+        let Some(stored) = self.stored() else { return };
+        if !stored.portable.contains(Kind::Module, identity) {
+            self.count(Count::ModulesNew);
+            if !stored.portable.put(Kind::Module, identity, record()) {
+                self.count(Count::Dropped);
+            }
+        }
+        if self.identifiers == IdentifierMode::Native {
+            // SAFETY: the caller's contract; the program enabled the extension.
+            if let Some(native) = unsafe { self.native_identifier(module) } {
+                self.learn_pair(&native, identity);
+            }
+        }
+    }
+
+    /// Hashes what was put off. None: another thread took the code and has not come back from it.
+    fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
+        let mut record = waiting.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(identity) = object.identity.get() {
+            return Some(*identity);
+        }
+        let taken = record.take()?;
+        let identity = identifier::module_identity(waiting.flags, taken.get(RECORD_FLAGS..)?);
+        // SAFETY: the module that the program names in a call is alive.
+        unsafe { self.keep_module(module, &identity, || taken) };
+        Some(*object.identity.get_or_init(|| identity))
+    }
+
+    /// # Safety
+    /// A live module of a device that enabled the extension natively.
+    unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: the caller's contract.
+        unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
+        NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
+    }
+
     /// Learns that a driver's identifier stands for a module.
-    pub fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
+    fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
         let digest = native.digest();
         if self.pairs.pin().insert(digest, *identity).is_some() {
             return;
@@ -317,6 +426,26 @@ impl Device {
     }
 }
 
+impl Stored {
+    /// Queues a portable record unless it is there.
+    pub fn put(&self, device: &Device, kind: Kind, key: &Key, bytes: &[u8]) {
+        if !self.portable.contains(kind, key) && !self.portable.put(kind, key, bytes.into()) {
+            device.count(Count::Dropped);
+        }
+    }
+}
+
+/// Bytes of a module's record before its code.
+const RECORD_FLAGS: usize = 4;
+
+/// A module's payload (docs/format.md): its flags, then the SPIR-V words.
+pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(RECORD_FLAGS + code.len());
+    bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
+    bytes.extend_from_slice(code);
+    bytes
+}
+
 fn unknown_object() -> Refusal {
     Refusal::plain(BypassReason::UnknownObject)
 }
@@ -332,9 +461,13 @@ fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Ke
 
 impl capture::Objects for Device {
     fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
-        let read = |module: &Module| match &module.refusal {
-            None => Ok(module.identity),
-            Some(refusal) => Err(opaque(refusal)),
+        let read = |object: &Module| match (&object.refusal, &object.unhashed) {
+            (Some(refusal), _) => Err(opaque(refusal)),
+            (None, None) => object.identity.get().copied().ok_or(unknown_object()),
+            (None, Some(waiting)) => match object.identity.get() {
+                Some(identity) => Ok(*identity),
+                None => self.hash(module, object, waiting).ok_or(unknown_object()),
+            },
         };
         self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
     }

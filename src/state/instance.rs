@@ -49,6 +49,8 @@ pub struct PhysicalDevice {
     pub properties: vk::PhysicalDeviceProperties,
     /// VkDriverId, 0 where it cannot be asked for.
     pub driver: vk::DriverId,
+    /// The driver has VK_EXT_shader_module_identifier itself.
+    pub native_identifiers: bool,
     /// The driver's shaderModuleIdentifierAlgorithmUUID; zero where it has none.
     pub algorithm: [u8; 16],
     /// The layer offers the extension in its own right.
@@ -122,22 +124,8 @@ impl Instance {
         known.entry(device.as_raw()).or_insert_with(|| Arc::new(self.ask(device))).clone()
     }
 
-    /// The extensions that the next layer lists for a physical device.
-    pub fn extensions(&self, device: vk::PhysicalDevice) -> Vec<vk::ExtensionProperties> {
-        let Some(enumerate) = self.table.enumerate_device_extension_properties else { return Vec::new() };
-        let mut count = 0;
-        // SAFETY: the two-call idiom on a live physical device; the second call writes at most `count`.
-        unsafe {
-            if enumerate(device, std::ptr::null(), &mut count, std::ptr::null_mut()) != vk::Result::SUCCESS {
-                return Vec::new();
-            }
-            let mut list = vec![vk::ExtensionProperties::default(); count as usize];
-            let result = enumerate(device, std::ptr::null(), &mut count, list.as_mut_ptr());
-            list.truncate(if result.as_raw() >= 0 { count as usize } else { 0 });
-            list
-        }
-    }
-
+    /// Asks by features and properties, never by listing extensions: the loader reads all manifests again for
+    /// every list. Structures that a driver does not know are skipped, so they say no.
     fn ask(&self, device: vk::PhysicalDevice) -> PhysicalDevice {
         let mut properties = vk::PhysicalDeviceProperties::default();
         if let Some(get) = self.table.get_physical_device_properties {
@@ -145,20 +133,28 @@ impl Instance {
             unsafe { get(device, &mut properties) };
         }
         let api_version = self.application.api_version.min(properties.api_version);
-        let listed = self.extensions(device);
-        let lists = |name: &std::ffi::CStr| {
-            listed.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
-        };
-        let native_identifiers = lists(ash::ext::shader_module_identifier::NAME);
-        let cache_control = if !self.properties2 {
-            CacheControl::None
-        } else if api_version >= vk::API_VERSION_1_3 {
-            // A required feature of Vulkan 1.3 (contract 2.7).
-            CacheControl::Core
-        } else if lists(ash::ext::pipeline_creation_cache_control::NAME) {
-            CacheControl::Extension
-        } else {
-            CacheControl::None
+
+        let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
+        let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
+        if let Some(get) = self.get_features2() {
+            let mut chain =
+                vk::PhysicalDeviceFeatures2::default().push_next(&mut identifiers).push_next(&mut control);
+            // SAFETY: a live physical device and a chain of output structures.
+            unsafe { get(device, &mut chain) };
+        }
+        let native_identifiers = identifiers.shader_module_identifier != 0;
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
+        if let Some(get) = self.get_properties2() {
+            let mut chain =
+                vk::PhysicalDeviceProperties2::default().push_next(&mut driver).push_next(&mut algorithm);
+            // SAFETY: as above.
+            unsafe { get(device, &mut chain) };
+        }
+        let cache_control = match control.pipeline_creation_cache_control != 0 {
+            true if api_version >= vk::API_VERSION_1_3 => CacheControl::Core,
+            true => CacheControl::Extension,
+            false => CacheControl::None,
         };
         let emulates = cache_control != CacheControl::None
             && match self.config.identifiers {
@@ -166,27 +162,21 @@ impl Instance {
                 Identifiers::Emulate => true,
                 Identifiers::Off => false,
             };
-        let mut driver = vk::PhysicalDeviceDriverProperties::default();
-        let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
-        let named = api_version >= vk::API_VERSION_1_2 || lists(ash::khr::driver_properties::NAME);
-        if let Some(get) = self.get_properties2() {
-            let mut chain = vk::PhysicalDeviceProperties2::default();
-            if named {
-                chain = chain.push_next(&mut driver);
-            }
-            if native_identifiers {
-                chain = chain.push_next(&mut identifiers);
-            }
-            // SAFETY: a live physical device and a chain of structures that it knows.
-            unsafe { get(device, &mut chain) };
-        }
         PhysicalDevice {
             properties,
             driver: driver.driver_id,
-            algorithm: identifiers.shader_module_identifier_algorithm_uuid,
+            native_identifiers,
+            algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
             cache_control,
         }
+    }
+
+    /// vkGetPhysicalDeviceFeatures2 under the name that this instance may call it by.
+    fn get_features2(&self) -> Option<vk::PFN_vkGetPhysicalDeviceFeatures2> {
+        let core = self.table.get_physical_device_features2;
+        let core = core.filter(|_| self.application.api_version >= vk::API_VERSION_1_1);
+        core.or(self.table.get_physical_device_features2_khr).filter(|_| self.properties2)
     }
 
     /// vkGetPhysicalDeviceProperties2 under the name that this instance may call it by.

@@ -3,10 +3,10 @@
 //! Reading takes no lock: every pipeline call looks up its modules and its layout. Handles need not be
 //! unique (contract 7.2), so entries are counted.
 
-use ash::vk::Handle;
+use ash::vk::{self, Handle};
 use papaya::{Compute, HashMap, Operation};
 use rustc_hash::FxBuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::recipe::capture::SubpassUse;
 use crate::recipe::chain::Refusal;
@@ -73,10 +73,23 @@ impl<T> Objects<T> {
 
 /// A shader module.
 pub struct Module {
-    /// Its identity.
-    pub identity: Key,
+    /// Its identity, once somebody needed it.
+    pub identity: OnceLock<Key>,
+    /// What it is computed from, where that was put off.
+    pub unhashed: Option<Unhashed>,
     /// Why pipelines with it must bypass: an unknown structure in its chain.
     pub refusal: Option<Refusal>,
+}
+
+/// Code that was copied when the module was created and may never have to be hashed: the driver may have
+/// every pipeline that is made of it.
+pub struct Unhashed {
+    /// The create info's flags.
+    pub flags: vk::ShaderModuleCreateFlags,
+    /// How many bytes wait here.
+    pub size: usize,
+    /// The module's record (flags, then the SPIR-V words), until it is hashed and handed to the store.
+    pub record: Mutex<Option<Box<[u8]>>>,
 }
 
 /// A sampler or set layout that can be described, or why not.
@@ -103,7 +116,6 @@ pub type EncodedObject = Described<Encoded>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ash::vk;
 
     #[test]
     fn a_handle_that_was_given_twice_lives_until_it_was_destroyed_twice() {

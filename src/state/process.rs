@@ -109,8 +109,8 @@ impl Session {
         match opened {
             Ok(stash) => {
                 let reports = source.clone();
-                stash.set_reporter(Box::new(move || {
-                    let report = reports.report(StoreReport::default());
+                stash.set_reporter(Box::new(move |store| {
+                    let report = reports.report(store);
                     reports.publish(&report);
                     report
                 }));

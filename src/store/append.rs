@@ -32,13 +32,13 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    /// Creates the file; its header is written together with the first records.
-    pub(super) fn create(folder: Arc<Folder>, identity: PartIdentity) -> io::Result<Appender> {
-        let created_unix_ms = unix_ms();
+    /// Creates the file; its header is written together with the first records. `age` orders it among the
+    /// part's segments.
+    pub(super) fn create(folder: Arc<Folder>, identity: PartIdentity, age: u64) -> io::Result<Appender> {
         let mut attempts = 0;
         let (name, serial, fd) = loop {
             let serial = random();
-            let name = format!("{created_unix_ms:016x}-{:08x}-{serial:016x}.vks", std::process::id());
+            let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
             match folder.create_file(&name) {
                 Ok(fd) => break (name, serial, fd),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 8 => attempts += 1,
@@ -49,7 +49,7 @@ impl Appender {
         Ok(Appender {
             segment: Segment::of_writer(folder.clone(), name, fd),
             folder,
-            header: FileHeader { identity, created_unix_ms, serial },
+            header: FileHeader { identity, created_unix_ms: unix_ms(), serial },
             tag,
             end: 0,
             entries: Vec::new(),
@@ -65,7 +65,6 @@ impl Appender {
         if self.end == 0 {
             buffer.extend_from_slice(&self.header.encode());
         }
-        let lead = buffer.len() as u64;
         let entries: Vec<_> = items
             .iter()
             .map(|(slot, payload)| {
@@ -81,8 +80,6 @@ impl Appender {
         let before = self.end;
         if let Some(last) = entries[..intact].last() {
             self.end = last.end();
-        } else if outcome.is_ok() {
-            self.end += lead;
         }
         if outcome.is_err() && written > self.end {
             self.cut();

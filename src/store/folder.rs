@@ -44,6 +44,12 @@ impl Folder {
     /// The root that the caller chose; made with its parents where missing. Links on the way to it are the
     /// user's own business.
     pub(super) fn root(path: &Path, create: bool) -> Result<Folder, OpenError> {
+        let folder = Self::shared(path, create)?;
+        folder.checked()
+    }
+
+    /// The same for a folder into which others may write: what is read from it never reaches a driver.
+    pub(super) fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut opened = fs::open(path, flags, Mode::empty());
         if create && matches!(opened, Err(Errno::NOENT)) {
@@ -54,7 +60,7 @@ impl Folder {
                 .map_err(|source| OpenError::NotCreated { path: path.to_owned(), source })?;
             opened = fs::open(path, flags, Mode::empty());
         }
-        Self::checked(opened, path.to_owned())
+        Self::opened(opened, path.to_owned())
     }
 
     /// The folder `name` in this one; made where missing if `create`.
@@ -75,20 +81,23 @@ impl Folder {
                 return Err(OpenError::SymbolicLink { path });
             }
         }
-        Self::checked(opened, path)
+        Self::opened(opened, path)?.checked()
     }
 
-    fn checked(opened: Result<OwnedFd, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
-        let fd = match opened {
-            Ok(fd) => fd,
-            Err(Errno::NOTDIR) => return Err(OpenError::NotAFolder { path }),
-            Err(error) => return Err(OpenError::Unreadable { path, source: error.into() }),
-        };
-        match fs::fstat(&fd) {
-            Ok(stat) => check_owner(&stat, &path)?,
-            Err(error) => return Err(OpenError::Unreadable { path, source: error.into() }),
+    fn opened(opened: Result<OwnedFd, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
+        match opened {
+            Ok(fd) => Ok(Folder { fd, path }),
+            Err(Errno::NOTDIR) => Err(OpenError::NotAFolder { path }),
+            Err(error) => Err(OpenError::Unreadable { path, source: error.into() }),
         }
-        Ok(Folder { fd, path })
+    }
+
+    fn checked(self) -> Result<Folder, OpenError> {
+        match fs::fstat(&self.fd) {
+            Ok(stat) => check_owner(&stat, &self.path)?,
+            Err(error) => return Err(OpenError::Unreadable { path: self.path, source: error.into() }),
+        }
+        Ok(self)
     }
 
     /// For messages only; nothing is opened by it.

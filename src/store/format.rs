@@ -25,7 +25,8 @@ pub(super) const INDEX_KIND: u8 = 255;
 /// Payload stored as it is.
 pub(super) const CODEC_PLAIN: u8 = 0;
 
-const FILE_MAGIC: [u8; 8] = *b"\x89VKS\r\n\x1a\n";
+/// How a file starts.
+pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89VKS\r\n\x1a\n";
 const FOOT_MAGIC: [u8; 8] = *b"\x89VKF\r\n\x1a\n";
 /// How a record starts.
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"\x8bvkr";

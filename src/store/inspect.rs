@@ -144,6 +144,10 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
     }
     for file in files {
         match segment::load(folder, &file, identity.as_ref()) {
+            // Nothing of this folder's own device is left to compare it with.
+            Ok(_) if identity.is_none() => {
+                info.refused.push(RefusedFile { file, reason: Refusal::OtherPart })
+            }
             Ok(loaded) => {
                 info.segments += 1;
                 info.sealed += u64::from(loaded.sealed);

@@ -9,7 +9,7 @@ use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
 use super::segment::{self, Location, Read};
-use super::shared::{Pending, Shared};
+use super::shared::{Pending, Shared, unix_ms};
 
 /// 32 bytes that name a record: a module identity, a key, or a digest.
 pub type Key = [u8; 32];
@@ -123,6 +123,8 @@ pub struct Part {
     folder: OnceLock<Arc<Folder>>,
     index: Index,
     shared: Arc<Shared>,
+    /// The age of the newest segment, as its name gives it.
+    newest: AtomicU64,
     /// In [`Shared::now_ms`]: until when nothing is written, 0 where nothing is wrong.
     closed_until: AtomicU64,
 }
@@ -157,6 +159,7 @@ impl Part {
             folder,
             index: Index::default(),
             shared: shared.clone(),
+            newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
         });
         part.load()?;
@@ -169,6 +172,7 @@ impl Part {
         for name in folder.names(".vks").map_err(unreadable)? {
             match segment::load(folder, &name, Some(&self.identity)) {
                 Ok(loaded) => {
+                    self.newest.fetch_max(segment::age_of(&name), Ordering::Relaxed);
                     self.shared.tallies.damaged(loaded.damaged);
                     self.index.reserve(loaded.entries.len());
                     for entry in &loaded.entries {
@@ -226,6 +230,10 @@ impl Part {
     /// Queues a record for the writer. It can be read at once. False: dropped (queue full, disk full, no
     /// writer), which is counted. Never blocks on the disk.
     pub fn put(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
+        if !self.shared.is_open() {
+            self.shared.tallies.dropped(1);
+            return false;
+        }
         let queued = self.enqueue(kind, key, payload);
         if queued {
             self.shared.wake_for_records();
@@ -233,7 +241,8 @@ impl Part {
         queued
     }
 
-    /// [`Part::put`] without seeing to it that somebody writes.
+    /// [`Part::put`] without seeing to it that somebody writes; the writer itself also calls it while the stash
+    /// closes.
     pub(super) fn enqueue(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
         if payload.len() > MAX_PAYLOAD as usize || !self.accepts() || !self.shared.reserve(payload.len()) {
             self.shared.tallies.dropped(1);
@@ -335,6 +344,14 @@ impl Part {
     /// The map of its records, for the writer.
     pub(super) fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// The age to give to a new segment: names must sort in the order of writing even where the clock stands
+    /// still or was set back.
+    pub(super) fn next_age(&self) -> u64 {
+        let next = unix_ms().max(self.newest.load(Ordering::Relaxed).saturating_add(1));
+        self.newest.store(next, Ordering::Relaxed);
+        next
     }
 
     /// Its folder, made now if that was not possible before.

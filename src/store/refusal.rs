@@ -62,7 +62,7 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// This process was forked off the one that opened the stash, while that one held a lock.
+    /// This process was forked off the one that opened the stash.
     #[error("a forked process cannot open further parts of its parent's stash")]
     Forked,
 }

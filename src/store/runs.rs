@@ -13,7 +13,8 @@ use super::format::{Reader, put_u32};
 use super::shared::random;
 use crate::stats::RunReport;
 
-const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
+/// How a report starts.
+pub(super) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
 /// How a totals file starts.
 pub(super) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
 const VERSION: u32 = 1;
@@ -63,8 +64,8 @@ pub(super) fn decode<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Optio
         && crc32c::crc32c(&head[..20]) == head_crc
         && length as usize == body.len()
         && crc32c::crc32c(body) == body_crc;
-    let (content, _) = sound.then(|| bincode::serde::decode_from_slice(body, CONFIG).ok())??;
-    Some(content)
+    let (content, used) = sound.then(|| bincode::serde::decode_from_slice(body, CONFIG).ok())??;
+    (used == body.len()).then_some(content)
 }
 
 /// Reads a file of [`encode`]'s making.
@@ -91,21 +92,20 @@ pub(super) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
 }
 
 /// Writes a report as one file of its own into `folder`, replacing this process's earlier one. For the
-/// folder named by VKSTASH_REPORT and for a stash's runs/ folder alike. The folder is made where missing; it
-/// must be the user's own.
+/// folder named by VKSTASH_REPORT and for a stash's runs/ folder alike. The folder is made where missing.
 pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     // One process may have the stashes of several applications open.
     let application = u64::from(crc32c::crc32c(report.application.as_bytes()));
     let random = *PROCESS.get_or_init(random) ^ application;
     let name = RunName::new(report.started_unix_ms, report.pid, random);
-    let folder = Folder::root(folder, true).map_err(io::Error::other)?;
+    let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
     write_in(&folder, &name, report)
 }
 
 /// Every readable report in `folder`, oldest first. Files that are damaged, of another version or not
 /// reports at all are left out.
 pub fn read_all(folder: &Path) -> Vec<RunReport> {
-    let Ok(folder) = Folder::root(folder, false) else { return Vec::new() };
+    let Ok(folder) = Folder::shared(folder, false) else { return Vec::new() };
     read_in(&folder).into_iter().map(|(_, report)| report).collect()
 }

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 
 use super::folder::read_at;
 use super::format::{
-    ALIGN, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry, RECORD_MAGIC,
+    ALIGN, FILE_MAGIC, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry,
+    RECORD_MAGIC,
 };
 
 /// How much is read at once where heads follow each other closely.
@@ -56,13 +57,18 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
         let Some(bytes) = window.get(at, HEAD_BYTES, ahead) else { break };
         let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_head(head, at));
         let Some((entry, record_tag)) = head else {
-            if let Some(skip) = block_of_a_sealed_end(bytes) {
-                at += skip;
-                continue;
+            let rest = length - at;
+            let whole = usize::try_from(rest).map_or(HEADER_BYTES, |rest| rest.min(HEADER_BYTES));
+            let Some(bytes) = window.get(at, whole, ahead) else { break };
+            match block_of_a_sealed_end(bytes) {
+                Some(block) if block > rest => break,
+                Some(block) => at += block,
+                None => {
+                    found.damaged += u64::from(!lost);
+                    lost = true;
+                    at += distance_to_magic(bytes);
+                }
             }
-            found.damaged += u64::from(!lost);
-            lost = true;
-            at += distance_to_magic(bytes);
             continue;
         };
         lost = false;
@@ -79,12 +85,13 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
     found
 }
 
-/// The length of a header's copy or a foot, which are no damage.
+/// The length of a header's copy or a foot, which are no damage; also of one that was cut off.
 fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
     if bytes.first_chunk().and_then(Foot::decode).is_some() {
         return Some(FOOT_BYTES as u64);
     }
-    matches!(FileHeader::decode(bytes), Ok(Some(_))).then_some(HEADER_BYTES as u64)
+    let cut = bytes.len() < HEADER_BYTES && bytes.starts_with(&FILE_MAGIC);
+    (cut || matches!(FileHeader::decode(bytes), Ok(Some(_)))).then_some(HEADER_BYTES as u64)
 }
 
 /// How far it is from the start of `bytes`, where there is no record, to the next place that could be one.
@@ -92,7 +99,7 @@ fn distance_to_magic(bytes: &[u8]) -> u64 {
     let step = ALIGN as usize;
     let mut at = step;
     while at + RECORD_MAGIC.len() <= bytes.len() {
-        if bytes[at..].starts_with(&RECORD_MAGIC) || bytes[at] == 0x89 {
+        if bytes[at..].starts_with(&RECORD_MAGIC) || bytes[at] == FILE_MAGIC[0] {
             break;
         }
         at += step;

@@ -23,7 +23,7 @@ const QUEUE_USES: usize = 4096;
 const RECORD_OVERHEAD: usize = 256;
 
 /// Who makes this process's report.
-pub(super) type Reporter = Arc<dyn Fn() -> RunReport + Send + Sync>;
+pub(super) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
 
 /// A record on its way to the disk.
 pub(super) struct Pending {
@@ -75,20 +75,34 @@ pub(super) struct Tallies {
     dropped: AtomicU64,
 }
 
+/// Adds one, and says whether it is the first of its kind: the log tells of each kind once.
+fn count_one(tally: &Mutex<BTreeMap<String, u64>>, reason: String) -> bool {
+    let mut tally = lock(tally);
+    let seen = tally.entry(reason).or_default();
+    *seen += 1;
+    *seen == 1
+}
+
 impl Tallies {
     /// A file was refused.
     pub(super) fn refused(&self, reason: &str) {
-        *lock(&self.refused).entry(reason.to_owned()).or_default() += 1;
+        if count_one(&self.refused, reason.to_owned()) {
+            tracing::warn!("a file of the stash is refused ({reason}); it is left alone");
+        }
     }
 
     /// A write failed.
     pub(super) fn write_error(&self, reason: String) {
-        *lock(&self.write_errors).entry(reason).or_default() += 1;
+        if count_one(&self.write_errors, reason.clone()) {
+            tracing::warn!("the stash cannot be written ({reason}); what is made now may not be kept");
+        }
     }
 
     /// Records did not match their checksums.
     pub(super) fn damaged(&self, count: u64) {
-        self.damaged.fetch_add(count, Ordering::Relaxed);
+        if count > 0 && self.damaged.fetch_add(count, Ordering::Relaxed) == 0 {
+            tracing::warn!("the stash holds damaged records; they are skipped");
+        }
     }
 
     /// Something was written.
@@ -177,15 +191,12 @@ impl Shared {
     }
 
     /// Whether somebody writes, or could be started to.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.is_inert() && !self.is_closing() && !self.thread.has_failed()
     }
 
-    /// Room in the queue for a payload of that length. False: full, or nobody will ever write it.
+    /// Room in the queue for a payload of that length. False: full.
     pub(super) fn reserve(&self, length: usize) -> bool {
-        if !self.is_open() {
-            return false;
-        }
         let cost = length + RECORD_OVERHEAD;
         let before = self.waiting_bytes.fetch_add(cost, Ordering::Relaxed);
         let fits = before + cost <= QUEUE_BYTES;

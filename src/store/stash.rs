@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::folder::Folder;
@@ -55,14 +55,13 @@ impl Stash {
 
     /// The part of this device header, opened on first use, the same object afterwards.
     pub fn device(&self, header: &DeviceHeader) -> Result<Arc<Part>, OpenError> {
-        // In a forked child the lock may be held by a thread that is not there.
-        let mut devices = match self.devices.try_lock() {
-            Ok(devices) => devices,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) if self.shared.is_inert() => return Err(OpenError::Forked),
-            Err(TryLockError::WouldBlock) => lock(&self.devices),
-        };
         let digest = header.digest();
+        if self.shared.is_inert() {
+            // Locks may be held by threads that are not in this process.
+            let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
+            return devices.get(&digest).cloned().ok_or(OpenError::Forked);
+        }
+        let mut devices = lock(&self.devices);
         if let Some(part) = devices.get(&digest) {
             return Ok(part.clone());
         }
@@ -72,8 +71,8 @@ impl Stash {
     }
 
     /// Who makes this process's report; polled by the writer while something has changed, and once more
-    /// when the stash closes. `report` fills everything but `store`. It must not hold the stash itself.
-    pub fn set_reporter(&self, report: Box<dyn Fn() -> RunReport + Send + Sync>) {
+    /// when the stash closes. It is told what the store met. It must not hold the stash itself.
+    pub fn set_reporter(&self, report: Box<dyn Fn(StoreReport) -> RunReport + Send + Sync>) {
         if !self.shared.is_inert() {
             *lock(&self.shared.reporter) = Some(Arc::from(report));
         }
@@ -118,5 +117,7 @@ impl Drop for Stash {
         }
         // What was put while we closed. It holds its part, which would never be freed.
         self.shared.discard();
+        // Parts may outlive us; what the program's closure holds must not.
+        *lock(&self.shared.reporter) = None;
     }
 }

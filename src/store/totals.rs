@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::fs::{FlockOperation, OFlags, flock, openat};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{FILE_MODE, Folder};
@@ -90,7 +90,7 @@ impl Totals {
 
 /// Every run whose report is in `folder`, those that were folded included.
 pub fn read(folder: &Path) -> Totals {
-    let Ok(folder) = Folder::root(folder, false) else { return Totals::default() };
+    let Ok(folder) = Folder::shared(folder, false) else { return Totals::default() };
     read_from(&folder)
 }
 
@@ -115,7 +115,7 @@ pub(super) fn fold(folder: &Folder) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = openat(folder, LOCK, flags, FILE_MODE | Mode::empty())?;
+    let lock = openat(folder, LOCK, flags, FILE_MODE)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
     let reports = read_in(folder);

@@ -49,8 +49,7 @@ impl Runs {
     pub(super) fn write(&self, shared: &Shared) {
         // Not called under the lock: it is the program's closure.
         let Some(reporter) = lock(&shared.reporter).clone() else { return };
-        let mut report = reporter();
-        report.store = shared.tallies.report();
+        let report = reporter(shared.tallies.report());
         let written = match self.parent.sub("runs", true) {
             Ok(folder) => runs::write_in(&folder, &self.name, &report),
             Err(error) => {
@@ -335,7 +334,7 @@ impl Writer {
             std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 let folder = part.folder().map_err(|error| error.to_string())?;
-                let created = Appender::create(folder, part.identity().clone());
+                let created = Appender::create(folder, part.identity().clone(), part.next_age());
                 Ok(entry.insert(created.map_err(|error| reason(&error))?))
             }
         }

@@ -321,8 +321,8 @@ fn an_identifier_is_a_name_where_it_is_known_and_stands_for_itself_where_not() {
 
 #[test]
 fn an_identifier_of_size_zero_beside_a_module_is_ignored_and_its_pointer_unread() {
-    let mut structure = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
-    structure.p_identifier = wild();
+    let mut structure =
+        vk::PipelineShaderStageModuleIdentifierCreateInfoEXT { p_identifier: wild(), ..Default::default() };
     let mut info = compute_info();
     info.stage.p_next = (&raw const structure).cast();
     let (bytes, steering) = of_compute(&info).unwrap();

@@ -1,1 +1,113 @@
 //! The store's behaviour and its faults.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod damage;
+mod folders;
+mod golden;
+mod processes;
+mod reports;
+mod roundtrip;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::header::DeviceHeader;
+use super::name::AppName;
+use super::part::{Key, Kind, Part};
+use super::stash::Stash;
+
+/// Long enough for anything; nothing is asserted about it.
+const LONG: Duration = Duration::from_secs(60);
+
+fn app() -> AppName {
+    AppName::new(Some(b"test"), b"/bin/test", &[])
+}
+
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: 0x0640_0007,
+        pointer_width: 8,
+        schema: 1,
+        features_digest: [9; 32],
+    }
+}
+
+fn root() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(root: &Path) -> Arc<Stash> {
+    Stash::open(root, &app()).unwrap()
+}
+
+/// A reproducible stream of numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut number = self.0;
+        number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        number ^ number >> 31
+    }
+}
+
+/// The key of record `number`.
+fn key(number: u64) -> Key {
+    let mut numbers = Numbers(number);
+    let mut key = [0; 32];
+    key.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&numbers.next().to_le_bytes()));
+    key
+}
+
+/// The payload of record `number`; all lengths modulo 8 occur.
+fn payload(number: u64) -> Box<[u8]> {
+    let mut numbers = Numbers(number ^ 0xABCD);
+    let length = (numbers.next() % 700) as usize;
+    (0..length).map(|_| numbers.next() as u8).collect()
+}
+
+fn put_all(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| assert!(part.put(kind, &key(number), payload(number))));
+}
+
+/// How many of the records are there; fails on any wrong byte.
+fn count_good(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) -> u64 {
+    let mut buffer = Vec::new();
+    let read = |number: &u64| {
+        let good = part.read(kind, &key(*number), &mut buffer);
+        assert!(!good || *buffer == *payload(*number), "wrong bytes for record {number}");
+        good
+    };
+    numbers.filter(read).count() as u64
+}
+
+/// The segments of the portable part.
+fn segments(root: &Path) -> Vec<PathBuf> {
+    files(&root.join(app().folder).join("portable"), "vks")
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+/// A sealed stash with so many recipes in one segment.
+fn filled(root: &Path, count: u64) -> PathBuf {
+    let stash = open(root);
+    put_all(stash.portable(), Kind::Recipe, 0..count);
+    drop(stash);
+    let [segment] = segments(root).try_into().unwrap();
+    segment
+}

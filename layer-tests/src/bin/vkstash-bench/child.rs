@@ -1,0 +1,191 @@
+//! Running the client and taking its measure from outside: wall time, CPU time, its report and the layer's.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use VkLayer_vkstash::stats::RunReport;
+use VkLayer_vkstash::store::runs;
+use vkstash_layer_tests::bench::numbers::median;
+use vkstash_layer_tests::bench::report::{Call, Kind, Report};
+
+use crate::Failure;
+use crate::environment::{Environment, Home};
+use crate::options::Common;
+
+/// Starts child processes.
+pub(crate) struct Runner {
+    client: PathBuf,
+    selection: Vec<String>,
+    home: Home,
+    folder: tempfile::TempDir,
+    /// The layer's library, None where the layer is left out.
+    library: Option<PathBuf>,
+    serial: Cell<usize>,
+}
+
+/// One child process.
+pub(crate) struct Outcome {
+    /// What the client measured.
+    pub(crate) report: Report,
+    /// What the layer counted, one report a process; empty without the layer.
+    pub(crate) runs: Vec<RunReport>,
+    /// Seconds from before the start to after the end.
+    pub(crate) wall: f64,
+    /// Seconds of CPU, user and system.
+    pub(crate) cpu: f64,
+}
+
+impl Runner {
+    /// Finds client and layer.
+    pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
+        let client = match &common.client {
+            Some(client) => client.clone(),
+            None => std::env::current_exe()?.with_file_name("vkstash-corpus"),
+        };
+        let client = fs::canonicalize(&client).map_err(|error| format!("{}: {error}", client.display()))?;
+        let library = if common.layer_off { None } else { Some(library(common)?) };
+        let home = Home::new(folder.path(), library.as_deref())?;
+        let modules = fs::canonicalize(&common.modules)
+            .map_err(|error| format!("{}: {error} (scripts/corpus.sh makes it)", common.modules.display()))?;
+        let selection = vec![
+            "--modules".to_owned(),
+            modules.to_str().ok_or("the path of the modules is not UTF-8")?.to_owned(),
+            "--count".to_owned(),
+            common.count.to_string(),
+            "--max-bytes".to_owned(),
+            common.max_bytes.to_string(),
+        ];
+        Ok(Self { client, selection, home, folder, library, serial: Cell::new(0) })
+    }
+
+    /// Whether there is a layer to measure.
+    pub(crate) fn has_layer(&self) -> bool {
+        self.library.is_some()
+    }
+
+    /// A new path below the private folder; nothing is there yet.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.serial.set(self.serial.get() + 1);
+        self.folder.path().join(format!("{name}-{}", self.serial.get()))
+    }
+
+    /// The same as a folder that exists.
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path(name);
+        fs::create_dir(&path)?;
+        Ok(path)
+    }
+
+    /// Runs the client over the corpus.
+    pub(crate) fn run<A: AsRef<OsStr>>(
+        &self,
+        environment: &Environment<'_>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Outcome, Failure> {
+        let reports = self.folder("reports")?;
+        let complaints = self.path("stderr");
+        let mut command = Command::new(&self.client);
+        command.args(&self.selection).arg("--json").args(arguments);
+        environment.apply(&mut command, &self.home, &reports);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&complaints)?);
+        let started = Instant::now();
+        let mut child = command.spawn()?;
+        let mut text = Vec::new();
+        if let Some(mut output) = child.stdout.take() {
+            output.read_to_end(&mut text)?;
+        }
+        let (status, cpu) = wait(child.id())?;
+        let wall = started.elapsed().as_secs_f64();
+        if status != 0 {
+            let why = fs::read_to_string(&complaints).unwrap_or_default();
+            return Err(format!("{command:?}\nended with wait status {status:#x}\n{why}").into());
+        }
+        let report: Report = serde_json::from_slice(&text)?;
+        let runs = layer_reports(environment, &reports);
+        fs::remove_dir_all(&reports)?;
+        if environment.stash.is_some() && runs.is_empty() && !report.modules.is_empty() {
+            // Anything printed from here on would compare the driver with itself.
+            return Err("the layer wrote no report: it was not loaded, or could not do its work".into());
+        }
+        Ok(Outcome { report, runs, wall, cpu })
+    }
+}
+
+fn layer_reports(environment: &Environment<'_>, folder: &Path) -> Vec<RunReport> {
+    let written = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if environment.stash.is_some() && written { runs::read_all(folder) } else { Vec::new() }
+}
+
+/// The library that the manifest names: what the caller says, else what lies beside this program.
+fn library(common: &Common) -> Result<PathBuf, Failure> {
+    const NAME: &str = "libVkLayer_vkstash.so";
+    let exe = std::env::current_exe()?;
+    let candidates = match &common.library {
+        Some(library) => vec![library.clone()],
+        None => vec![exe.with_file_name(NAME), exe.with_file_name("deps").join(NAME)],
+    };
+    let found = candidates.iter().find(|path| path.exists());
+    let found = found.ok_or_else(|| {
+        format!("{} is not there: build the layer, or say --library or --layer-off", candidates[0].display())
+    })?;
+    Ok(fs::canonicalize(found)?)
+}
+
+/// Waits for one child and returns its wait status and its CPU seconds. The standard library's wait does
+/// not tell what the child used.
+fn wait(pid: u32) -> Result<(i32, f64), Failure> {
+    let mut status = 0;
+    // SAFETY: rusage holds integers alone, for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: `pid` is a child of this process that nobody else waits for (its `Child` is only dropped);
+        // both outputs are valid for writing.
+        let waited = unsafe { libc::wait4(pid as libc::pid_t, &mut status, 0, &mut usage) };
+        if waited >= 0 {
+            break;
+        }
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error.into());
+        }
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Ok((status, seconds(usage.ru_utime) + seconds(usage.ru_stime)))
+}
+
+impl Outcome {
+    /// Microseconds of every creation call of one kind, in the order of the modules.
+    pub(crate) fn calls(&self, kind: Kind) -> Vec<f64> {
+        self.report.calls(kind).map(|call| call.create_ns as f64 / 1e3).collect()
+    }
+
+    /// The same with everything that a pipeline needed: its module and its own cache.
+    pub(crate) fn wholes(&self, kind: Kind) -> Vec<f64> {
+        self.report.calls(kind).map(|call| Call::whole_ns(call) as f64 / 1e3).collect()
+    }
+
+    /// Median microseconds of a creation call.
+    pub(crate) fn median(&self, kind: Kind) -> f64 {
+        median(&self.calls(kind))
+    }
+
+    /// Sum of a counter over the layer's reports; None where there is no report.
+    pub(crate) fn counter(&self, name: &str) -> Option<u64> {
+        if self.runs.is_empty() {
+            return None;
+        }
+        let devices = self.runs.iter().flat_map(|run| &run.devices);
+        Some(devices.filter_map(|device| device.counters.get(name)).sum())
+    }
+
+    /// Share of the pipelines that the stash served, 0 to 1.
+    pub(crate) fn share_served(&self) -> Option<f64> {
+        Some(self.counter("served")? as f64 / self.report.modules.len() as f64)
+    }
+}

@@ -1,0 +1,67 @@
+//! Pairs: two runs beside each other, in turns which one goes first, so that a machine that gets slower
+//! over the minutes hurts both alike.
+
+use crate::Failure;
+use crate::child::Outcome;
+
+/// Runs `left` and `right` once each, `left` first on even rounds.
+pub(crate) fn pair(
+    round: usize,
+    left: impl FnOnce() -> Result<Outcome, Failure>,
+    right: impl FnOnce() -> Result<Outcome, Failure>,
+) -> Result<(Outcome, Outcome), Failure> {
+    if round % 2 == 0 {
+        let left = left()?;
+        Ok((left, right()?))
+    } else {
+        let right = right()?;
+        Ok((left()?, right))
+    }
+}
+
+/// What one side of many pairs took.
+#[derive(Default)]
+pub(crate) struct Series {
+    /// One element a run: the whole cost of each pipeline in microseconds, in the order of the modules.
+    pub(crate) wholes: Vec<Vec<f64>>,
+    /// The same of the creation calls alone.
+    pub(crate) calls: Vec<Vec<f64>>,
+    /// Whole-process wall milliseconds.
+    pub(crate) wall: Vec<f64>,
+    /// Whole-process CPU milliseconds.
+    pub(crate) cpu: Vec<f64>,
+}
+
+impl Series {
+    /// Adds a run.
+    pub(crate) fn push(&mut self, outcome: &Outcome) {
+        use vkstash_layer_tests::bench::report::Kind;
+        self.wholes.push(outcome.wholes(Kind::Create));
+        self.calls.push(outcome.calls(Kind::Create));
+        self.wall.push(outcome.wall * 1e3);
+        self.cpu.push(outcome.cpu * 1e3);
+    }
+
+    /// Sum of each run, in milliseconds.
+    pub(crate) fn totals(&self) -> Vec<f64> {
+        self.wholes.iter().map(|run| run.iter().sum::<f64>() / 1e3).collect()
+    }
+
+    /// `self` less `other`, module by module and pair by pair, in microseconds.
+    pub(crate) fn differences(&self, other: &Series) -> Vec<f64> {
+        let pairs = self.wholes.iter().zip(&other.wholes);
+        pairs.flat_map(|(mine, theirs)| mine.iter().zip(theirs).map(|(mine, theirs)| mine - theirs)).collect()
+    }
+
+    /// `self` less `other`, each module's fastest run against its fastest: what is left when other programs'
+    /// noise is taken away.
+    pub(crate) fn best_differences(&self, other: &Series) -> Vec<f64> {
+        let (mine, theirs) = (best(&self.wholes), best(&other.wholes));
+        mine.iter().zip(theirs).map(|(mine, theirs)| mine - theirs).collect()
+    }
+}
+
+fn best(runs: &[Vec<f64>]) -> Vec<f64> {
+    let modules = runs.first().map_or(0, Vec::len);
+    (0..modules).map(|module| runs.iter().map(|run| run[module]).fold(f64::INFINITY, f64::min)).collect()
+}

@@ -1,0 +1,70 @@
+//! What the layer costs a program that gains nothing from it in this run.
+
+use vkstash_layer_tests::bench::numbers::median;
+
+use crate::child::Runner;
+use crate::compare::{Series, pair};
+use crate::environment::Environment;
+use crate::table::Figure;
+use crate::{Failure, progress};
+
+/// Runs pairs with an empty stash and without the layer.
+pub(crate) fn pairs(
+    runner: &Runner,
+    without: Environment<'_>,
+    arguments: &[&str],
+    rounds: usize,
+    what: &str,
+) -> Result<(Series, Series), Failure> {
+    let (mut with, mut plain) = (Series::default(), Series::default());
+    for round in 0..rounds {
+        progress(&format!("{what}: pair {} of {rounds}", round + 1));
+        let stash = runner.path("stash");
+        let (left, right) = pair(
+            round,
+            || runner.run(&without.with_stash(&stash), arguments),
+            || runner.run(&without, arguments),
+        )?;
+        with.push(&left);
+        plain.push(&right);
+    }
+    Ok((with, plain))
+}
+
+/// The rows: what a pipeline costs more, and the ratio of all of them together. Modules and the programs'
+/// own caches are in both.
+pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> Vec<Figure> {
+    let per_run = |series: &Series| series.calls.iter().map(|run| median(run)).collect::<Vec<_>>();
+    vec![
+        Figure::alone(
+            format!("{id}.more"),
+            format!("{what}: more per pipeline"),
+            &with.differences(without),
+            "us",
+            "without the layer, pair by pair",
+        ),
+        Figure::alone(
+            format!("{id}.more_best"),
+            format!("{what}: more per pipeline, fastest runs"),
+            &with.best_differences(without),
+            "us",
+            "without the layer, fastest of all runs",
+        ),
+        Figure::pairs(
+            format!("{id}.call"),
+            format!("{what}: median call"),
+            &per_run(with),
+            "without the layer",
+            &per_run(without),
+            "us",
+        ),
+        Figure::pairs(
+            format!("{id}.total"),
+            format!("{what}: all pipelines"),
+            &with.totals(),
+            "without the layer",
+            &without.totals(),
+            "ms",
+        ),
+    ]
+}

@@ -1,0 +1,176 @@
+//! What decides how a child process meets Vulkan: driver, the driver's own disk cache, the layer.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::Failure;
+use crate::options::Driver;
+
+/// Variables of the caller that would make two machines measure different things. Removed on both sides of
+/// every pair.
+const REMOVED: [&str; 20] = [
+    "VKSTASH",
+    "VKSTASH_DIR",
+    "VKSTASH_REPORT",
+    "VKSTASH_LOG",
+    "VKSTASH_CONFIG",
+    "VK_INSTANCE_LAYERS",
+    "VK_LAYER_PATH",
+    "VK_ADD_LAYER_PATH",
+    "VK_IMPLICIT_LAYER_PATH",
+    "VK_ADD_IMPLICIT_LAYER_PATH",
+    "VK_LOADER_LAYERS_ENABLE",
+    "VK_LOADER_LAYERS_DISABLE",
+    "VK_LOADER_DEBUG",
+    "MESA_SHADER_CACHE_DISABLE",
+    "MESA_SHADER_CACHE_DIR",
+    "MESA_SHADER_CACHE_MAX_SIZE",
+    "__GL_SHADER_DISK_CACHE",
+    "__GL_SHADER_DISK_CACHE_PATH",
+    "RADV_DEBUG",
+    "RADV_PERFTEST",
+];
+
+/// How one child process is set up.
+#[derive(Clone, Copy)]
+pub(crate) struct Environment<'a> {
+    /// What it compiles with.
+    pub(crate) driver: Driver,
+    /// Folder of the driver's own disk cache, None for switched off.
+    pub(crate) disk: Option<&'a Path>,
+    /// The stash's folder, None for no layer.
+    pub(crate) stash: Option<&'a Path>,
+}
+
+impl<'a> Environment<'a> {
+    /// No layer, no disk cache.
+    pub(crate) fn bare(driver: Driver) -> Self {
+        Self { driver, disk: None, stash: None }
+    }
+
+    /// The same with the layer and its stash in `folder`.
+    pub(crate) fn with_stash(self, folder: &'a Path) -> Self {
+        Self { stash: Some(folder), ..self }
+    }
+
+    /// The same with the driver's own disk cache in `folder`.
+    pub(crate) fn with_disk(self, folder: &'a Path) -> Self {
+        Self { disk: Some(folder), ..self }
+    }
+
+    /// Sets the variables. The layer writes its report into `reports`.
+    pub(crate) fn apply(&self, command: &mut Command, home: &Home, reports: &Path) {
+        for name in REMOVED {
+            command.env_remove(name);
+        }
+        match self.driver {
+            Driver::Radv => {
+                command.env("RADV_FORCE_FAMILY", "navi21");
+                name_driver(command, "radeon");
+            }
+            Driver::Lavapipe => {
+                command.env_remove("RADV_FORCE_FAMILY");
+                name_driver(command, "lvp");
+            }
+            Driver::Gpu => {
+                command.env_remove("RADV_FORCE_FAMILY");
+            }
+        }
+        match self.disk {
+            Some(folder) => {
+                command.env("MESA_SHADER_CACHE_DIR", folder);
+                command.env("__GL_SHADER_DISK_CACHE", "1");
+                command.env("__GL_SHADER_DISK_CACHE_PATH", folder);
+                // NVIDIA's driver otherwise trims the folder to its default size while it is measured.
+                command.env("__GL_SHADER_DISK_CACHE_SKIP_CLEANUP", "1");
+            }
+            None => {
+                command.env("MESA_SHADER_CACHE_DISABLE", "1");
+                command.env("__GL_SHADER_DISK_CACHE", "0");
+            }
+        }
+        // A manifest installed for this user must not bring a second layer of the same name.
+        command.env("XDG_DATA_HOME", &home.empty);
+        // Mesa's device selection layer starts a search of its own in every process.
+        command.env("NODEVICE_SELECT", "1");
+        if let Some(stash) = self.stash {
+            command.env_remove("VKSTASH_DISABLE");
+            command.env("VKSTASH", "1").env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", reports);
+            command.env("XDG_DATA_DIRS", &home.data_dirs);
+        } else {
+            command.env("VKSTASH_DISABLE", "1");
+        }
+    }
+}
+
+/// Names the driver to old and new loaders alike.
+fn name_driver(command: &mut Command, name: &str) {
+    let manifest = driver_manifest(name);
+    command.env("VK_DRIVER_FILES", &manifest).env("VK_ICD_FILENAMES", &manifest);
+}
+
+/// Distributions name the file with or without the architecture.
+fn driver_manifest(name: &str) -> PathBuf {
+    let folder = Path::new("/usr/share/vulkan/icd.d");
+    let with = folder.join(format!("{name}_icd.{}.json", std::env::consts::ARCH));
+    let without = folder.join(format!("{name}_icd.json"));
+    if with.exists() { with } else { without }
+}
+
+/// Says why a driver can't be used here.
+pub(crate) fn check(driver: Driver) -> Result<(), Failure> {
+    let name = match driver {
+        Driver::Radv => "radeon",
+        Driver::Lavapipe => "lvp",
+        Driver::Gpu => return Ok(()),
+    };
+    let manifest = driver_manifest(name);
+    if manifest.exists() { Ok(()) } else { Err(format!("no driver: {}", manifest.display()).into()) }
+}
+
+/// The private folders that every child process is pointed to.
+pub(crate) struct Home {
+    /// Holds nothing.
+    empty: PathBuf,
+    /// XDG_DATA_DIRS with the layer's manifest in front. This way of loading an implicit layer works with
+    /// every version of the loader (contract 1.3).
+    data_dirs: OsString,
+}
+
+impl Home {
+    /// Writes the manifest for `library` below `folder`.
+    pub(crate) fn new(folder: &Path, library: Option<&Path>) -> Result<Self, Failure> {
+        let empty = folder.join("empty");
+        fs::create_dir_all(&empty)?;
+        let share = folder.join("share");
+        let layers = share.join("vulkan/implicit_layer.d");
+        fs::create_dir_all(&layers)?;
+        if let Some(library) = library {
+            let manifest = json!({
+                "file_format_version": "1.2.0",
+                "layer": {
+                    "name": "VK_LAYER_VKSTASH_pipeline_cache",
+                    "type": "INSTANCE",
+                    "library_path": library,
+                    "api_version": "1.4.328",
+                    "implementation_version": "1",
+                    "description": "Persistent pipeline stash",
+                    "enable_environment": { "VKSTASH": "1" },
+                    "disable_environment": { "VKSTASH_DISABLE": "1" },
+                },
+            });
+            fs::write(layers.join("vkstash.json"), serde_json::to_vec_pretty(&manifest)?)?;
+        }
+        let mut data_dirs = share.into_os_string();
+        data_dirs.push(":");
+        match std::env::var_os("XDG_DATA_DIRS") {
+            Some(rest) if !rest.is_empty() => data_dirs.push(rest),
+            _ => data_dirs.push("/usr/local/share:/usr/share"),
+        }
+        Ok(Self { empty, data_dirs })
+    }
+}

@@ -1,0 +1,62 @@
+//! Benchmarks of the layer: child processes in paired, interleaved runs, medians and ratios. A ratio against
+//! a peer of the same run is the only figure that travels from one machine to the next; nothing here asserts
+//! an absolute time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
+
+mod child;
+mod compare;
+mod cost;
+mod demo;
+mod environment;
+mod figures;
+mod machine;
+mod nvidia;
+mod options;
+mod process;
+mod served;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::child::Runner;
+use crate::options::{Command, Options};
+
+/// Why the benchmark gave up.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("vkstash-bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let common = &options.common;
+    let runner = Runner::new(common)?;
+    let tables = match &options.command {
+        Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
+        Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
+    };
+    let machine = machine::Machine::here();
+    if common.json {
+        println!("{}", table::json(&machine, &tables)?);
+    } else {
+        print!("{}", table::markdown(&machine, &tables));
+    }
+    if !runner.has_layer() {
+        eprintln!("the layer was left out (--layer-off)");
+    }
+    Ok(())
+}
+
+/// A line of progress; the tables alone go to stdout.
+fn progress(text: &str) {
+    eprintln!("{text}");
+}

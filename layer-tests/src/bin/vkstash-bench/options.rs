@@ -1,0 +1,98 @@
+//! The benchmark's command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures what vkstash gains and what it costs, in paired, interleaved runs of a real Vulkan client.
+///
+/// Prints medians and ratios against a peer of the same run: machines differ, ratios travel. The output is
+/// Markdown with the command, the machine and the driver above each table; progress goes to stderr.
+#[derive(Parser)]
+#[command(version)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// What must hold on every machine, on RADV's null device and lavapipe.
+    Figures(Figures),
+    /// The same questions on the machine's own GPU, in the habits "no cache" and "fresh cache per pipeline".
+    #[command(alias = "gpu")]
+    Nvidia(OnDriver),
+    /// One table: cold, through the stash, the driver's own disk cache, in memory.
+    Demo(OnDriver),
+}
+
+#[derive(Args)]
+pub(crate) struct Common {
+    /// Folder of .spv modules.
+    #[arg(long, alias = "corpus", global = true, value_name = "DIR", default_value = "corpus")]
+    pub(crate) modules: PathBuf,
+    /// Modules to take; fewer if the folder holds fewer.
+    #[arg(long, global = true, value_name = "N", default_value_t = 200)]
+    pub(crate) count: usize,
+    /// Leave out larger modules.
+    #[arg(long, global = true, value_name = "BYTES", default_value_t = 9216)]
+    pub(crate) max_bytes: u64,
+    /// Times that each comparison is run.
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+    /// The layer's library; without it libVkLayer_vkstash.so beside this program.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// Leave out whatever needs the layer.
+    #[arg(long, global = true)]
+    pub(crate) layer_off: bool,
+    /// The vkstash-corpus program; without it the one beside this program.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) client: Option<PathBuf>,
+    /// Print JSON instead of tables.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Figures {
+    /// Interleaved pairs of the program without pipelines.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) pairs: usize,
+    /// Only these parts.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<Part>,
+}
+
+/// The parts of `figures`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Share served on the second run; served calls against a hit, the disk cache and a compile.
+    Served,
+    /// What the layer costs on a first run.
+    First,
+    /// What it costs where the program's own cache is warm and the stash empty.
+    AppCache,
+    /// Whole processes: lavapipe, and programs that make no pipelines.
+    Process,
+}
+
+#[derive(Args)]
+pub(crate) struct OnDriver {
+    /// The driver; without it the machine's own GPU (for demo RADV's null device where there is none).
+    #[arg(long, value_enum)]
+    pub(crate) driver: Option<Driver>,
+}
+
+/// What a child process runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Driver {
+    /// RADV on its null device: the real compiler, no GPU.
+    Radv,
+    /// Mesa's CPU driver.
+    Lavapipe,
+    /// Whatever the loader finds on this machine.
+    Gpu,
+}

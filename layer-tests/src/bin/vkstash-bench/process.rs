@@ -1,0 +1,77 @@
+//! Whole processes from outside: a driver from which nothing can be kept, and programs that make no
+//! pipelines at all. Both must not notice the layer.
+
+use crate::child::{Outcome, Runner};
+use crate::compare::{Series, pair};
+use crate::environment::{self, Environment};
+use crate::options::Driver;
+use crate::table::{Figure, Table};
+use crate::{Failure, progress};
+
+/// One table a driver.
+pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Table>, Failure> {
+    let mut tables = Vec::new();
+    for driver in [Driver::Radv, Driver::Lavapipe] {
+        environment::check(driver)?;
+        let mut figures = Vec::new();
+        let mut modules = 0;
+        if driver == Driver::Lavapipe {
+            let shown = compare(runner, driver, &[], rounds, "lavapipe, all pipelines", &mut figures)?;
+            modules = shown.report.modules.len();
+        }
+        let what = "no pipelines";
+        let shown = compare(runner, driver, &["--no-pipelines"], pairs, what, &mut figures)?;
+        let title = match driver {
+            Driver::Lavapipe => "Whole processes with and without the layer, lavapipe",
+            _ => "Whole processes with and without the layer, RADV",
+        };
+        tables.push(Table { title: title.to_owned(), device: shown.report.device, modules, figures });
+    }
+    Ok(tables)
+}
+
+/// Pairs on one stash, which an uncounted first pair fills: what a user meets every day but the first.
+fn compare(
+    runner: &Runner,
+    driver: Driver,
+    arguments: &[&str],
+    rounds: usize,
+    what: &str,
+    figures: &mut Vec<Figure>,
+) -> Result<Outcome, Failure> {
+    progress(&format!("{what}: {rounds} pairs on {driver:?}"));
+    let plain = Environment::bare(driver);
+    let stash = runner.path("stash");
+    let layered = plain.with_stash(&stash);
+    let shown = runner.run(&plain, arguments)?;
+    if !runner.has_layer() {
+        let mut series = Series::default();
+        for _ in 0..rounds {
+            series.push(&runner.run(&plain, arguments)?);
+        }
+        figures.push(Figure::alone("wall", format!("{what}: wall"), &series.wall, "ms", "no layer"));
+        figures.push(Figure::alone("cpu", format!("{what}: CPU"), &series.cpu, "ms", "no layer"));
+        return Ok(shown);
+    }
+    runner.run(&layered, arguments)?;
+    let (mut with, mut without) = (Series::default(), Series::default());
+    for round in 0..rounds {
+        let (left, right) =
+            pair(round, || runner.run(&layered, arguments), || runner.run(&plain, arguments))?;
+        with.push(&left);
+        without.push(&right);
+    }
+    let id = if arguments.is_empty() { "process.pipelines" } else { "process.none" };
+    let rows = [("wall", &with.wall, &without.wall), ("CPU", &with.cpu, &without.cpu)];
+    for (name, with, without) in rows {
+        figures.push(Figure::pairs(
+            format!("{id}.{driver:?}.{name}").to_lowercase(),
+            format!("{what}: {name}"),
+            with,
+            "without the layer",
+            without,
+            "ms",
+        ));
+    }
+    Ok(shown)
+}

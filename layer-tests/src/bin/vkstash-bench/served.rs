@@ -1,0 +1,129 @@
+//! What a served pipeline costs, beside what everything else would have cost in the same rounds.
+
+use vkstash_layer_tests::bench::numbers::median;
+use vkstash_layer_tests::bench::report::Kind;
+
+use crate::child::{Outcome, Runner};
+use crate::compare::pair;
+use crate::environment::Environment;
+use crate::options::Driver;
+use crate::table::Figure;
+use crate::{Failure, progress};
+
+/// What a program passes as pipelineCache, as the client's arguments say it.
+pub(crate) struct Habit {
+    /// For figures' ids.
+    pub(crate) id: &'static str,
+    /// In words.
+    pub(crate) what: &'static str,
+    /// The client's arguments.
+    pub(crate) arguments: &'static [&'static str],
+}
+
+/// VK_NULL_HANDLE: most programs.
+pub(crate) const NONE: Habit = Habit { id: "none", what: "no cache", arguments: &["--cache", "none"] };
+/// A new empty VkPipelineCache for each pipeline: vkd3d-proton.
+pub(crate) const FRESH: Habit = Habit { id: "fresh", what: "fresh cache", arguments: &["--cache", "fresh"] };
+
+/// One element a round in every list; the lists that need the layer are empty without it.
+#[derive(Default)]
+pub(crate) struct Measured {
+    /// Neither layer nor disk cache: every pipeline is compiled.
+    pub(crate) bare: Vec<Outcome>,
+    /// The layer with an empty stash, no disk cache: every pipeline is compiled and recorded.
+    pub(crate) first: Vec<Outcome>,
+    /// The layer with the stash of that run.
+    pub(crate) second: Vec<Outcome>,
+    /// No layer; first uses in a freshly loaded in-memory cache.
+    pub(crate) hit: Vec<Outcome>,
+    /// No layer; the driver's own disk cache, filled before.
+    pub(crate) disk: Vec<Outcome>,
+}
+
+/// Runs all of it, interleaved.
+pub(crate) fn measure(
+    runner: &Runner,
+    driver: Driver,
+    habit: &Habit,
+    rounds: usize,
+) -> Result<Measured, Failure> {
+    let mut measured = Measured::default();
+    let bare = Environment::bare(driver);
+    let disk = runner.folder("disk")?;
+    progress(&format!("{}: filling the driver's own disk cache", habit.what));
+    runner.run(&bare.with_disk(&disk), habit.arguments)?;
+    for round in 0..rounds {
+        progress(&format!("{}: round {} of {rounds}: compiling", habit.what, round + 1));
+        if runner.has_layer() {
+            let stash = runner.path("stash");
+            let layered = bare.with_stash(&stash);
+            let (first, plain) =
+                pair(round, || runner.run(&layered, habit.arguments), || runner.run(&bare, habit.arguments))?;
+            measured.first.push(first);
+            measured.bare.push(plain);
+            measured.second.push(runner.run(&layered, habit.arguments)?);
+        } else {
+            measured.bare.push(runner.run(&bare, habit.arguments)?);
+        }
+        measured.disk.push(runner.run(&bare.with_disk(&disk), habit.arguments)?);
+        progress(&format!("{}: round {} of {rounds}: in-memory hits", habit.what, round + 1));
+        measured.hit.push(runner.run(&bare, ["--hit"])?);
+    }
+    Ok(measured)
+}
+
+/// Median call of each round, in microseconds.
+pub(crate) fn medians(outcomes: &[Outcome], kind: Kind) -> Vec<f64> {
+    outcomes.iter().map(|outcome| outcome.median(kind)).collect()
+}
+
+/// Median of everything that a pipeline needed, of each round, in microseconds.
+fn whole_medians(outcomes: &[Outcome]) -> Vec<f64> {
+    outcomes.iter().map(|outcome| median(&outcome.wholes(Kind::Create))).collect()
+}
+
+/// Share of the pipelines that the stash served, in percent, of each round.
+pub(crate) fn shares(outcomes: &[Outcome]) -> Vec<f64> {
+    outcomes.iter().map(|outcome| outcome.share_served().map_or(f64::NAN, |share| share * 100.0)).collect()
+}
+
+/// The rows.
+pub(crate) fn figures(habit: &Habit, measured: &Measured) -> Vec<Figure> {
+    let id = |name: &str| format!("{}.{name}", habit.id);
+    let what = |text: &str| format!("{}: {text}", habit.what);
+    let calls = |outcomes: &[Outcome]| medians(outcomes, Kind::Create);
+    let (cold, disk) = (calls(&measured.bare), calls(&measured.disk));
+    let hit = medians(&measured.hit, Kind::Hit);
+    let mut rows = vec![
+        Figure::pairs(id("hit_cold"), what("in-memory hit, call"), &hit, "compile, no layer", &cold, "us"),
+        Figure::pairs(
+            id("disk_cold"),
+            what("warm disk cache, call"),
+            &disk,
+            "compile, no layer",
+            &cold,
+            "us",
+        ),
+        Figure::pairs(id("disk_hit"), what("warm disk cache, call"), &disk, "in-memory hit", &hit, "us"),
+    ];
+    if measured.second.is_empty() {
+        return rows;
+    }
+    let (first, served) = (calls(&measured.first), calls(&measured.second));
+    let share = shares(&measured.second);
+    rows.extend([
+        Figure::alone(id("share"), what("served on the second run"), &share, "%", "all pipelines"),
+        Figure::pairs(id("served_first"), what("served, call"), &served, "first run, layer", &first, "us"),
+        Figure::pairs(id("served_hit"), what("served, call"), &served, "in-memory hit", &hit, "us"),
+        Figure::pairs(id("served_disk"), what("served, call"), &served, "warm disk cache", &disk, "us"),
+        Figure::pairs(
+            id("served_disk_whole"),
+            what("served, with module and own cache"),
+            &whole_medians(&measured.second),
+            "warm disk cache",
+            &whole_medians(&measured.disk),
+            "us",
+        ),
+    ]);
+    rows
+}

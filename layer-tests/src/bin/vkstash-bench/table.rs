@@ -1,0 +1,160 @@
+//! Figures, and how they are printed: Markdown that can be pasted into a document, or JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use vkstash_layer_tests::bench::numbers::Spread;
+use vkstash_layer_tests::bench::report::Device;
+
+use crate::machine::Machine;
+
+/// One row: what was measured, against what, and the ratio of the two in the same run.
+#[derive(Serialize)]
+pub(crate) struct Figure {
+    /// Stable name for scripts.
+    pub(crate) id: String,
+    /// What was measured, in words.
+    pub(crate) what: String,
+    /// The unit of `value` and `peer`.
+    pub(crate) unit: &'static str,
+    /// Median over the rounds.
+    pub(crate) value: f64,
+    /// Median of what it is compared with.
+    pub(crate) peer: Option<f64>,
+    /// What it is compared with, in words.
+    pub(crate) against: String,
+    /// `value` over `peer` pair by pair: median and quartiles.
+    pub(crate) ratio: Option<Spread>,
+}
+
+/// Rows that share a driver.
+#[derive(Serialize)]
+pub(crate) struct Table {
+    /// Headline.
+    pub(crate) title: String,
+    /// The device that was measured.
+    pub(crate) device: Device,
+    /// Modules in the corpus that was used.
+    pub(crate) modules: usize,
+    /// The rows.
+    pub(crate) figures: Vec<Figure>,
+}
+
+impl Figure {
+    /// Compares pair by pair: `values[i]` was measured beside `peers[i]`.
+    pub(crate) fn pairs(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        values: &[f64],
+        against: impl Into<String>,
+        peers: &[f64],
+        unit: &'static str,
+    ) -> Self {
+        let ratios: Vec<f64> = values.iter().zip(peers).map(|(value, peer)| value / peer).collect();
+        Self {
+            id: id.into(),
+            what: what.into(),
+            unit,
+            value: Spread::of(values).median,
+            peer: Some(Spread::of(peers).median),
+            against: against.into(),
+            ratio: Some(Spread::of(&ratios)),
+        }
+    }
+
+    /// A value that stands for itself.
+    pub(crate) fn alone(
+        id: impl Into<String>,
+        what: impl Into<String>,
+        values: &[f64],
+        unit: &'static str,
+        note: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            what: what.into(),
+            unit,
+            value: Spread::of(values).median,
+            peer: None,
+            against: note.into(),
+            ratio: None,
+        }
+    }
+}
+
+/// The whole output as JSON.
+pub(crate) fn json(machine: &Machine, tables: &[Table]) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "tables": tables }))
+}
+
+/// The whole output as Markdown, its columns lined up for readers of plain text.
+pub(crate) fn markdown(machine: &Machine, tables: &[Table]) -> String {
+    let mut text = format!("`{}`  \n{}, {} cores\n", machine.command, machine.cpu, machine.cores);
+    for table in tables {
+        let device = &table.device;
+        let driver = [device.driver.as_str(), device.driver_info.as_str()].join(" ");
+        let count = match table.modules {
+            0 => String::new(),
+            modules => format!("; {modules} pipelines"),
+        };
+        let _ = write!(text, "\n**{}**: {}, {}{count}\n\n", table.title, device.name, driver.trim());
+        let head = ["figure", "measured", "against", "peer", "ratio (quartiles)"].map(str::to_owned);
+        let rows = table.figures.iter().map(|figure| {
+            [
+                figure.what.clone(),
+                amount(figure.value, figure.unit),
+                figure.against.clone(),
+                figure.peer.map_or_else(String::new, |peer| amount(peer, figure.unit)),
+                figure.ratio.map_or_else(String::new, ratio),
+            ]
+        });
+        text.push_str(&aligned(std::iter::once(head).chain(rows).collect()));
+    }
+    text
+}
+
+fn ratio(spread: Spread) -> String {
+    let Spread { low, median, high, count } = spread;
+    // Where one side is hundreds of times the other, three places would round everything away.
+    let places = if median < 0.1 { 5 } else { 3 };
+    if count < 3 {
+        format!("{median:.places$}")
+    } else {
+        format!("{median:.places$} ({low:.places$} to {high:.places$})")
+    }
+}
+
+/// Three figures, whatever the size.
+fn amount(value: f64, unit: &str) -> String {
+    let size = value.abs();
+    let text = match size {
+        _ if value.is_nan() => return "?".to_owned(),
+        _ if size >= 100.0 => format!("{value:.0}"),
+        _ if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    };
+    if unit == "%" { format!("{text} %") } else { format!("{text} {unit}") }
+}
+
+fn aligned<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let mut widths = [3; N];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        for (width, cell) in widths.iter().zip(row) {
+            let _ = write!(text, "| {cell:<width$} ");
+        }
+        text.push_str("|\n");
+        if index == 0 {
+            for width in widths {
+                let _ = write!(text, "|{:-<1$}", "", width + 2);
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}

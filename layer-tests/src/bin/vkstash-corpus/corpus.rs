@@ -1,0 +1,141 @@
+//! The modules of a corpus: which of a folder's files are taken, and what a pipeline needs to know of them.
+
+use std::ffi::CString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::Failure;
+use crate::options::Selection;
+
+/// Modules that take a driver seconds to minutes. Made by `vkstash-corpus find-slow`.
+const SLOW: &str = include_str!("../../../data/slow-modules.txt");
+
+/// One compute shader.
+pub(crate) struct Module {
+    /// File name without its ending.
+    pub(crate) name: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub(crate) digest: String,
+    /// The SPIR-V.
+    pub(crate) words: Vec<u32>,
+    /// Name of its compute entry point.
+    pub(crate) entry: CString,
+}
+
+/// Reads the selected modules, sorted by file name; of more than `--count`, evenly
+/// spread ones. The same folder gives the same modules on every driver:
+/// what a device can do plays no part in the choice.
+pub(crate) fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
+    let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
+    let skipped = skip_list(selection)?;
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "spv"))
+        .collect();
+    paths.sort();
+    let mut modules = Vec::new();
+    for path in paths {
+        let length = fs::metadata(&path)?.len();
+        if length > selection.max_bytes || length < selection.min_bytes {
+            continue;
+        }
+        let Some(module) = module(&path)? else { continue };
+        let slow = skipped.iter().any(|prefix| module.digest.starts_with(prefix.as_str()));
+        let wanted = selection.only.as_ref().is_none_or(|prefix| module.digest.starts_with(prefix.as_str()));
+        if wanted && !slow {
+            modules.push(module);
+        }
+    }
+    if modules.is_empty() {
+        return Err(format!("{}: no module fits", folder.display()).into());
+    }
+    Ok(match selection.count {
+        Some(count) if count < modules.len() => spread(modules, count),
+        _ => modules,
+    })
+}
+
+/// Takes `count` evenly spread elements. Names may begin with a module's size: the first ones would all be
+/// tiny.
+fn spread(modules: Vec<Module>, count: usize) -> Vec<Module> {
+    let all = modules.len();
+    let mut taken = (0..count).map(|index| index * all / count).peekable();
+    let keep = |(index, module)| taken.next_if_eq(&index).map(|_| module);
+    modules.into_iter().enumerate().filter_map(keep).collect()
+}
+
+fn skip_list(selection: &Selection) -> Result<Vec<String>, Failure> {
+    let text = match &selection.skip_list {
+        _ if selection.keep_slow => String::new(),
+        Some(path) => fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?,
+        None => SLOW.to_owned(),
+    };
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split('#').next()?.split_whitespace().next())
+        .map(str::to_lowercase)
+        .collect())
+}
+
+/// None for what is not a compute shader that every driver of the last years can take.
+fn module(path: &Path) -> Result<Option<Module>, Failure> {
+    let bytes = fs::read(path)?;
+    let chunks = bytes.chunks_exact(4);
+    let rest = chunks.remainder();
+    let words: Vec<u32> = chunks.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    if words.first() != Some(&0x0723_0203) || !rest.is_empty() {
+        return Err(format!("{}: not SPIR-V", path.display()).into());
+    }
+    let Some(entry) = entry_point(&words) else { return Ok(None) };
+    let mut digest = String::new();
+    for byte in Sha256::digest(&bytes) {
+        write!(digest, "{byte:02x}")?;
+    }
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Some(Module { name, digest, words, entry }))
+}
+
+/// Capabilities that hardware of every vendor has (Vulkan features of versions up to 1.3). A module that
+/// wants more would compile on one driver and fail on the next, and figures could not be compared.
+fn is_common(capability: u32) -> bool {
+    matches!(capability,
+        0 | 1                // Matrix, Shader
+        | 9 | 10 | 11        // Float16, Float64, Int64
+        | 22 | 39            // Int16, Int8
+        | 61..=68            // GroupNonUniform and its operations
+        | 4433 | 4434        // 16-bit storage and uniform buffers
+        | 4441 | 4442        // variable pointers
+        | 4448 | 4449        // 8-bit storage and uniform buffers
+        | 5345..=5347        // Vulkan memory model, physical storage buffer addresses
+        | 6016..=6019        // integer dot products
+    )
+}
+
+/// Name of the first compute entry point, None where there is none or a capability is not common.
+fn entry_point(words: &[u32]) -> Option<CString> {
+    const OP_CAPABILITY: u32 = 17;
+    const OP_ENTRY_POINT: u32 = 15;
+    const OP_FUNCTION: u32 = 54;
+    const GL_COMPUTE: u32 = 5;
+    let mut rest = words.get(5..)?;
+    let mut found = None;
+    while let Some(&first) = rest.first() {
+        let (count, opcode) = ((first >> 16) as usize, first & 0xffff);
+        let operands = rest.get(1..count)?;
+        match opcode {
+            OP_CAPABILITY if !is_common(*operands.first()?) => return None,
+            OP_ENTRY_POINT if found.is_none() && operands.first() == Some(&GL_COMPUTE) => {
+                let text = operands.get(2..)?.iter().flat_map(|word| word.to_le_bytes());
+                found = CString::new(text.take_while(|&byte| byte != 0).collect::<Vec<u8>>()).ok();
+            }
+            OP_FUNCTION => break,
+            _ => {}
+        }
+        rest = &rest[count..];
+    }
+    found
+}

@@ -1,0 +1,166 @@
+//! One round: every pipeline of the corpus in one habit, on one or several threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use vkstash_layer_tests::bench::report::{Call, Kind, Round};
+
+use crate::Failure;
+use crate::caches::Cache;
+use crate::corpus::Module;
+use crate::identifiers::Book;
+use crate::vulkan::{Gpu, Shader, nanos};
+
+/// Where a pipeline's VkPipelineCache comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// No cache.
+    Null,
+    /// The same for all pipelines.
+    One(&'a Cache<'a>),
+    /// An empty one for each pipeline; its data is read if `read`.
+    Fresh { read: bool },
+    /// One for each pipeline, loaded from the blob of the same index.
+    Blobs(&'a [Vec<u8>]),
+}
+
+/// How a round is run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) source: Source<'a>,
+    pub(crate) book: Option<&'a Book>,
+    pub(crate) feedback: bool,
+    pub(crate) modules_only: bool,
+    pub(crate) threads: usize,
+    pub(crate) gap: Duration,
+}
+
+struct Made {
+    index: usize,
+    call: Call,
+    pipeline: vk::Pipeline,
+    data: Vec<u8>,
+}
+
+/// Makes everything once. Returns the round and, for [`Source::Fresh`] with `read`, each cache's data.
+/// Pipelines live until the end of the round, as they do in programs.
+pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Round, Vec<Vec<u8>>), Failure> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<Made>, Failure> {
+        let mut made = Vec::with_capacity(modules.len());
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(module) = modules.get(index) else { return Ok(made) };
+            if !plan.gap.is_zero() {
+                std::thread::sleep(plan.gap);
+            }
+            made.push(one(gpu, index, module, plan)?);
+        }
+    };
+    let started = Instant::now();
+    let mut made = if plan.threads <= 1 {
+        work()?
+    } else {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..plan.threads).map(|_| scope.spawn(work)).collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                all.extend(thread.join().map_err(|_| "a thread panicked")??);
+            }
+            Ok::<_, Failure>(all)
+        })?
+    };
+    let total_ns = nanos(started);
+    made.sort_by_key(|made| made.index);
+    gpu.destroy_pipelines(made.iter().map(|made| made.pipeline));
+    let (calls, data) = made.into_iter().map(|made| (made.call, made.data)).unzip();
+    Ok((Round { kind: plan.kind, total_ns, calls }, data))
+}
+
+fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made, Failure> {
+    let mut call = Call::default();
+    let started = Instant::now();
+    let own = match plan.source {
+        Source::Fresh { .. } => Some(Cache::new(gpu, &[])?),
+        Source::Blobs(blobs) => Some(Cache::new(gpu, &blobs[index])?),
+        Source::Null | Source::One(_) => None,
+    };
+    if own.is_some() {
+        call.cache_ns += nanos(started);
+    }
+    let cache = match (&own, plan.source) {
+        (Some(own), _) => own.handle(),
+        (None, Source::One(shared)) => shared.handle(),
+        (None, _) => vk::PipelineCache::null(),
+    };
+    let pipeline = pipeline(gpu, module, cache, plan, &mut call)?;
+    let mut data = Vec::new();
+    if let Some(own) = own {
+        let started = Instant::now();
+        if let Source::Fresh { read: true } = plan.source {
+            data = own.data()?;
+            call.cache_bytes = Some(data.len() as u64);
+        }
+        drop(own);
+        call.cache_ns += nanos(started);
+    }
+    Ok(Made { index, call, pipeline, data })
+}
+
+/// By identifier where one is known, by module where that is refused or nothing is known.
+fn pipeline(
+    gpu: &Gpu,
+    module: &Module,
+    cache: vk::PipelineCache,
+    plan: Plan<'_>,
+    call: &mut Call,
+) -> Result<vk::Pipeline, Failure> {
+    let known = plan.book.and_then(|book| book.get(&module.digest));
+    if let Some(identifier) = known {
+        let created = gpu.pipeline(module, Shader::Identifier(identifier), cache, plan.feedback);
+        call.result = created.result.as_raw();
+        match created.result {
+            vk::Result::SUCCESS => {
+                call.by_identifier = true;
+                call.create_ns = created.nanos;
+                call.feedback = created.feedback;
+                return not_null(module, created.pipeline);
+            }
+            vk::Result::PIPELINE_COMPILE_REQUIRED if created.pipeline == vk::Pipeline::null() => {
+                call.refused_ns = created.nanos;
+            }
+            result => {
+                let what =
+                    format!("{}: by identifier: {result:?}, handle {:?}", module.name, created.pipeline);
+                return Err(what.into());
+            }
+        }
+    }
+    let (handle, module_ns) = gpu.module(module)?;
+    call.module_ns = module_ns;
+    if let (None, Some(book)) = (known, plan.book) {
+        book.learn(gpu, &module.digest, handle);
+    }
+    if plan.modules_only {
+        gpu.destroy_module(handle);
+        return Ok(vk::Pipeline::null());
+    }
+    let created = gpu.pipeline(module, Shader::Module(handle), cache, plan.feedback);
+    gpu.destroy_module(handle);
+    call.create_ns = created.nanos;
+    call.feedback = created.feedback;
+    call.result = created.result.as_raw();
+    if created.result != vk::Result::SUCCESS {
+        return Err(format!("{}: vkCreateComputePipelines: {:?}", module.name, created.result).into());
+    }
+    not_null(module, created.pipeline)
+}
+
+fn not_null(module: &Module, pipeline: vk::Pipeline) -> Result<vk::Pipeline, Failure> {
+    if pipeline == vk::Pipeline::null() {
+        return Err(format!("{}: VK_SUCCESS without a pipeline", module.name).into());
+    }
+    Ok(pipeline)
+}

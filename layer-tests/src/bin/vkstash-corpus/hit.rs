@@ -1,0 +1,46 @@
+//! What a "hit" is: the first use of an entry in a VkPipelineCache that was freshly loaded from data. Later
+//! uses of the same entry are several times cheaper in some drivers, and no program makes a pipeline twice.
+
+use vkstash_layer_tests::bench::report::{Kind, Round};
+
+use crate::Failure;
+use crate::caches::Cache;
+use crate::corpus::Module;
+use crate::create::{Plan, Source, round};
+use crate::vulkan::Gpu;
+
+/// Compiles once, then times the first use of every entry, `rounds` times with a new cache each.
+pub(crate) fn whole(
+    gpu: &Gpu,
+    modules: &[Module],
+    plan: Plan<'_>,
+    rounds: usize,
+) -> Result<Vec<Round>, Failure> {
+    let filled = Cache::new(gpu, &[])?;
+    let (fill, _) = round(gpu, modules, Plan { kind: Kind::Fill, source: Source::One(&filled), ..plan })?;
+    let data = filled.data()?;
+    drop(filled);
+    let mut all = vec![fill];
+    for _ in 0..rounds {
+        let loaded = Cache::new(gpu, &data)?;
+        all.push(round(gpu, modules, Plan { kind: Kind::Hit, source: Source::One(&loaded), ..plan })?.0);
+    }
+    Ok(all)
+}
+
+/// The same with a cache of its own for each pipeline.
+pub(crate) fn blobs(
+    gpu: &Gpu,
+    modules: &[Module],
+    plan: Plan<'_>,
+    rounds: usize,
+) -> Result<Vec<Round>, Failure> {
+    let source = Source::Fresh { read: true };
+    let (_, blobs) = round(gpu, modules, Plan { kind: Kind::Fill, source, ..plan })?;
+    (0..rounds)
+        .map(|_| {
+            let plan = Plan { kind: Kind::HitBlob, source: Source::Blobs(&blobs), ..plan };
+            Ok(round(gpu, modules, plan)?.0)
+        })
+        .collect()
+}

@@ -1,0 +1,153 @@
+//! A headless Vulkan client that makes compute pipelines from a folder of SPIR-V modules and says what each
+//! call cost. It is what the benchmarks and the tests run as a child process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test program may stop at what it did not expect"
+)]
+
+mod caches;
+mod corpus;
+mod create;
+mod hit;
+mod identifiers;
+mod options;
+mod slow;
+mod vulkan;
+
+use std::fs;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
+use vkstash_layer_tests::bench::numbers::median;
+use vkstash_layer_tests::bench::report::{Call, Kind, Report};
+
+use crate::caches::Cache;
+use crate::corpus::Module;
+use crate::create::{Plan, Source};
+use crate::identifiers::Book;
+use crate::options::{Command, Habit, Options, Run};
+use crate::vulkan::{Gpu, nanos};
+
+/// Why the client gave up.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = match &options.command {
+        Some(Command::FindSlow(options)) => slow::find(options),
+        None => run(&options.run),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("vkstash-corpus: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Run) -> Result<(), Failure> {
+    let modules = if options.no_pipelines { Vec::new() } else { corpus::read(&options.selection)? };
+    let app_data = match &options.cache {
+        Habit::File(path) if path.exists() => fs::read(path)?,
+        _ => Vec::new(),
+    };
+    if options.idle_thread {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+    }
+    let started = Instant::now();
+    let gpu = Gpu::new(options)?;
+    let mut report = Report {
+        startup_ns: nanos(started),
+        device: gpu.describes.clone(),
+        modules: modules.iter().map(|module| module.name.clone()).collect(),
+        ..Report::default()
+    };
+    if !options.no_pipelines {
+        rounds(&gpu, &modules, options, &app_data, &mut report)?;
+    }
+    report.teardown_ns = gpu.destroy();
+    if options.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        summary(&report);
+    }
+    Ok(())
+}
+
+fn rounds(
+    gpu: &Gpu,
+    modules: &[Module],
+    options: &Run,
+    app_data: &[u8],
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let book = match &options.identifier_file {
+        Some(path) if options.identifiers => Some(Book::open(path, gpu)?),
+        _ => None,
+    };
+    let plan = Plan {
+        kind: Kind::Create,
+        source: Source::Null,
+        book: book.as_ref(),
+        feedback: options.feedback,
+        modules_only: options.modules_only,
+        threads: options.threads,
+        gap: Duration::from_micros(options.gap_us),
+    };
+    if options.hit {
+        report.rounds = hit::whole(gpu, modules, plan, options.rounds)?;
+        if options.hit_blobs {
+            report.rounds.extend(hit::blobs(gpu, modules, plan, options.rounds)?);
+        }
+        return Ok(());
+    }
+    let shared = match options.cache {
+        Habit::Shared | Habit::File(_) => Some(Cache::new(gpu, app_data)?),
+        _ => None,
+    };
+    let source = match (&shared, &options.cache) {
+        (Some(cache), _) => Source::One(cache),
+        (None, Habit::Fresh) => Source::Fresh { read: false },
+        (None, Habit::FreshRead) => Source::Fresh { read: true },
+        (None, _) => Source::Null,
+    };
+    for _ in 0..options.rounds {
+        report.rounds.push(create::round(gpu, modules, Plan { source, ..plan })?.0);
+    }
+    if let (Some(cache), Habit::File(path), false) = (&shared, &options.cache, options.keep_cache_file) {
+        let aside = path.with_extension("new");
+        fs::write(&aside, cache.data()?)?;
+        fs::rename(aside, path)?;
+    }
+    if let (Some(book), Some(path)) = (book, &options.identifier_file) {
+        book.save(path, gpu)?;
+    }
+    Ok(())
+}
+
+fn summary(report: &Report) {
+    let device = &report.device;
+    println!("{} ({} {}), {} modules", device.name, device.driver, device.driver_info, report.modules.len());
+    for round in &report.rounds {
+        let typical = |of: fn(&Call) -> u64| {
+            median(&round.calls.iter().map(|call| of(call) as f64 / 1e3).collect::<Vec<_>>())
+        };
+        println!(
+            "{:?}: median call {:.1} us, module {:.1} us, cache {:.1} us; all {:.1} ms; {} by identifier",
+            round.kind,
+            typical(|call| call.create_ns),
+            typical(|call| call.module_ns),
+            typical(|call| call.cache_ns),
+            round.total_ns as f64 / 1e6,
+            round.calls.iter().filter(|call| call.by_identifier).count(),
+        );
+    }
+    println!("start {:.1} ms, end {:.1} ms", report.startup_ns as f64 / 1e6, report.teardown_ns as f64 / 1e6);
+}

@@ -1,0 +1,169 @@
+//! The client's command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Creates compute pipelines from a folder of SPIR-V modules, headless, and says what each call cost.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: Run,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Compile every module in a process of its own and list those that take a driver too long.
+    FindSlow(FindSlow),
+}
+
+/// Which modules, of what the folder holds.
+#[derive(Args, Clone)]
+pub(crate) struct Selection {
+    /// Folder of .spv modules.
+    #[arg(long, alias = "corpus", value_name = "DIR")]
+    pub(crate) modules: Option<PathBuf>,
+    /// At most this many modules, evenly spread over those that fit.
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<usize>,
+    /// Leave out larger modules.
+    #[arg(long, value_name = "BYTES", default_value_t = 9216)]
+    pub(crate) max_bytes: u64,
+    /// Leave out smaller modules.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) min_bytes: u64,
+    /// Leave out the modules listed here (SHA-256 prefixes, one a line) instead of the built-in list.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skip_list: Option<PathBuf>,
+    /// Leave out nothing for being slow.
+    #[arg(long, conflicts_with = "skip_list")]
+    pub(crate) keep_slow: bool,
+    /// Only modules whose SHA-256 begins so.
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) only: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// What is passed as pipelineCache: none, fresh (a new empty one per pipeline), fresh-read (its data is
+    /// read before it is destroyed, as translators do), shared (one empty one), file:PATH (loaded from PATH
+    /// where that exists, written back at the end).
+    #[arg(long, value_name = "HABIT", default_value = "none")]
+    pub(crate) cache: Habit,
+    /// Don't write the cache of file:PATH back.
+    #[arg(long)]
+    pub(crate) keep_cache_file: bool,
+    /// Ask by module identifier first, as vkd3d-proton does, and with the module when that is refused.
+    #[arg(long, requires = "identifier_file")]
+    pub(crate) identifiers: bool,
+    /// Where identifiers are kept from one run to the next.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) identifier_file: Option<PathBuf>,
+    /// Ask for creation feedback.
+    #[arg(long)]
+    pub(crate) feedback: bool,
+    /// Create an instance and a device, nothing else.
+    #[arg(long)]
+    pub(crate) no_pipelines: bool,
+    /// Create shader modules, no pipelines.
+    #[arg(long, conflicts_with = "no_pipelines")]
+    pub(crate) modules_only: bool,
+    /// Make everything this many times.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) rounds: usize,
+    /// Threads that create pipelines.
+    #[arg(long, value_name = "T", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// Have a second thread that sleeps, as nearly every real program has one: the C library's allocator is
+    /// slower from a process's second thread on.
+    #[arg(long)]
+    pub(crate) idle_thread: bool,
+    /// Vulkan version asked for: 1.0 to 1.3.
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    pub(crate) api: Api,
+    /// Sleep this many microseconds before each pipeline.
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    pub(crate) gap_us: u64,
+    /// Compile once into a VkPipelineCache, load its data into a new one and time the first use of each
+    /// entry there.
+    #[arg(long, conflicts_with_all = ["identifiers", "no_pipelines", "modules_only", "cache"])]
+    pub(crate) hit: bool,
+    /// With --hit: also time caches that hold one pipeline each.
+    #[arg(long, requires = "hit")]
+    pub(crate) hit_blobs: bool,
+    /// Index of the physical device; without it the first real GPU, else the first device.
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) device: Option<usize>,
+    /// VkApplicationInfo::pApplicationName.
+    #[arg(long, value_name = "NAME", default_value = "vkstash-corpus")]
+    pub(crate) application: String,
+    /// Print the full report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct FindSlow {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// A module that takes longer is slow.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 3000)]
+    pub(crate) limit_ms: u64,
+    /// Address space that one compile may take.
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    pub(crate) memory_mib: u64,
+    /// The list to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// What a program passes as pipelineCache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Habit {
+    None,
+    Fresh,
+    FreshRead,
+    Shared,
+    File(PathBuf),
+}
+
+impl FromStr for Habit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "none" => Habit::None,
+            "fresh" => Habit::Fresh,
+            "fresh-read" => Habit::FreshRead,
+            "shared" => Habit::Shared,
+            _ => match text.strip_prefix("file:") {
+                Some(path) if !path.is_empty() => Habit::File(path.into()),
+                _ => return Err("one of none, fresh, fresh-read, shared, file:PATH".to_owned()),
+            },
+        })
+    }
+}
+
+/// A Vulkan version that the client can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Api(pub(crate) u32);
+
+impl FromStr for Api {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Api(match text {
+            "1.0" => ash::vk::API_VERSION_1_0,
+            "1.1" => ash::vk::API_VERSION_1_1,
+            "1.2" => ash::vk::API_VERSION_1_2,
+            "1.3" => ash::vk::API_VERSION_1_3,
+            _ => return Err("one of 1.0, 1.1, 1.2, 1.3".to_owned()),
+        }))
+    }
+}

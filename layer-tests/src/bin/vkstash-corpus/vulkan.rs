@@ -1,0 +1,371 @@
+//! One instance, one device, one pipeline layout. Creation goes through raw function pointers: ash's
+//! wrappers turn VK_PIPELINE_COMPILE_REQUIRED, a success code, into an error (contract 3.1).
+
+use std::ffi::{CStr, CString};
+use std::time::Instant;
+
+use ash::vk;
+use vkstash_layer_tests::bench::report;
+
+use crate::Failure;
+use crate::corpus::Module;
+use crate::options::Run;
+
+/// Storage buffers in the one descriptor set that every pipeline has.
+const BUFFERS: u32 = 16;
+/// Bytes of push constants that every pipeline has.
+const PUSH_CONSTANTS: u32 = 256;
+
+/// Everything that pipelines need.
+pub(crate) struct Gpu {
+    _entry: ash::Entry,
+    instance: ash::Instance,
+    pub(crate) device: ash::Device,
+    set_layout: vk::DescriptorSetLayout,
+    layout: vk::PipelineLayout,
+    pub(crate) identifiers: Option<ash::ext::shader_module_identifier::Device>,
+    pub(crate) identifier_algorithm: [u8; vk::UUID_SIZE],
+    pub(crate) describes: report::Device,
+}
+
+/// How one vkCreateComputePipelines went.
+pub(crate) struct Created {
+    pub(crate) pipeline: vk::Pipeline,
+    pub(crate) result: vk::Result,
+    pub(crate) nanos: u64,
+    pub(crate) feedback: Option<u32>,
+}
+
+/// What stands for the shader in a create info.
+#[derive(Clone, Copy)]
+pub(crate) enum Shader<'a> {
+    Module(vk::ShaderModule),
+    Identifier(&'a [u8]),
+}
+
+impl Gpu {
+    /// Loads the loader, creates instance, device and pipeline layout.
+    pub(crate) fn new(options: &Run) -> Result<Self, Failure> {
+        // SAFETY: loading the system's Vulkan loader, whose initialisers are trusted as every program's.
+        let entry = unsafe { ash::Entry::load()? };
+        let name = CString::new(options.application.as_str())?;
+        let application = vk::ApplicationInfo::default()
+            .application_name(&name)
+            .engine_name(c"vkstash-corpus")
+            .api_version(options.api.0);
+        let info = vk::InstanceCreateInfo::default().application_info(&application);
+        // SAFETY: the create info and what it points to live until the call returns.
+        let instance = unsafe { entry.create_instance(&info, None)? };
+        let physical = choose(&instance, options.device)?;
+        // SAFETY: `physical` comes from this instance.
+        let properties = unsafe { instance.get_physical_device_properties(physical) };
+        let version = options.api.0.min(properties.api_version);
+        let describes = describe(&instance, physical, &properties, version);
+        let (device, identifiers) = create_device(&instance, physical, version, options)?;
+        let mut identifier_algorithm = [0; vk::UUID_SIZE];
+        if identifiers.is_some() {
+            let mut more = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
+            let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut more);
+            // SAFETY: identifiers are only asked for on Vulkan 1.1 or later, where the command exists.
+            unsafe { instance.get_physical_device_properties2(physical, &mut all) };
+            identifier_algorithm = more.shader_module_identifier_algorithm_uuid;
+        }
+        let bindings: Vec<_> = (0..BUFFERS)
+            .map(|binding| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(binding)
+                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: a live device; the bindings outlive the call.
+        let set_layout = unsafe { device.create_descriptor_set_layout(&info, None)? };
+        let ranges = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(PUSH_CONSTANTS.min(properties.limits.max_push_constants_size))];
+        let sets = [set_layout];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
+        // SAFETY: a live device; layouts and ranges outlive the call.
+        let layout = unsafe { device.create_pipeline_layout(&info, None)? };
+        Ok(Self {
+            _entry: entry,
+            instance,
+            device,
+            set_layout,
+            layout,
+            identifiers,
+            identifier_algorithm,
+            describes,
+        })
+    }
+
+    /// vkCreateShaderModule and the nanoseconds it took.
+    pub(crate) fn module(&self, module: &Module) -> Result<(vk::ShaderModule, u64), Failure> {
+        let info = vk::ShaderModuleCreateInfo::default().code(&module.words);
+        let mut handle = vk::ShaderModule::null();
+        let create = self.device.fp_v1_0().create_shader_module;
+        let started = Instant::now();
+        // SAFETY: a live device; the words outlive the call; the output is one handle.
+        let result = unsafe { create(self.device.handle(), &info, std::ptr::null(), &mut handle) };
+        let nanos = nanos(started);
+        if result != vk::Result::SUCCESS {
+            return Err(format!("{}: vkCreateShaderModule: {result:?}", module.name).into());
+        }
+        Ok((handle, nanos))
+    }
+
+    /// vkCreateComputePipelines for one pipeline. Every result is handed back: the caller knows which ones
+    /// it expects.
+    pub(crate) fn pipeline(
+        &self,
+        module: &Module,
+        shader: Shader<'_>,
+        cache: vk::PipelineCache,
+        feedback: bool,
+    ) -> Created {
+        let mut identifier = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
+        let mut stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .name(&module.entry);
+        let mut flags = vk::PipelineCreateFlags::empty();
+        match shader {
+            Shader::Module(handle) => stage = stage.module(handle),
+            Shader::Identifier(bytes) => {
+                identifier = identifier.identifier(bytes);
+                stage = stage.push_next(&mut identifier);
+                // Required with an identifier (VUID-VkPipelineShaderStageCreateInfo-pNext-06851).
+                flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+            }
+        }
+        let mut whole = vk::PipelineCreationFeedback::default();
+        let mut stages = [vk::PipelineCreationFeedback::default()];
+        let mut asked = vk::PipelineCreationFeedbackCreateInfo::default()
+            .pipeline_creation_feedback(&mut whole)
+            .pipeline_stage_creation_feedbacks(&mut stages);
+        let mut info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(self.layout);
+        if feedback {
+            info = info.push_next(&mut asked);
+        }
+        let create = self.device.fp_v1_0().create_compute_pipelines;
+        let mut pipeline = vk::Pipeline::null();
+        let started = Instant::now();
+        // SAFETY: a live device, module, layout and cache; the create info's chain outlives the call; the
+        // output has room for the one pipeline asked for.
+        let result =
+            unsafe { create(self.device.handle(), cache, 1, &info, std::ptr::null(), &mut pipeline) };
+        let nanos = nanos(started);
+        Created { pipeline, result, nanos, feedback: feedback.then(|| whole.flags.as_raw()) }
+    }
+
+    /// Destroys a module.
+    pub(crate) fn destroy_module(&self, module: vk::ShaderModule) {
+        // SAFETY: made by this device, used by no call in flight.
+        unsafe { self.device.destroy_shader_module(module, None) };
+    }
+
+    /// Destroys pipelines.
+    pub(crate) fn destroy_pipelines(&self, pipelines: impl IntoIterator<Item = vk::Pipeline>) {
+        for pipeline in pipelines {
+            // SAFETY: made by this device, never bound.
+            unsafe { self.device.destroy_pipeline(pipeline, None) };
+        }
+    }
+
+    /// Destroys device and instance and says how many nanoseconds that took.
+    pub(crate) fn destroy(self) -> u64 {
+        let started = Instant::now();
+        // SAFETY: every module, cache and pipeline was destroyed by whoever made it; nothing is in flight.
+        unsafe {
+            self.device.destroy_pipeline_layout(self.layout, None);
+            self.device.destroy_descriptor_set_layout(self.set_layout, None);
+            self.device.destroy_device(None);
+            self.instance.destroy_instance(None);
+        }
+        nanos(started)
+    }
+}
+
+/// Nanoseconds since `started`.
+pub(crate) fn nanos(started: Instant) -> u64 {
+    started.elapsed().as_nanos() as u64
+}
+
+fn choose(instance: &ash::Instance, index: Option<usize>) -> Result<vk::PhysicalDevice, Failure> {
+    // SAFETY: a live instance.
+    let devices = unsafe { instance.enumerate_physical_devices()? };
+    let real = |device: &vk::PhysicalDevice| {
+        // SAFETY: the device comes from this instance.
+        is_gpu(&unsafe { instance.get_physical_device_properties(*device) })
+    };
+    let chosen = match index {
+        Some(index) => devices.get(index).copied(),
+        None => devices.iter().copied().find(real).or(devices.first().copied()),
+    };
+    chosen.ok_or_else(|| "no such Vulkan device".into())
+}
+
+/// A null device's limits are real but its type is what its driver cares to say: RADV's calls itself a
+/// discrete GPU. Its name tells.
+fn is_gpu(properties: &vk::PhysicalDeviceProperties) -> bool {
+    let kinds = [
+        vk::PhysicalDeviceType::DISCRETE_GPU,
+        vk::PhysicalDeviceType::INTEGRATED_GPU,
+        vk::PhysicalDeviceType::VIRTUAL_GPU,
+    ];
+    kinds.contains(&properties.device_type) && std::env::var_os("RADV_FORCE_FAMILY").is_none()
+}
+
+fn describe(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    properties: &vk::PhysicalDeviceProperties,
+    version: u32,
+) -> report::Device {
+    let mut driver = vk::PhysicalDeviceDriverProperties::default();
+    if version >= vk::API_VERSION_1_2 {
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut driver);
+        // SAFETY: Vulkan 1.2 has both the command and the structure.
+        unsafe { instance.get_physical_device_properties2(physical, &mut all) };
+    }
+    let text = |result: Result<&CStr, _>| result.unwrap_or_default().to_string_lossy().into_owned();
+    report::Device {
+        name: text(properties.device_name_as_c_str()),
+        driver: text(driver.driver_name_as_c_str()),
+        driver_info: text(driver.driver_info_as_c_str()),
+        driver_version: properties.driver_version,
+        api_version: format!(
+            "{}.{}.{}",
+            vk::api_version_major(properties.api_version),
+            vk::api_version_minor(properties.api_version),
+            vk::api_version_patch(properties.api_version)
+        ),
+        vendor_id: properties.vendor_id,
+        device_id: properties.device_id,
+        gpu: is_gpu(properties),
+    }
+}
+
+type Identifiers = ash::ext::shader_module_identifier::Device;
+
+/// Enables what the corpus uses where the device has it, and nothing that changes how shaders are compiled
+/// (robust access above all).
+fn create_device(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    version: u32,
+    options: &Run,
+) -> Result<(ash::Device, Option<Identifiers>), Failure> {
+    let mut extensions = Vec::new();
+    if options.identifiers {
+        if version < vk::API_VERSION_1_1 {
+            return Err("--identifiers needs Vulkan 1.1".into());
+        }
+        extensions.push(vk::EXT_SHADER_MODULE_IDENTIFIER_NAME);
+    }
+    if version < vk::API_VERSION_1_3 {
+        if options.identifiers {
+            extensions.push(vk::EXT_PIPELINE_CREATION_CACHE_CONTROL_NAME);
+        }
+        if options.feedback {
+            extensions.push(vk::EXT_PIPELINE_CREATION_FEEDBACK_NAME);
+        }
+    }
+    require(instance, physical, &extensions)?;
+    // SAFETY: `physical` comes from this instance.
+    let (core, families) = unsafe {
+        let core = instance.get_physical_device_features(physical);
+        (core, instance.get_physical_device_queue_family_properties(physical))
+    };
+    let mut enabled = vk::PhysicalDeviceFeatures2::default().features(
+        vk::PhysicalDeviceFeatures::default()
+            .shader_int16(core.shader_int16 != 0)
+            .shader_int64(core.shader_int64 != 0)
+            .shader_float64(core.shader_float64 != 0),
+    );
+    let mut have11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut have12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut have13 = vk::PhysicalDeviceVulkan13Features::default();
+    if version >= vk::API_VERSION_1_2 {
+        let mut have = vk::PhysicalDeviceFeatures2::default().push_next(&mut have11).push_next(&mut have12);
+        if version >= vk::API_VERSION_1_3 {
+            have = have.push_next(&mut have13);
+        }
+        // SAFETY: the structures belong to the versions that were checked for.
+        unsafe { instance.get_physical_device_features2(physical, &mut have) };
+    }
+    let mut on11 = vk::PhysicalDeviceVulkan11Features::default()
+        .storage_buffer16_bit_access(have11.storage_buffer16_bit_access != 0)
+        .uniform_and_storage_buffer16_bit_access(have11.uniform_and_storage_buffer16_bit_access != 0)
+        .variable_pointers_storage_buffer(have11.variable_pointers_storage_buffer != 0)
+        .variable_pointers(have11.variable_pointers != 0);
+    let mut on12 = vk::PhysicalDeviceVulkan12Features::default()
+        .storage_buffer8_bit_access(have12.storage_buffer8_bit_access != 0)
+        .uniform_and_storage_buffer8_bit_access(have12.uniform_and_storage_buffer8_bit_access != 0)
+        .shader_float16(have12.shader_float16 != 0)
+        .shader_int8(have12.shader_int8 != 0)
+        .buffer_device_address(have12.buffer_device_address != 0)
+        .vulkan_memory_model(have12.vulkan_memory_model != 0)
+        .vulkan_memory_model_device_scope(have12.vulkan_memory_model_device_scope != 0);
+    let mut on13 = vk::PhysicalDeviceVulkan13Features::default()
+        .subgroup_size_control(have13.subgroup_size_control != 0)
+        .compute_full_subgroups(have13.compute_full_subgroups != 0)
+        .shader_integer_dot_product(have13.shader_integer_dot_product != 0)
+        .maintenance4(have13.maintenance4 != 0)
+        .pipeline_creation_cache_control(options.identifiers);
+    let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+        .pipeline_creation_cache_control(true);
+    let mut identifier =
+        vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
+    if version >= vk::API_VERSION_1_2 {
+        enabled = enabled.push_next(&mut on11).push_next(&mut on12);
+    }
+    if version >= vk::API_VERSION_1_3 {
+        enabled = enabled.push_next(&mut on13);
+    }
+    if options.identifiers {
+        enabled = enabled.push_next(&mut identifier);
+        if version < vk::API_VERSION_1_3 {
+            enabled = enabled.push_next(&mut control);
+        }
+    }
+    let family = families
+        .iter()
+        .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
+        .ok_or("no compute queue")?;
+    let queues =
+        [vk::DeviceQueueCreateInfo::default().queue_family_index(family as u32).queue_priorities(&[1.0])];
+    let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
+    let mut info =
+        vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
+    // Vulkan 1.0 knows no VkPhysicalDeviceFeatures2 without an instance extension.
+    if version >= vk::API_VERSION_1_1 {
+        info = info.push_next(&mut enabled);
+    } else {
+        info = info.enabled_features(&enabled.features);
+    }
+    // SAFETY: `physical` comes from this instance; the create info's chain outlives the call; features and
+    // extensions were checked for.
+    let device = unsafe { instance.create_device(physical, &info, None)? };
+    let identifiers = options.identifiers.then(|| Identifiers::new(instance, &device));
+    Ok((device, identifiers))
+}
+
+fn require(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    extensions: &[&CStr],
+) -> Result<(), Failure> {
+    if extensions.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: `physical` comes from this instance.
+    let have = unsafe { instance.enumerate_device_extension_properties(physical)? };
+    for name in extensions {
+        if !have.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name)) {
+            return Err(format!("the device lacks {}", name.to_string_lossy()).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Files of every published version: readable for ever, and still written the same way.
+
+use std::fs;
+
+use super::*;
+use crate::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
+use crate::store::format::{FileHeader, HEADER_BYTES, PartIdentity, encode_end, encode_record};
+use crate::store::runs;
+
+/// What the golden segments of version 1 hold.
+fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
+    let header =
+        FileHeader { identity, created_unix_ms: 0x0123_4567_89AB_CDEF, serial: 0x1122_3344_5566_7788 };
+    let mut records = Vec::new();
+    let base = HEADER_BYTES as u64;
+    let tag = header.identity.tag();
+    let entries: Vec<_> = (0..3)
+        .map(|n| {
+            encode_record(&mut records, base, tag, kind as u8, &key(n), format!("payload {n}").as_bytes())
+        })
+        .collect();
+    let mut bytes = header.encode().to_vec();
+    bytes.extend_from_slice(&records);
+    bytes.extend_from_slice(&encode_end(&header, base + records.len() as u64, &entries));
+    bytes
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn report() -> RunReport {
+    RunReport {
+        application: "test".into(),
+        started_unix_ms: 1,
+        updated_unix_ms: 2,
+        pid: 3,
+        devices: vec![DeviceReport {
+            name: "gpu".into(),
+            vendor_id: 4,
+            device_id: 5,
+            driver_id: 6,
+            driver_version: 7,
+            part: "0123456789abcdef".into(),
+            counters: [("served".into(), 8)].into(),
+            bypassed: vec![BypassReport { reason: "library".into(), s_type: 9, count: 10 }],
+        }],
+        store: StoreReport { damaged_records: 11, ..StoreReport::default() },
+    }
+}
+
+fn all() -> [(&'static str, Vec<u8>); 3] {
+    [
+        ("portable-v1.vks", segment(PartIdentity::Portable, Kind::Recipe)),
+        ("device-v1.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
+        ("report-v1.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
+    ]
+}
+
+/// With `VKSTASH_PUBLISH_GOLDEN` set, writes the files of a version that is about to be published instead.
+#[test]
+fn version_1_is_written_byte_for_byte_as_published() {
+    for (name, bytes) in all() {
+        if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
+            fs::write(golden(name), &bytes).unwrap();
+        }
+        assert_eq!(fs::read(golden(name)).unwrap(), bytes, "{name} is published: raise the version instead");
+    }
+}
+
+#[test]
+fn a_report_of_version_1_stays_readable() {
+    let root = root();
+    fs::copy(golden("report-v1.vkr"), root.path().join("run-a.vkr")).unwrap();
+    assert_eq!(runs::read_all(root.path()), [report()]);
+}
+
+#[test]
+fn version_1_stays_readable() {
+    let root = root();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    drop((stash, device));
+    let application = root.path().join(app().folder);
+    let device_folder = application.join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("portable-v1.vks"), application.join("portable/a.vks")).unwrap();
+    fs::copy(golden("device-v1.vks"), device_folder.join("a.vks")).unwrap();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    for number in 0..3 {
+        for (part, kind) in [(stash.portable(), Kind::Recipe), (&device, Kind::Artifact)] {
+            assert!(part.read(kind, &key(number), &mut buffer));
+            assert_eq!(buffer, format!("payload {number}").as_bytes());
+        }
+    }
+    let report = stash.report();
+    assert_eq!((report.damaged_records, report.refused.len()), (0, 0));
+}
