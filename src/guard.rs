@@ -12,6 +12,18 @@ pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl 
     })
 }
 
+/// Whether this thread's local storage is gone: exit handlers of programs that keep their device in a global
+/// object run after it. What needs thread-local storage must not be touched any more; calls are passed
+/// through.
+pub fn is_late() -> bool {
+    struct Alive;
+    impl Drop for Alive {
+        fn drop(&mut self) {}
+    }
+    thread_local!(static ALIVE: Alive = const { Alive });
+    ALIVE.try_with(|_| ()).is_err()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

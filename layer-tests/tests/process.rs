@@ -3,7 +3,6 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -118,39 +117,6 @@ fn the_look_ups_know_what_they_know_without_the_layer() {
     }
 }
 
-/// Opens its stash, waits for another process to fill it, and then makes the pipelines.
-fn latecomer(input: &Value) -> Value {
-    let (ready, go): (String, String) = serde_json::from_value(input.clone()).unwrap();
-    let device = device();
-    assert!(Work { first: 1000, count: 1, ..Work::default() }.run(&device).all_made());
-    fs::write(ready, "").unwrap();
-    while !Path::new(&go).exists() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    json!(Work::default().run(&device).all_made())
-}
-
-/// Fails with the layer as it is: a part is read when it is opened, and never looked at again.
-#[test]
-fn what_another_program_has_just_recorded_is_found() {
-    on_radv(latecomer, |scenario, env| {
-        let [ready, go] = ["ready", "go"].map(|name| scenario.folder().join(name));
-        let late = env.clone().report(scenario.folder().join("late"));
-        let running = scenario.start("step", &late, &(&ready, &go));
-        while !ready.exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        run(scenario, env, &Work::default());
-        // Others' records are looked for from time to time, and after a miss.
-        std::thread::sleep(Duration::from_millis(300));
-        fs::write(&go, "").unwrap();
-        let outcome = running.wait();
-        assert_eq!(outcome.ok(), json!(true));
-        let counters = outcome.reports.counters();
-        assert_eq!(counters.get("served"), Some(&3), "{counters:?}");
-    });
-}
-
 /// What the exit handler below destroys.
 static LEFT: Mutex<Option<Device>> = Mutex::new(None);
 
@@ -174,9 +140,6 @@ fn global_destructor(_: &Value) -> Value {
 }
 
 /// C++ programs keep their device in a global object, so this is how many of them end.
-///
-/// Fails with the layer as it is: thread-local storage is gone by then, looking a device up needs it, and the
-/// panic leaves the hook and aborts the program.
 #[test]
 fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
     for driver in [Driver::Radv, Driver::Lavapipe] {

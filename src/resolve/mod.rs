@@ -19,6 +19,7 @@ mod private_cache;
 mod record;
 
 use std::cell::RefCell;
+use std::mem::take;
 use std::sync::Arc;
 
 use ash::vk;
@@ -96,13 +97,14 @@ pub unsafe fn serve<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> Answer {
-    BUFFERS.with(|buffers| match buffers.try_borrow_mut() {
-        // SAFETY: the caller's contract.
-        Ok(mut buffers) => unsafe { serve_with(device, passed, allocator, info, &mut buffers) },
-        // A driver that calls back into Vulkan from inside a creation call.
-        // SAFETY: the caller's contract.
-        Err(_) => unsafe { serve_with(device, passed, allocator, info, &mut Buffers::default()) },
-    })
+    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
+    let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
+    let mut buffers = taken.ok().flatten().unwrap_or_default();
+    // SAFETY: the caller's contract.
+    let answer = unsafe { serve_with(device, passed, allocator, info, &mut buffers) };
+    // Without it the next call allocates again, which is all.
+    let _ = BUFFERS.try_with(|kept| kept.try_borrow_mut().map(|mut kept| *kept = buffers));
+    answer
 }
 
 unsafe fn serve_with<I: CreateInfo>(

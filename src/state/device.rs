@@ -14,6 +14,7 @@ use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObj
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
+use crate::guard::is_late;
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
 use crate::recipe::capture::{self, SubpassUse};
@@ -96,6 +97,7 @@ pub struct Stored {
 }
 
 /// A registered device.
+#[derive(Clone)]
 pub enum Entry {
     /// The layer works on it.
     Active(Arc<Device>),
@@ -116,10 +118,10 @@ enum Registered {
 
 type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
 static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
-/// Who owns the devices; touched only when one is created or destroyed.
-static OWNERS: Mutex<BTreeMap<usize, Arc<Device>>> = Mutex::new(BTreeMap::new());
+/// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
+static OWNERS: Mutex<BTreeMap<usize, Entry>> = Mutex::new(BTreeMap::new());
 
-fn owners() -> MutexGuard<'static, BTreeMap<usize, Arc<Device>>> {
+fn owners() -> MutexGuard<'static, BTreeMap<usize, Entry>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -130,14 +132,11 @@ fn owners() -> MutexGuard<'static, BTreeMap<usize, Arc<Device>>> {
 pub unsafe fn insert(handle: vk::Device, entry: Entry) {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    let registered = match entry {
-        Entry::Active(device) => {
-            let registered = Registered::Active(Arc::downgrade(&device));
-            owners().insert(key, device);
-            registered
-        }
-        Entry::Inert { next } => Registered::Inert(next),
+    let registered = match &entry {
+        Entry::Active(device) => Registered::Active(Arc::downgrade(device)),
+        Entry::Inert { next } => Registered::Inert(*next),
     };
+    owners().insert(key, entry);
     DEVICES.pin().insert(key, registered);
 }
 
@@ -148,6 +147,9 @@ pub unsafe fn insert(handle: vk::Device, entry: Entry) {
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
+    if is_late() {
+        return owners().get(&key).cloned();
+    }
     match DEVICES.pin().get(&key)? {
         Registered::Active(device) => device.upgrade().map(Entry::Active),
         Registered::Inert(next) => Some(Entry::Inert { next: *next }),
@@ -173,7 +175,9 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
-    DEVICES.pin().remove(&key);
+    if !is_late() {
+        DEVICES.pin().remove(&key);
+    }
     // Not dropped under the lock: the caller holds a reference of its own.
     let owned = owners().remove(&key);
     drop(owned);
@@ -302,6 +306,7 @@ impl Device {
     /// Whether artifacts of this driver are worth anything. Where not, the layer stands aside.
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
+            && !is_late()
             && self.fruitless.load(Ordering::Relaxed) < PATIENCE
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
@@ -310,7 +315,7 @@ impl Device {
 
     /// Whether modules have to be known: for recipes, or because the program may ask for identifiers.
     pub fn describes(&self) -> bool {
-        self.keeps_artifacts() || self.identifiers == IdentifierMode::Emulated
+        self.keeps_artifacts() || (self.identifiers == IdentifierMode::Emulated && !is_late())
     }
 
     /// The driver gave nothing for a pipeline that it compiled, or gave something after all.

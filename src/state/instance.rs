@@ -1,10 +1,9 @@
 //! Live instances and what is known of their physical devices.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ash::vk::{self, Handle};
-use rustc_hash::FxBuildHasher;
 
 use super::dispatch::InstanceTable;
 use super::setup::Application;
@@ -59,8 +58,9 @@ pub struct PhysicalDevice {
     pub cache_control: CacheControl,
 }
 
-type Registry = papaya::HashMap<usize, Arc<Instance>, FxBuildHasher>;
-static INSTANCES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+/// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
+/// nothing may need thread-local storage.
+static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap::new());
 
 /// Registers an instance.
 ///
@@ -69,7 +69,7 @@ static INSTANCES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(Fx
 pub unsafe fn insert(instance: Arc<Instance>) {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(instance.handle) };
-    INSTANCES.pin().insert(key, instance);
+    INSTANCES.write().unwrap_or_else(PoisonError::into_inner).insert(key, instance);
 }
 
 /// The instance of a dispatchable handle: itself or one of its physical devices.
@@ -79,7 +79,7 @@ pub unsafe fn insert(instance: Arc<Instance>) {
 pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    INSTANCES.pin().get(&key).cloned()
+    INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
 }
 
 /// Forgets an instance.
@@ -89,7 +89,7 @@ pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
 pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    INSTANCES.pin().remove(&key).cloned()
+    INSTANCES.write().unwrap_or_else(PoisonError::into_inner).remove(&key)
 }
 
 impl Instance {

@@ -8,6 +8,7 @@ use papaya::{Compute, HashMap, Operation};
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::guard::is_late;
 use crate::recipe::capture::SubpassUse;
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::{Sampler, SetLayout};
@@ -44,6 +45,9 @@ impl<T> Objects<T> {
 
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
+        if is_late() {
+            return;
+        }
         let map = self.0.pin();
         // What became of the entry matters to nobody.
         let _: Compute<'_, _, _, ()> = map.compute(handle.as_raw(), |entry| match entry {
@@ -57,6 +61,9 @@ impl<T> Objects<T> {
 
     /// Reads a live object in place.
     pub fn read<R>(&self, handle: impl Handle, reader: impl FnOnce(&T) -> R) -> Option<R> {
+        if is_late() {
+            return None;
+        }
         self.0.pin().get(&handle.as_raw()).map(|entry| reader(&entry.object))
     }
 
@@ -67,6 +74,9 @@ impl<T> Objects<T> {
 
     /// A reference to a live object.
     pub fn get(&self, handle: impl Handle) -> Option<Arc<T>> {
+        if is_late() {
+            return None;
+        }
         self.0.pin().get(&handle.as_raw()).map(|entry| entry.object.clone())
     }
 }
