@@ -124,8 +124,8 @@ impl Scenario {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut process = command.spawn().expect("the test program starts once more");
-        let stdout = collect(process.stdout.take().expect("a pipe"));
-        let stderr = collect(process.stderr.take().expect("a pipe"));
+        let stdout = Some(collect(process.stdout.take().expect("a pipe")));
+        let stderr = Some(collect(process.stderr.take().expect("a pipe")));
         Running { step: step.to_owned(), process, stdout, stderr, report: env.report_folder() }
     }
 
@@ -140,7 +140,11 @@ impl Scenario {
         let env = env.clone().report(self.folder.join(format!("report-{number}")));
         let outcome = self.run(step, &env, input);
         let value = serde_json::from_value(outcome.ok()).expect("the step answers what the test expects");
-        Run { value, reports: Reports::read(&env.report_folder()), stderr: outcome.stderr }
+        let Outcome { reports, stderr, .. } = outcome;
+        // A guard that caught something hides a bug from everything but this.
+        assert_eq!(reports.sum("internal_failures"), 0, "{stderr}");
+        assert!(!stderr.contains("panicked at"), "{stderr}");
+        Run { value, reports, stderr }
     }
 }
 
@@ -148,8 +152,8 @@ impl Scenario {
 pub struct Running {
     step: String,
     process: Process,
-    stdout: JoinHandle<String>,
-    stderr: JoinHandle<String>,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
     report: PathBuf,
 }
 
@@ -173,15 +177,29 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let stdout = self.stdout.join().expect("a thread that only reads");
+        let stdout = joined(self.stdout.take());
         let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
         Outcome {
-            step: self.step,
+            step: self.step.clone(),
             status,
             hung,
             value: answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON")),
-            stderr: self.stderr.join().expect("a thread that only reads"),
+            stderr: joined(self.stderr.take()),
             reports: Reports::read(&self.report),
+        }
+    }
+}
+
+fn joined(reader: Option<JoinHandle<String>>) -> String {
+    reader.map(|reader| reader.join().expect("a thread that only reads")).unwrap_or_default()
+}
+
+/// A test that gives up takes its steps along.
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(None) = self.process.try_wait() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
         }
     }
 }

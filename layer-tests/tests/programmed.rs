@@ -1,0 +1,221 @@
+//! Drivers that nobody has: every mix of features, hostile answers and scripted faults, on the programmable
+//! driver, which watches what the layer does to it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Run, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{Caches, Code, Done, Feedback, Shader, Work};
+
+/// What came of a program, and what the driver saw of it.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    done: Done,
+    violations: Vec<String>,
+    compiles: u64,
+}
+
+/// Does the work, and asks the driver when the device is gone.
+fn step(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let done = work.run(&device);
+    drop(device);
+    let record = TestDriver::open().take_record();
+    drop(Arc::into_inner(instance));
+    json!({ "done": done, "violations": record["violations"], "compiles": record["compiles"] })
+}
+
+fn on_drivers(drivers: &[Value], test: impl Fn(&Scenario, &Env, &Value)) {
+    scenario(&[("step", step)], |scenario| {
+        for (number, driver) in drivers.iter().enumerate() {
+            let Some(env) = scenario.on(Driver::Test(driver.clone())) else { return };
+            let env = env.stash(scenario.folder().join(format!("stash-{number}")));
+            test(scenario, &env, driver);
+        }
+    });
+}
+
+fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
+    let run = scenario.run_ok::<Seen>("step", env, work);
+    assert_eq!(run.value.violations, Vec::<String>::new(), "{:?} {work:?}", env.driver());
+    run
+}
+
+/// Another script for the same stash.
+fn reprogrammed(scenario: &Scenario, env: &Env, driver: Value) -> Env {
+    scenario.on(Driver::Test(driver)).unwrap().stash(env.stash_folder())
+}
+
+/// Every mix of what decides how the ladder goes.
+fn mixes() -> Vec<Value> {
+    let mut all = Vec::new();
+    for cache_control in [true, false] {
+        for creation_feedback in [true, false] {
+            for cache_data in ["full", "header_only", "empty", "error", "size_untouched"] {
+                for (driver_id, disk_cache, identifiers) in
+                    [(0, false, false), (3, true, true), (4, true, false)]
+                {
+                    all.push(json!({
+                        "cache_control": cache_control,
+                        "creation_feedback": creation_feedback,
+                        "cache_data": cache_data,
+                        "driver_id": driver_id,
+                        "disk_cache": disk_cache,
+                        "identifiers": identifiers,
+                    }));
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_mix_of_features_makes_the_same_pipelines_as_without_the_layer() {
+    on_drivers(&mixes(), |scenario, env, driver| {
+        for (shader, caches) in [(Shader::Compute, Caches::None), (Shader::RenderPass, Caches::Fresh)] {
+            let work =
+                Work { shader, caches, feedback: driver["creation_feedback"] == true, ..Work::default() };
+            for round in ["cold", "warm"] {
+                let seen = run(scenario, env, &work);
+                assert!(seen.value.done.all_made(), "{round} {driver}: {:?}", seen.value.done.results);
+                assert!(seen.value.compiles <= 6, "{round} {driver}: {}", seen.value.compiles);
+                let hit = seen.value.done.feedback.iter().any(Feedback::says_hit);
+                assert!(!hit, "{round} {driver}: {:?}", seen.value.done.feedback);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_driver_that_gives_its_data_out_compiles_nothing_twice() {
+    let drivers = [
+        json!({}),
+        json!({ "identifiers": true }),
+        json!({ "identifiers": true, "identifier_size": 8 }),
+        json!({ "driver_id": 3 }),
+        json!({ "driver_id": 4 }),
+        json!({ "cache_control": false }),
+        json!({ "cache_control": false, "driver_id": 3 }),
+        json!({ "creation_feedback": false }),
+    ];
+    on_drivers(&drivers, |scenario, env, driver| {
+        for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
+            for caches in [Caches::Fresh, Caches::None] {
+                let work = Work { shader, caches, first: 1000 * caches as u32, ..Work::default() };
+                run(scenario, env, &work);
+                let warm = run(scenario, env, &work);
+                assert!(warm.value.done.all_made());
+                let counters = warm.reports.counters();
+                let kept = counters.get("served").or(counters.get("offered")).copied();
+                // Without a way to ask first, a call with no cache may not be recorded where that costs.
+                let may_not_record = driver["cache_control"] == false && caches == Caches::None;
+                if may_not_record && driver["driver_id"] != 3 {
+                    continue;
+                }
+                assert_eq!(kept, Some(3), "{driver} {shader:?} {caches:?}: {counters:?}");
+                assert_eq!(warm.value.compiles, 0, "{driver} {shader:?} {caches:?}: {counters:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn data_that_the_driver_does_not_take_is_noticed_and_made_good() {
+    on_drivers(&[json!({}), json!({ "driver_id": 3 })], |scenario, env, driver| {
+        run(scenario, env, &Work::default());
+        let mut changed = driver.clone();
+        changed["ignore_blobs"] = json!(true);
+        let warm = run(scenario, &reprogrammed(scenario, env, changed), &Work::default());
+        assert!(warm.value.done.all_made());
+        assert_eq!(warm.reports.sum("not_taken"), 3, "{:?}", warm.reports.counters());
+        assert_eq!(warm.reports.sum("served"), 0);
+    });
+}
+
+#[test]
+fn another_driver_version_or_cache_uuid_is_another_device() {
+    on_drivers(&[json!({})], |scenario, env, _| {
+        run(scenario, env, &Work::default());
+        for changed in [
+            json!({ "driver_version": 2 }),
+            json!({ "pipeline_cache_uuid": "00112233445566778899aabbccddeeff" }),
+            json!({ "device_id": 77 }),
+            json!({ "driver_id": 3 }),
+        ] {
+            let other = reprogrammed(scenario, env, changed.clone());
+            let outcome = run(scenario, &other, &Work::default());
+            assert_eq!(outcome.reports.sum("served"), 0, "{changed}: {:?}", outcome.reports.counters());
+            assert!(outcome.value.done.all_made());
+        }
+    });
+}
+
+#[test]
+fn a_driver_that_fails_beside_the_programs_call_does_not_fail_the_program() {
+    let out_of_memory = -1;
+    for command in ["vkCreatePipelineCache", "vkGetPipelineCacheData", "vkMergePipelineCaches"] {
+        for driver_id in [0, 3] {
+            let fault = json!({ "command": command, "result": out_of_memory });
+            let driver = json!({ "driver_id": driver_id, "faults": [fault] });
+            on_drivers(&[json!({ "driver_id": driver_id })], |scenario, env, _| {
+                for shader in [Shader::Compute, Shader::RenderPass] {
+                    // Faults when cold, then when warm: the program itself passes no cache.
+                    let work = Work { shader, ..Work::default() };
+                    let faulty = reprogrammed(scenario, env, driver.clone());
+                    assert!(run(scenario, &faulty, &work).value.done.all_made(), "cold {driver}");
+                    assert!(run(scenario, env, &work).value.done.all_made());
+                    assert!(run(scenario, &faulty, &work).value.done.all_made(), "warm {driver}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_driver_is_the_programs_to_see() {
+    let fault = json!({ "command": "vkCreateComputePipelines", "result": -1 });
+    let drivers = [json!({ "faults": [fault.clone()] }), json!({ "driver_id": 3, "faults": [fault] })];
+    on_drivers(&drivers, |scenario, env, driver| {
+        for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+            let seen = run(scenario, env, &Work { caches, batch: 3, ..Work::default() });
+            assert_eq!(seen.value.done.results, [-1], "{driver}");
+            assert_eq!(seen.value.done.made, [false; 3], "{driver}");
+            assert_eq!(seen.reports.sum("failed"), 3, "{driver} {:?}", seen.reports.counters());
+        }
+    });
+}
+
+#[test]
+fn identifiers_are_served_whoever_made_them() {
+    let drivers = [
+        json!({}),
+        json!({ "identifiers": true }),
+        json!({ "identifiers": true, "identifier_size": 8 }),
+        json!({ "identifiers": true, "identifier_size": 20, "driver_id": 3, "disk_cache": true }),
+        json!({ "driver_id": 4, "disk_cache": true }),
+    ];
+    on_drivers(&drivers, |scenario, env, driver| {
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            for caches in [Caches::None, Caches::Fresh] {
+                let first = 1000 * caches as u32;
+                let by_identifier = Work { shader, caches, first, code: Code::Identifier, ..Work::default() };
+                let cold = run(scenario, env, &by_identifier);
+                assert!(cold.value.done.all_refused(), "{driver}: {:?}", cold.value.done.results);
+                run(scenario, env, &Work { code: Code::Module, identifiers: true, ..by_identifier.clone() });
+                let warm = run(scenario, env, &by_identifier);
+                let counters = warm.reports.counters();
+                assert!(warm.value.done.all_made(), "{driver} {shader:?} {caches:?}: {counters:?}");
+                assert_eq!(warm.value.compiles, 0);
+            }
+        }
+    });
+}
