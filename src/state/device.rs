@@ -318,11 +318,16 @@ impl Device {
         self.keeps_artifacts() || (self.identifiers == IdentifierMode::Emulated && !is_late())
     }
 
-    /// The driver gave nothing for a pipeline that it compiled, or gave something after all.
-    pub fn note_harvest(&self, fruitful: bool) {
+    /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
+    /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
+    pub fn note_harvest(&self, fruitful: bool, at_its_cost: bool) {
         if fruitful {
             self.fruitless.store(0, Ordering::Relaxed);
-        } else if self.fruitless.fetch_add(1, Ordering::Relaxed) + 1 == PATIENCE {
+            return;
+        }
+        let step = if at_its_cost { PATIENCE } else { 1 };
+        let before = self.fruitless.fetch_add(step, Ordering::Relaxed);
+        if before < PATIENCE && before + step >= PATIENCE {
             tracing::info!("the driver's pipeline caches hold nothing; standing aside");
         }
     }
