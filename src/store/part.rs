@@ -32,7 +32,7 @@ pub enum Kind {
     Use = 6,
     /// What a driver made of a recipe, by key. Device part.
     Artifact = 16,
-    /// A driver's identifier (padded digest as key) and the module identity (payload). Device part.
+    /// The module identity that a driver's identifier (its digest is the key) stands for. Device part.
     IdentifierPair = 17,
 }
 

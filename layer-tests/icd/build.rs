@@ -1,0 +1,8 @@
+//! Link options of the driver.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    // The loader unloads drivers with the last instance. The record, the simulated disk cache and the exit
+    // handler outlive it.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

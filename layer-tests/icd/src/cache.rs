@@ -1,0 +1,242 @@
+//! Pipeline caches, their blobs, and the simulated disk cache.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::config::Config;
+use crate::hash::{self, Digest};
+use crate::record;
+
+/// The header of a blob (contract 4.1).
+pub const HEADER: usize = 32;
+const ENTRY_MAGIC: u32 = 0x4D4C_5056;
+/// Magic, key, length of the code; the checksum follows the code.
+const ENTRY_HEAD: usize = 4 + 32 + 4;
+const MOST_CODE: usize = 1 << 24;
+
+/// A pipeline cache. An entry's code follows from its key, so keys are all it holds.
+#[derive(Debug)]
+pub struct Cache {
+    /// Creation flags.
+    pub flags: u32,
+    keys: Mutex<BTreeSet<Digest>>,
+    users: AtomicUsize,
+    writer: AtomicU64,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(flags: u32) -> Cache {
+        Cache { flags, keys: Mutex::default(), users: AtomicUsize::new(0), writer: AtomicU64::new(0) }
+    }
+
+    fn keys(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `key`'s pipeline is there.
+    pub fn has(&self, key: &Digest) -> bool {
+        self.keys().contains(key)
+    }
+
+    /// Keeps a pipeline.
+    pub fn add(&self, key: Digest) {
+        self.keys().insert(key);
+    }
+
+    /// Takes over what `other` holds.
+    pub fn merge(&self, other: &Cache) {
+        let keys = other.keys().clone();
+        self.keys().extend(keys);
+    }
+
+    /// Whether a command uses it right now.
+    pub fn in_use(&self) -> bool {
+        self.users.load(Ordering::SeqCst) != 0
+    }
+
+    /// Marks a use for as long as the answer lives. `exclusive` uses (externally synchronised caches, the
+    /// destination of a merge) want no other thread there.
+    pub fn enter(&self, command: &str, exclusive: bool) -> Use<'_> {
+        let others = self.users.fetch_add(1, Ordering::SeqCst);
+        let me = record::thread();
+        let writer = self.writer.load(Ordering::SeqCst);
+        if (exclusive && others != 0) || (writer != 0 && writer != me) {
+            record::violation(format!("{command}: the pipeline cache is used by two threads at once"));
+        }
+        if exclusive {
+            self.writer.store(me, Ordering::SeqCst);
+        }
+        Use { cache: self, exclusive }
+    }
+
+    /// Takes the entries of initial data; returns how many. Foreign headers and damaged entries are passed
+    /// over in silence.
+    pub fn load(&self, config: &Config, device_index: u32, data: &[u8]) -> usize {
+        if config.ignore_blobs || data.get(..HEADER) != Some(&header(config, device_index)[..]) {
+            return 0;
+        }
+        let mut taken = 0;
+        let mut rest = &data[HEADER..];
+        while rest.len() >= ENTRY_HEAD {
+            let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| rest[at + i]));
+            let length = word(36) as usize;
+            let end = ENTRY_HEAD + length + 8;
+            if word(0) != ENTRY_MAGIC || length > MOST_CODE || rest.len() < end {
+                break;
+            }
+            let key: Digest = std::array::from_fn(|i| rest[4 + i]);
+            let body = &rest[..ENTRY_HEAD + length];
+            let sound = checksum(body) == rest[ENTRY_HEAD + length..end];
+            if sound && rest[ENTRY_HEAD..ENTRY_HEAD + length] == code(config, &key)[..] {
+                self.add(key);
+                taken += 1;
+            }
+            rest = &rest[end..];
+        }
+        taken
+    }
+
+    /// The blob. With `limit`, no more than whole entries that fit.
+    pub fn blob(&self, config: &Config, device_index: u32, limit: usize) -> Vec<u8> {
+        if limit < HEADER {
+            return Vec::new();
+        }
+        let mut blob = header(config, device_index).to_vec();
+        for key in self.keys().iter() {
+            let entry = entry(config, key);
+            if blob.len() + entry.len() > limit {
+                break;
+            }
+            blob.extend(entry);
+        }
+        blob
+    }
+}
+
+/// A use of a cache.
+pub struct Use<'a> {
+    cache: &'a Cache,
+    exclusive: bool,
+}
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        if self.exclusive {
+            self.cache.writer.store(0, Ordering::SeqCst);
+        }
+        self.cache.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The header that blobs of a physical device carry.
+pub fn header(config: &Config, device_index: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[0..4].copy_from_slice(&(HEADER as u32).to_le_bytes());
+    header[4..8].copy_from_slice(&1u32.to_le_bytes());
+    header[8..12].copy_from_slice(&config.vendor_id.to_le_bytes());
+    header[12..16].copy_from_slice(&config.device_id.wrapping_add(device_index).to_le_bytes());
+    header[16..32].copy_from_slice(&config.uuid());
+    header
+}
+
+/// The code of a pipeline: it follows from its key.
+fn code(config: &Config, key: &Digest) -> Vec<u8> {
+    let length = config.code_bytes.unwrap_or(256 + usize::from(u16::from_le_bytes([key[0], key[1]]) % 1024));
+    let mut code = Vec::with_capacity(length + 32);
+    let mut block = *key;
+    while code.len() < length {
+        block = hash::digest("code", &block);
+        code.extend(block);
+    }
+    code.truncate(length);
+    code
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 8] {
+    let digest = hash::digest("entry", bytes);
+    std::array::from_fn(|i| digest[i])
+}
+
+fn entry(config: &Config, key: &Digest) -> Vec<u8> {
+    let code = code(config, key);
+    let mut entry = ENTRY_MAGIC.to_le_bytes().to_vec();
+    entry.extend(key);
+    entry.extend((code.len() as u32).to_le_bytes());
+    entry.extend(code);
+    entry.extend(checksum(&entry));
+    entry
+}
+
+static DISK: LazyLock<Mutex<HashSet<Digest>>> = LazyLock::new(Mutex::default);
+
+/// Whether the simulated disk cache has a pipeline.
+pub fn on_disk(config: &Config, key: &Digest) -> bool {
+    if !config.disk_cache {
+        return false;
+    }
+    let known = DISK.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
+    known || config.disk_cache_dir.as_ref().is_some_and(|folder| folder.join(name(key)).exists())
+}
+
+/// Gives a pipeline to the simulated disk cache.
+pub fn to_disk(config: &Config, key: &Digest) {
+    if !config.disk_cache {
+        return;
+    }
+    DISK.lock().unwrap_or_else(PoisonError::into_inner).insert(*key);
+    if let Some(folder) = &config.disk_cache_dir {
+        // A driver whose disk is full goes on without.
+        let _ = std::fs::create_dir_all(folder);
+        let _ = std::fs::write(folder.join(name(key)), []);
+    }
+}
+
+fn name(key: &Digest) -> String {
+    key[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled() -> Cache {
+        let cache = Cache::new(0);
+        (1..=3).for_each(|n| cache.add([n; 32]));
+        cache
+    }
+
+    #[test]
+    fn a_blob_comes_back_whole() {
+        let config = Config::default();
+        let blob = filled().blob(&config, 0, usize::MAX);
+        let again = Cache::new(0);
+        assert_eq!(again.load(&config, 0, &blob), 3);
+        assert!(again.has(&[2; 32]));
+        assert_eq!(again.blob(&config, 0, usize::MAX), blob);
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_one_entry_at_most_and_a_foreign_header_all() {
+        let config = Config::default();
+        let blob = filled().blob(&config, 0, usize::MAX);
+        for at in 0..blob.len() {
+            let mut damaged = blob.clone();
+            damaged[at] ^= 1;
+            let taken = Cache::new(0).load(&config, 0, &damaged);
+            assert!(if at < HEADER { taken == 0 } else { taken < 3 }, "byte {at}: {taken}");
+        }
+        assert_eq!(Cache::new(0).load(&config, 1, &blob), 0);
+    }
+
+    #[test]
+    fn a_truncated_blob_keeps_its_whole_entries() {
+        let config = Config::default();
+        let cache = filled();
+        let blob = cache.blob(&config, 0, usize::MAX);
+        assert_eq!(Cache::new(0).load(&config, 0, &blob[..blob.len() - 1]), 2);
+        assert!(cache.blob(&config, 0, HEADER - 1).is_empty());
+        assert_eq!(cache.blob(&config, 0, HEADER).len(), HEADER);
+    }
+}

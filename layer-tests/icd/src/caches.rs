@@ -1,0 +1,150 @@
+//! The commands of pipeline caches.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk::{self, Handle as _};
+
+use crate::cache::Cache;
+use crate::config::{self, CacheData};
+use crate::content::slice;
+use crate::handles::{self, Device};
+use crate::objects::{self, Body};
+use crate::record::{Call, command, plain, violation};
+use crate::simple;
+
+/// The cache behind a handle, a violation if there is none.
+pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
+    match objects::get(command, device.handle, "VkPipelineCache", handle.as_raw())? {
+        Body::Cache(cache) => Some(cache),
+        _ => None,
+    }
+}
+
+/// How the record names a cache.
+pub fn name(handle: vk::PipelineCache) -> Option<String> {
+    Some(if handle.is_null() { "null".into() } else { handle.as_raw().to_string() })
+}
+
+/// vkCreatePipelineCache.
+pub unsafe extern "system" fn create(
+    device: vk::Device,
+    info: *const vk::PipelineCacheCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::PipelineCache,
+) -> vk::Result {
+    // SAFETY: the command's own pointers; initial data is as long as it says.
+    unsafe {
+        let info = &*info;
+        let call = Call {
+            flags: vec![info.flags.as_raw().into()],
+            initial_size: Some(info.initial_data_size),
+            ..plain("vkCreatePipelineCache")
+        };
+        simple::create(call, device, info.p_next, callbacks, out, |call, device| {
+            let cache = Cache::new(info.flags.as_raw());
+            if info.flags.as_raw() & 1 != 0 && !device.cache_control {
+                violation("vkCreatePipelineCache: EXTERNALLY_SYNCHRONIZED without the feature");
+            }
+            let data = slice(info.p_initial_data.cast::<u8>(), info.initial_data_size as u32);
+            call.initial_entries = Some(cache.load(&config::current(), device.index, data));
+            Ok(Body::Cache(Arc::new(cache)))
+        })
+    }
+}
+
+/// vkDestroyPipelineCache.
+pub unsafe extern "system" fn destroy(
+    device: vk::Device,
+    handle: vk::PipelineCache,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: the command's own pointers.
+    unsafe {
+        let name = "vkDestroyPipelineCache";
+        simple::destroy(name, "VkPipelineCache", device, handle.as_raw(), callbacks, |body| {
+            if matches!(body, Body::Cache(cache) if cache.in_use()) {
+                violation("vkDestroyPipelineCache: the cache is in use");
+            }
+        });
+    }
+}
+
+/// vkGetPipelineCacheData.
+pub unsafe extern "system" fn get_data(
+    device: vk::Device,
+    handle: vk::PipelineCache,
+    size: *mut usize,
+    data: *mut c_void,
+) -> vk::Result {
+    let call = Call { cache: name(handle), ..plain("vkGetPipelineCacheData") };
+    command(call, |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        let Some(cache) = find(call.command, &device, handle) else {
+            return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+        };
+        let _use = cache.enter(call.command, false);
+        let config = config::current();
+        // SAFETY: a required size; data is NULL or that long.
+        unsafe {
+            let room = if data.is_null() { usize::MAX } else { *size };
+            let (whole, fitting) = match config.cache_data {
+                CacheData::Error => return vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+                CacheData::SizeUntouched => return vk::Result::SUCCESS,
+                CacheData::Empty => (0, Vec::new()),
+                CacheData::HeaderOnly => {
+                    let empty = Cache::new(0);
+                    (crate::cache::HEADER, empty.blob(&config, device.index, room))
+                }
+                CacheData::Full => {
+                    let blob = cache.blob(&config, device.index, room);
+                    let whole = match data.is_null() {
+                        true => blob.len(),
+                        false => cache.blob(&config, device.index, usize::MAX).len(),
+                    };
+                    (whole, blob)
+                }
+            };
+            if data.is_null() {
+                *size = whole;
+                return vk::Result::SUCCESS;
+            }
+            std::ptr::copy_nonoverlapping(fitting.as_ptr(), data.cast::<u8>(), fitting.len());
+            *size = fitting.len();
+            if fitting.len() < whole { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
+        }
+    })
+}
+
+/// vkMergePipelineCaches.
+pub unsafe extern "system" fn merge(
+    device: vk::Device,
+    target: vk::PipelineCache,
+    count: u32,
+    sources: *const vk::PipelineCache,
+) -> vk::Result {
+    let call = Call { cache: name(target), create_infos: Some(count), ..plain("vkMergePipelineCaches") };
+    command(call, |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        let Some(into) = find(call.command, &device, target) else {
+            return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+        };
+        let _use = into.enter(call.command, true);
+        // SAFETY: the command's own array.
+        for &source in unsafe { slice(sources, count) } {
+            if source == target {
+                violation("vkMergePipelineCaches: the destination is among the sources");
+                continue;
+            }
+            if let Some(from) = find(call.command, &device, source) {
+                let _use = from.enter(call.command, false);
+                into.merge(&from);
+            }
+        }
+        vk::Result::SUCCESS
+    })
+}

@@ -1,0 +1,227 @@
+//! What the driver is told to be: the JSON script, its defaults and its changes at run time.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// What vkGetPipelineCacheData gives out.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheData {
+    /// Header and entries.
+    Full,
+    /// The 32-byte header alone.
+    HeaderOnly,
+    /// Nothing: the size is 0.
+    Empty,
+    /// VK_ERROR_OUT_OF_HOST_MEMORY.
+    Error,
+    /// VK_SUCCESS, and the size stays as the caller left it.
+    SizeUntouched,
+}
+
+/// How a fault ends the process.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Death {
+    /// abort().
+    Abort,
+    /// A write through a NULL pointer.
+    Segv,
+    /// exit(3), with exit handlers.
+    Exit,
+}
+
+/// One scripted fault.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The command it strikes.
+    pub command: String,
+    /// Which call of it, counted from 1; every call if absent.
+    pub call: Option<u64>,
+    /// Returned instead of doing anything; outputs become NULL.
+    pub result: Option<i32>,
+    /// Ends the process.
+    pub die: Option<Death>,
+    /// Sleeps first, in milliseconds.
+    pub hang_ms: Option<u64>,
+}
+
+/// The script.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// "major.minor" or "major.minor.patch".
+    pub api_version: String,
+    /// As the driver would write it.
+    pub driver_version: u32,
+    /// PCI vendor.
+    pub vendor_id: u32,
+    /// PCI device of the first physical device; further ones count up.
+    pub device_id: u32,
+    /// 32 hex digits.
+    pub pipeline_cache_uuid: String,
+    /// VkDriverId; 0 is none that exists.
+    pub driver_id: u32,
+    /// deviceName.
+    pub device_name: String,
+    /// How many physical devices there are.
+    pub physical_devices: u32,
+    /// Device extensions on top of the ones that the other fields imply.
+    pub extensions: Vec<String>,
+    /// VK_EXT_shader_module_identifier.
+    pub identifiers: bool,
+    /// Size of identifiers in bytes: 8 to 32.
+    pub identifier_size: usize,
+    /// pipelineCreationCacheControl and its extension.
+    pub cache_control: bool,
+    /// VK_EXT_pipeline_creation_feedback, and whether feedback is written at all.
+    pub creation_feedback: bool,
+    /// VK_KHR_maintenance5 and with it 64-bit flags.
+    #[serde(alias = "flags2")]
+    pub maintenance5: bool,
+    /// What vkGetPipelineCacheData gives out.
+    pub cache_data: CacheData,
+    /// Microseconds that a compile sleeps.
+    pub compile_us: u64,
+    /// Bytes of code a pipeline has; by its key (256 to 1279) if absent.
+    pub code_bytes: Option<usize>,
+    /// Simulates a driver's own disk cache.
+    pub disk_cache: bool,
+    /// Where that cache lives beyond the process.
+    pub disk_cache_dir: Option<PathBuf>,
+    /// Initial data of pipeline caches is never taken.
+    pub ignore_blobs: bool,
+    /// Scripted faults.
+    pub faults: Vec<Fault>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            api_version: "1.3".into(),
+            driver_version: 1,
+            vendor_id: 0x7E57,
+            device_id: 1,
+            pipeline_cache_uuid: "766b73746173682d746573742d696364".into(),
+            driver_id: 0,
+            device_name: "vkstash test driver".into(),
+            physical_devices: 1,
+            extensions: Vec::new(),
+            identifiers: false,
+            identifier_size: 32,
+            cache_control: true,
+            creation_feedback: true,
+            maintenance5: true,
+            cache_data: CacheData::Full,
+            compile_us: 0,
+            code_bytes: None,
+            disk_cache: false,
+            disk_cache_dir: None,
+            ignore_blobs: false,
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// The version as Vulkan packs it; 1.0 where it can't be read.
+    pub fn api(&self) -> u32 {
+        let mut parts = self.api_version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut next = || parts.next().unwrap_or(0);
+        let (major, minor, patch) = (next().max(1), next(), next());
+        ash::vk::make_api_version(0, major, minor, patch)
+    }
+
+    /// The 16 bytes of pipelineCacheUUID; missing digits are zero.
+    pub fn uuid(&self) -> [u8; 16] {
+        let digits: Vec<u8> = self
+            .pipeline_cache_uuid
+            .chars()
+            .filter_map(|c| c.to_digit(16))
+            .map(|digit| digit as u8)
+            .collect();
+        std::array::from_fn(|i| {
+            let digit = |at: usize| digits.get(at).copied().unwrap_or(0);
+            digit(2 * i) << 4 | digit(2 * i + 1)
+        })
+    }
+
+    /// Bytes in an identifier.
+    pub fn identifier_bytes(&self) -> usize {
+        self.identifier_size.clamp(1, 32)
+    }
+}
+
+struct Running {
+    source: Option<String>,
+    fields: Map<String, Value>,
+    config: Arc<Config>,
+}
+
+static RUNNING: LazyLock<Mutex<Running>> = LazyLock::new(|| {
+    Mutex::new(Running { source: None, fields: Map::new(), config: Arc::new(Config::default()) })
+});
+
+/// The script as it stands.
+pub fn current() -> Arc<Config> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner).config.clone()
+}
+
+/// Merges `text`'s fields into the script; a field that is null goes back to its default.
+///
+/// # Errors
+/// What is wrong with the text; the script stays as it was.
+pub fn merge(text: &str) -> Result<(), String> {
+    let Value::Object(changes) = serde_json::from_str(text).map_err(|error| error.to_string())? else {
+        return Err("not a JSON object".into());
+    };
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let resets_counts = changes.contains_key("faults");
+    let mut fields = running.fields.clone();
+    for (name, value) in changes {
+        if value.is_null() {
+            fields.remove(&name);
+        } else {
+            fields.insert(name, value);
+        }
+    }
+    let config: Config =
+        serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())?;
+    if let Some(fault) = config.faults.iter().find(|fault| !crate::proc_addr::has(&fault.command)) {
+        return Err(format!("no command {}", fault.command));
+    }
+    running.fields = fields;
+    running.config = Arc::new(config);
+    drop(running);
+    if resets_counts {
+        crate::record::reset_counts();
+    }
+    Ok(())
+}
+
+/// Reads VKSTASH_TEST_ICD, text or a path, and starts over from it if it says something new. Otherwise what
+/// was changed at run time stays.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn load() -> Result<(), String> {
+    let Ok(value) = std::env::var("VKSTASH_TEST_ICD") else { return Ok(()) };
+    let text = if value.trim_start().starts_with('{') {
+        value
+    } else {
+        std::fs::read_to_string(&value).map_err(|error| format!("{value}: {error}"))?
+    };
+    {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.source.as_ref() == Some(&text) {
+            return Ok(());
+        }
+        running.source = Some(text.clone());
+        running.fields = Map::new();
+    }
+    merge(&text)
+}

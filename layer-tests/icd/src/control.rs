@@ -1,0 +1,47 @@
+//! What tests call beside Vulkan.
+
+use std::ffi::{CStr, CString, c_char};
+
+use crate::{config, record};
+
+/// Merges the fields of a JSON object into the running script. 0, or -1 with the reason among the
+/// violations.
+///
+/// # Safety
+/// `json` is NULL or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
+    std::panic::catch_unwind(|| {
+        if json.is_null() {
+            return -1;
+        }
+        // SAFETY: the caller's string.
+        match config::merge(&unsafe { CStr::from_ptr(json) }.to_string_lossy()) {
+            Ok(()) => 0,
+            Err(error) => {
+                record::violation(format!("vkstash_test_icd_control: {error}"));
+                -1
+            }
+        }
+    })
+    .unwrap_or(-1)
+}
+
+/// The record so far as JSON; what follows starts a new one. To be freed with `vkstash_test_icd_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn vkstash_test_icd_take_record() -> *mut c_char {
+    std::panic::catch_unwind(|| CString::new(record::take()).map_or(std::ptr::null_mut(), CString::into_raw))
+        .unwrap_or(std::ptr::null_mut())
+}
+
+/// Frees a record.
+///
+/// # Safety
+/// NULL, or what `vkstash_test_icd_take_record` gave out, once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vkstash_test_icd_free(record: *mut c_char) {
+    if !record.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { CString::from_raw(record) });
+    }
+}

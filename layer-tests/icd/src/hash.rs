@@ -1,0 +1,58 @@
+//! The hash that the driver's keys and identifiers are made of.
+
+use sha2::{Digest as _, Sha256};
+
+/// Contents of an object.
+pub type Digest = [u8; 32];
+
+/// Collects what matters. Everything is written with its length or a fixed size, so that no two different
+/// sequences look alike.
+#[derive(Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// A hasher for one kind of thing.
+    pub fn new(kind: &str) -> Hasher {
+        let mut hasher = Hasher::default();
+        hasher.bytes(kind.as_bytes());
+        hasher
+    }
+
+    /// A number.
+    pub fn number(&mut self, number: u64) {
+        self.0.update(number.to_le_bytes());
+    }
+
+    /// A 32-bit number, for the enums, flags and booleans of Vulkan.
+    pub fn word(&mut self, number: u32) {
+        self.number(number.into());
+    }
+
+    /// A signed number, for raw enums.
+    pub fn signed(&mut self, number: i32) {
+        self.number(number as u32 as u64);
+    }
+
+    /// A float, by its bits.
+    pub fn float(&mut self, number: f32) {
+        self.word(number.to_bits());
+    }
+
+    /// Bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    /// The digest.
+    pub fn finish(self) -> Digest {
+        self.0.finalize().into()
+    }
+}
+
+/// A digest of one byte string.
+pub fn digest(kind: &str, bytes: &[u8]) -> Digest {
+    let mut hasher = Hasher::new(kind);
+    hasher.bytes(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,151 @@
+//! Instances and the lists that need none.
+
+use std::ffi::{CStr, c_char};
+use std::sync::Arc;
+
+use ash::vk::{self, Handle as _};
+
+use crate::handles::{self, Dispatchable, Instance};
+use crate::record::{command, plain, save, violation, void};
+use crate::{chain, config, objects};
+
+/// vkEnumerateInstanceVersion.
+pub unsafe extern "system" fn enumerate_instance_version(version: *mut u32) -> vk::Result {
+    command(plain("vkEnumerateInstanceVersion"), |_| {
+        // SAFETY: a required output pointer.
+        unsafe { version.write(config::current().api()) };
+        vk::Result::SUCCESS
+    })
+}
+
+/// Instance extensions that a driver has to know for physical device queries.
+const EXTENSIONS: &[&CStr] = &[
+    c"VK_KHR_get_physical_device_properties2",
+    c"VK_KHR_device_group_creation",
+    c"VK_KHR_external_memory_capabilities",
+];
+
+/// Writes a list by the two-call rule.
+///
+/// # Safety
+/// `count` is valid; `out` is NULL or has room for `*count` elements.
+pub unsafe fn list<T: Copy>(items: &[T], count: *mut u32, out: *mut T) -> vk::Result {
+    // SAFETY: the caller vouches for both pointers.
+    unsafe {
+        if out.is_null() {
+            *count = items.len() as u32;
+            return vk::Result::SUCCESS;
+        }
+        let given = items.len().min(*count as usize);
+        std::ptr::copy_nonoverlapping(items.as_ptr(), out, given);
+        *count = given as u32;
+        if given < items.len() { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
+    }
+}
+
+/// An entry of an extension list.
+pub fn extension(name: &CStr) -> vk::ExtensionProperties {
+    vk::ExtensionProperties::default().spec_version(1).extension_name(name).unwrap_or_default()
+}
+
+/// vkEnumerateInstanceExtensionProperties.
+pub unsafe extern "system" fn enumerate_instance_extension_properties(
+    layer: *const c_char,
+    count: *mut u32,
+    out: *mut vk::ExtensionProperties,
+) -> vk::Result {
+    command(plain("vkEnumerateInstanceExtensionProperties"), |_| {
+        if !layer.is_null() {
+            return vk::Result::ERROR_LAYER_NOT_PRESENT;
+        }
+        let items: Vec<_> = EXTENSIONS.iter().map(|name| extension(name)).collect();
+        // SAFETY: the command's own count and output.
+        unsafe { list(&items, count, out) }
+    })
+}
+
+/// vkCreateInstance.
+pub unsafe extern "system" fn create_instance(
+    info: *const vk::InstanceCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::Instance,
+) -> vk::Result {
+    save_at_exit();
+    if let Err(error) = config::load() {
+        violation(format!("VKSTASH_TEST_ICD: {error}"));
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    }
+    let mut call = plain("vkCreateInstance");
+    // SAFETY: a required pointer to a valid create info.
+    call.p_next = unsafe { chain::types(call.command, (*info).p_next) };
+    command(call, |_| {
+        let physical: Vec<u64> = (0..config::current().physical_devices)
+            .map(|index| {
+                let handle = handles::allocate();
+                handles::insert(handle, Dispatchable::Physical(index));
+                handle
+            })
+            .collect();
+        // SAFETY: NULL or valid callbacks.
+        let allocator = unsafe { objects::allocator(callbacks) };
+        let handle = handles::allocate();
+        handles::insert(handle, Dispatchable::Instance(Arc::new(Instance { physical, allocator })));
+        // SAFETY: a required output pointer.
+        unsafe { out.write(vk::Instance::from_raw(handle)) };
+        vk::Result::SUCCESS
+    })
+}
+
+/// vkDestroyInstance.
+pub unsafe extern "system" fn destroy_instance(
+    instance: vk::Instance,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    void(plain("vkDestroyInstance"), |call| {
+        if instance.is_null() {
+            return;
+        }
+        let Some(found) = handles::instance(call.command, instance) else { return };
+        // SAFETY: NULL or valid callbacks.
+        if found.allocator != unsafe { objects::allocator(callbacks) } {
+            violation("vkDestroyInstance: the instance was created with another allocator");
+        }
+        for &physical in &found.physical {
+            handles::remove(physical);
+        }
+        handles::remove(instance.as_raw());
+    });
+    save();
+}
+
+/// vkEnumeratePhysicalDevices.
+pub unsafe extern "system" fn enumerate_physical_devices(
+    instance: vk::Instance,
+    count: *mut u32,
+    out: *mut vk::PhysicalDevice,
+) -> vk::Result {
+    command(plain("vkEnumeratePhysicalDevices"), |call| {
+        let Some(found) = handles::instance(call.command, instance) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        let items: Vec<_> = found.physical.iter().map(|&raw| vk::PhysicalDevice::from_raw(raw)).collect();
+        // SAFETY: the command's own count and output.
+        unsafe { list(&items, count, out) }
+    })
+}
+
+extern "C" fn at_exit() {
+    let _ = std::panic::catch_unwind(save);
+}
+
+unsafe extern "C" {
+    fn atexit(handler: extern "C" fn()) -> i32;
+}
+
+fn save_at_exit() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler never unwinds, and the library stays mapped (build.rs).
+        unsafe { atexit(at_exit) };
+    });
+}

@@ -1,0 +1,195 @@
+//! Making pipelines: hits, compiles, refusals, batches, feedback.
+
+use std::ffi::c_void;
+use std::time::{Duration, Instant};
+
+use ash::vk::{self, Handle as _};
+
+use crate::config::{self, Config};
+use crate::handles::Device;
+use crate::hash::{Digest, Hasher};
+use crate::objects::{self, Body, Pipeline};
+use crate::record::{self, Call, violation};
+use crate::{cache, caches, chain};
+
+/// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
+pub const FAIL_ON: u64 = 0x100;
+/// EARLY_RETURN_ON_FAILURE.
+pub const EARLY_RETURN: u64 = 0x200;
+/// ALLOW_DERIVATIVES.
+const ALLOW_DERIVATIVES: u64 = 2;
+/// DERIVATIVE.
+const DERIVATIVE: u64 = 4;
+
+/// One create info, understood.
+pub struct Element<'a> {
+    /// What the driver caches it under.
+    pub key: Digest,
+    /// Effective flags.
+    pub flags: u64,
+    /// A stage is named by an identifier: it can't be compiled.
+    pub by_identifier: bool,
+    /// Where feedback goes.
+    pub feedback: Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>,
+    /// basePipelineHandle and basePipelineIndex.
+    pub base: (vk::Pipeline, i32),
+    /// Graphics: its subsets, with those of linked libraries.
+    pub subsets: u32,
+    /// Graphics: static rasterizer discard.
+    pub discard: bool,
+}
+
+/// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
+pub fn key(kind: &str, config: &Config, device: &Device, flags: u64) -> Hasher {
+    let mut hasher = Hasher::new(kind);
+    hasher.bytes(&config.uuid());
+    hasher.word(config.device_id.wrapping_add(device.index));
+    hasher.bytes(&device.robustness.map(u8::from));
+    hasher.number(flags & !(FAIL_ON | EARLY_RETURN));
+    hasher
+}
+
+/// Effective flags: the 64-bit ones replace the others (contract 3.4).
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn flags(call: &Call, device: &Device, plain: u32, p_next: *const c_void) -> u64 {
+    // SAFETY: the caller's chain.
+    match unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) } {
+        Some(flags) if device.maintenance5 => flags.flags.as_raw(),
+        Some(_) => {
+            violation(format!("{}: 64-bit flags reached a device without maintenance5", call.command));
+            plain.into()
+        }
+        None => plain.into(),
+    }
+}
+
+/// The flags of a create info as the program wrote them, for calls that a fault keeps from being read.
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn written_flags(plain: u32, p_next: *const c_void) -> u64 {
+    // SAFETY: the caller's chain.
+    unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) }
+        .map_or(plain.into(), |flags| flags.flags.as_raw())
+}
+
+/// Makes the pipelines of one call.
+///
+/// # Safety
+/// `out` has room for every element; `allocator` is the call's.
+pub unsafe fn make(
+    call: &mut Call,
+    device: &Device,
+    handle: vk::PipelineCache,
+    elements: &[Element<'_>],
+    allocator: objects::Allocator,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    let config = config::current();
+    call.flags = elements.iter().map(|element| element.flags).collect();
+    let cache = if handle.is_null() { None } else { caches::find(call.command, device, handle) };
+    let _use = cache.as_ref().map(|cache| cache.enter(call.command, cache.flags & 1 != 0));
+    let mut result = vk::Result::SUCCESS;
+    let mut stopped = false;
+    for (at, element) in elements.iter().enumerate() {
+        check(call, device, elements, at);
+        if stopped {
+            call.hit.push(false);
+            // SAFETY: feedback of a valid create info.
+            unsafe { feedback(&config, element, None, Duration::ZERO) };
+            continue;
+        }
+        let start = Instant::now();
+        let in_app = cache.as_ref().is_some_and(|cache| cache.has(&element.key));
+        let hit = in_app || cache::on_disk(&config, &element.key);
+        call.hit.push(hit);
+        if !hit && (element.flags & FAIL_ON != 0 || element.by_identifier) {
+            if result == vk::Result::SUCCESS {
+                result = vk::Result::PIPELINE_COMPILE_REQUIRED_EXT;
+            }
+            stopped = element.flags & EARLY_RETURN != 0;
+            // SAFETY: as above.
+            unsafe { feedback(&config, element, Some(false), start.elapsed()) };
+            continue;
+        }
+        if hit {
+            record::count_hit();
+        } else {
+            std::thread::sleep(Duration::from_micros(config.compile_us));
+            record::count_compile();
+            cache::to_disk(&config, &element.key);
+        }
+        if let Some(cache) = &cache {
+            cache.add(element.key);
+        }
+        let pipeline = Pipeline {
+            key: element.key,
+            flags: element.flags,
+            subsets: element.subsets,
+            discard: element.discard,
+        };
+        let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));
+        // SAFETY: the caller's output array; feedback of a valid create info.
+        unsafe {
+            out.add(at).write(vk::Pipeline::from_raw(pipeline));
+            feedback(&config, element, Some(in_app), start.elapsed());
+        }
+    }
+    result
+}
+
+/// Writes feedback; `outcome` is whether the app's cache had the pipeline, None where nothing was tried.
+///
+/// # Safety
+/// The element's feedback has its pointers valid.
+unsafe fn feedback(config: &Config, element: &Element<'_>, outcome: Option<bool>, took: Duration) {
+    let Some(info) = element.feedback.filter(|_| config.creation_feedback) else { return };
+    let valid = vk::PipelineCreationFeedbackFlags::VALID;
+    let flags = match outcome {
+        None => vk::PipelineCreationFeedbackFlags::empty(),
+        Some(false) => valid,
+        Some(true) => valid | vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT,
+    };
+    let duration = if outcome.is_some() { took.as_nanos() as u64 } else { 0 };
+    let feedback = vk::PipelineCreationFeedback { flags, duration };
+    // SAFETY: the caller's promise; the stage array has the count that stands beside it.
+    unsafe {
+        info.p_pipeline_creation_feedback.write(feedback);
+        for at in 0..info.pipeline_stage_creation_feedback_count as usize {
+            info.p_pipeline_stage_creation_feedbacks.add(at).write(feedback);
+        }
+    }
+}
+
+/// What the flags and the base of an element must not be.
+fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
+    let element = &elements[at];
+    let name = call.command;
+    if element.flags & (FAIL_ON | EARLY_RETURN) != 0 && !device.cache_control {
+        violation(format!("{name}: FAIL_ON or EARLY_RETURN without the feature"));
+    }
+    if element.by_identifier && element.flags & FAIL_ON == 0 {
+        violation(format!("{name}: an identifier without FAIL_ON"));
+    }
+    if element.flags & DERIVATIVE == 0 {
+        return;
+    }
+    let (base, index) = element.base;
+    match (base.is_null(), index) {
+        (false, -1) => {
+            let parent = objects::get(name, device.handle, "VkPipeline", base.as_raw());
+            if matches!(parent, Some(Body::Pipeline(parent)) if parent.flags & ALLOW_DERIVATIVES == 0) {
+                violation(format!("{name}: the base pipeline does not allow derivatives"));
+            }
+        }
+        (true, 0..) => {
+            let parent = elements[..at].get(index as usize);
+            if parent.is_none_or(|parent| parent.flags & ALLOW_DERIVATIVES == 0) {
+                violation(format!("{name}: basePipelineIndex {index} of element {at} is no base"));
+            }
+        }
+        _ => violation(format!("{name}: a derivative needs a base handle or a base index, and not both")),
+    }
+}

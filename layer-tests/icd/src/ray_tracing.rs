@@ -1,0 +1,102 @@
+//! vkCreateRayTracingPipelinesKHR. Nothing is ever deferred.
+
+use ash::vk::{self, Handle as _};
+
+use crate::content::{plain_chain, slice};
+use crate::objects::{self, Body};
+use crate::pipelines::{self, Element};
+use crate::record::{Call, command};
+use crate::{chain, compute, config, handles, stage};
+
+/// vkCreateRayTracingPipelinesKHR.
+pub unsafe extern "system" fn create(
+    device: vk::Device,
+    deferred: vk::DeferredOperationKHR,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: the command's own arrays; create infos are valid.
+    unsafe {
+        let infos = slice(infos, count);
+        out.write_bytes(0, count as usize);
+        let mut call = compute::begin("vkCreateRayTracingPipelinesKHR", cache, count);
+        for info in infos {
+            call.p_next.extend(chain::types(call.command, info.p_next));
+            call.flags.push(pipelines::written_flags(info.flags.as_raw(), info.p_next));
+        }
+        command(call, |call| {
+            let Some(device) = handles::device(call.command, device) else {
+                return vk::Result::ERROR_DEVICE_LOST;
+            };
+            let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
+            match pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out) {
+                vk::Result::SUCCESS if !deferred.is_null() => vk::Result::OPERATION_NOT_DEFERRED_KHR,
+                result => result,
+            }
+        })
+    }
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn element<'a>(
+    call: &mut Call,
+    device: &handles::Device,
+    info: &vk::RayTracingPipelineCreateInfoKHR<'a>,
+) -> Element<'a> {
+    let config = config::current();
+    // SAFETY: a valid create info: arrays have the counts that stand beside them.
+    unsafe {
+        let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
+        let mut key = pipelines::key("ray tracing", &config, device, flags);
+        let mut by_identifier = false;
+        key.word(info.stage_count);
+        for stage in slice(info.p_stages, info.stage_count) {
+            by_identifier |= stage::add(&mut key, call, &config, device, stage);
+        }
+        key.word(info.group_count);
+        for group in slice(info.p_groups, info.group_count) {
+            key.signed(group.ty.as_raw());
+            key.word(group.general_shader);
+            key.word(group.closest_hit_shader);
+            key.word(group.any_hit_shader);
+            key.word(group.intersection_shader);
+        }
+        key.word(info.max_pipeline_ray_recursion_depth);
+        if let Some(linked) = info.p_library_info.as_ref() {
+            for library in slice(linked.p_libraries, linked.library_count) {
+                let handle = library.as_raw();
+                if let Some(Body::Pipeline(library)) =
+                    objects::get(call.command, device.handle, "VkPipeline", handle)
+                {
+                    key.bytes(&library.key);
+                }
+            }
+        }
+        if let Some(interface) = info.p_library_interface.as_ref() {
+            key.word(interface.max_pipeline_ray_payload_size);
+            key.word(interface.max_pipeline_ray_hit_attribute_size);
+        }
+        if let Some(dynamic) = info.p_dynamic_state.as_ref() {
+            let states = slice(dynamic.p_dynamic_states, dynamic.dynamic_state_count);
+            states.iter().for_each(|state| key.signed(state.as_raw()));
+        }
+        if !info.layout.is_null() {
+            let layout = info.layout.as_raw();
+            key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
+        }
+        plain_chain(&mut key, info.p_next);
+        Element {
+            key: key.finish(),
+            flags,
+            by_identifier,
+            feedback: chain::find(info.p_next),
+            base: (info.base_pipeline_handle, info.base_pipeline_index),
+            subsets: 0,
+            discard: false,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What the driver saw: calls in order, violations, counts; and the faults that strike by count.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ash::vk;
+use serde::Serialize;
+
+use crate::config::{self, Death};
+
+/// One call.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Call {
+    /// Its name.
+    pub command: &'static str,
+    /// Threads are numbered from 1 in the order in which they first call.
+    pub thread: u64,
+    /// Pipelines: effective flags of every create info. Caches: creation flags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<u64>,
+    /// "null" or the cache's handle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<String>,
+    /// How many create infos.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create_infos: Option<u32>,
+    /// initialDataSize of a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_size: Option<usize>,
+    /// Entries that a cache took from its initial data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_entries: Option<usize>,
+    /// sTypes of the create infos' chains, in order.
+    pub p_next: Vec<i32>,
+    /// sTypes of the stages' chains, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stage_p_next: Vec<i32>,
+    /// VkResult; 0 for commands without one.
+    pub result: i32,
+    /// Pipelines: whether each create info was served without a compile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hit: Vec<bool>,
+}
+
+#[derive(Default, Serialize)]
+struct Record {
+    calls: Vec<Call>,
+    violations: Vec<String>,
+    compiles: u64,
+    hits: u64,
+    /// How many calls were taken away already: indices count on.
+    #[serde(skip)]
+    taken: usize,
+    #[serde(skip)]
+    counts: HashMap<&'static str, u64>,
+}
+
+static RECORD: LazyLock<Mutex<Record>> = LazyLock::new(Mutex::default);
+static THREADS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+fn lock() -> MutexGuard<'static, Record> {
+    RECORD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of the calling thread.
+pub fn thread() -> u64 {
+    THREAD.with(|thread| {
+        if thread.get() == 0 {
+            thread.set(THREADS.fetch_add(1, Ordering::Relaxed));
+        }
+        thread.get()
+    })
+}
+
+/// Writes a violation down.
+pub fn violation(text: impl Into<String>) {
+    lock().violations.push(text.into());
+}
+
+/// Counts a compile.
+pub fn count_compile() {
+    lock().compiles += 1;
+}
+
+/// Counts a pipeline that needed no compile.
+pub fn count_hit() {
+    lock().hits += 1;
+}
+
+/// Starts counting calls anew, as new faults want.
+pub fn reset_counts() {
+    lock().counts.clear();
+}
+
+/// Takes the record: what follows starts an empty one.
+pub fn take() -> String {
+    let mut record = lock();
+    let text = serde_json::to_string(&*record).unwrap_or_default();
+    record.taken += record.calls.len();
+    record.calls.clear();
+    record.violations.clear();
+    record.compiles = 0;
+    record.hits = 0;
+    text
+}
+
+/// Writes the record to VKSTASH_TEST_ICD_RECORD, if that is set.
+pub fn save() {
+    let Some(path) = std::env::var_os("VKSTASH_TEST_ICD_RECORD") else { return };
+    let text = serde_json::to_string(&*lock()).unwrap_or_default();
+    // A test that misses its record says so itself.
+    let _ = std::fs::write(path, text);
+}
+
+/// Runs one command: writes it down, lets faults strike, and keeps panics in.
+pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
+    let name = call.command;
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guarded(call, body))).unwrap_or_else(|_| {
+        violation(format!("{name}: the driver panicked"));
+        vk::Result::ERROR_UNKNOWN
+    })
+}
+
+/// As [`command`], for commands without a result.
+pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
+    let _ = command(call, |call| {
+        body(call);
+        vk::Result::SUCCESS
+    });
+}
+
+fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
+    call.thread = thread();
+    let (index, count) = {
+        let mut record = lock();
+        let count = record.counts.entry(call.command).or_default();
+        *count += 1;
+        let count = *count;
+        record.calls.push(call.clone());
+        (record.taken + record.calls.len() - 1, count)
+    };
+    let struck = strike(call.command, count);
+    let result = struck.unwrap_or_else(|| body(&mut call));
+    call.result = result.as_raw();
+    let mut record = lock();
+    if let Some(place) = index.checked_sub(record.taken).and_then(|at| record.calls.get_mut(at)) {
+        *place = call;
+    }
+    result
+}
+
+fn strike(command: &str, count: u64) -> Option<vk::Result> {
+    let config = config::current();
+    let mut result = None;
+    for fault in &config.faults {
+        let named = fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR");
+        if !named || fault.call.is_some_and(|call| call != count) {
+            continue;
+        }
+        if let Some(ms) = fault.hang_ms {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        match fault.die {
+            None => {}
+            Some(Death::Exit) => std::process::exit(3),
+            Some(Death::Abort) => {
+                save();
+                std::process::abort();
+            }
+            Some(Death::Segv) => {
+                save();
+                // SAFETY: none; dying of it is the purpose.
+                unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
+            }
+        }
+        result = fault.result.map(vk::Result::from_raw).or(result);
+    }
+    result
+}
+
+/// A call that carries nothing but its name.
+pub fn plain(command: &'static str) -> Call {
+    Call { command, ..Call::default() }
+}

@@ -1,0 +1,125 @@
+//! The commands that create and destroy objects which only count by their contents: modules, samplers,
+//! layouts and render passes.
+
+use ash::vk::{self, Handle};
+
+use crate::objects::{self, Body};
+use crate::record::{Call, command, plain, void};
+use crate::{chain, content, handles, render_pass};
+
+/// Creates one object: the output is NULL unless that succeeds.
+///
+/// # Safety
+/// The pointers are a creation command's own; `p_next` is the create info's chain.
+pub unsafe fn create<H: Handle>(
+    mut call: Call,
+    device: vk::Device,
+    p_next: *const std::ffi::c_void,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut H,
+    body: impl FnOnce(&mut Call, &handles::Device) -> Result<Body, vk::Result>,
+) -> vk::Result {
+    // SAFETY: a required output pointer and a valid chain.
+    unsafe {
+        out.write(H::from_raw(0));
+        call.p_next = chain::types(call.command, p_next);
+    }
+    command(call, |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        match body(call, &device) {
+            Ok(body) => {
+                // SAFETY: NULL or valid callbacks; a required output pointer.
+                unsafe {
+                    let allocator = objects::allocator(callbacks);
+                    out.write(H::from_raw(objects::insert(device.handle, allocator, body)));
+                }
+                vk::Result::SUCCESS
+            }
+            Err(result) => result,
+        }
+    })
+}
+
+/// Destroys one object.
+///
+/// # Safety
+/// The pointers are a destruction command's own.
+pub unsafe fn destroy(
+    name: &'static str,
+    kind: &str,
+    device: vk::Device,
+    handle: u64,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    before: impl FnOnce(&Body),
+) {
+    void(plain(name), |call| {
+        let Some(device) = handles::device(call.command, device) else { return };
+        // SAFETY: NULL or valid callbacks.
+        let allocator = unsafe { objects::allocator(callbacks) };
+        if let Some(body) = objects::remove(call.command, device.handle, kind, handle, allocator) {
+            before(&body);
+        }
+    });
+}
+
+macro_rules! object {
+    ($create:ident $create_name:literal, $destroy:ident $destroy_name:literal, $kind:literal,
+     $handle:ty, $info:ty, |$call:ident, $device:ident, $one:ident| $body:expr) => {
+        #[doc = $create_name]
+        pub unsafe extern "system" fn $create(
+            device: vk::Device,
+            info: *const $info,
+            callbacks: *const vk::AllocationCallbacks<'_>,
+            out: *mut $handle,
+        ) -> vk::Result {
+            // SAFETY: the command's own pointers; the create info is valid.
+            unsafe {
+                let $one = &*info;
+                create(plain($create_name), device, $one.p_next, callbacks, out, |$call, $device| Ok($body))
+            }
+        }
+
+        #[doc = $destroy_name]
+        pub unsafe extern "system" fn $destroy(
+            device: vk::Device,
+            handle: $handle,
+            callbacks: *const vk::AllocationCallbacks<'_>,
+        ) {
+            // SAFETY: the command's own pointers.
+            unsafe { destroy($destroy_name, $kind, device, handle.as_raw(), callbacks, |_| {}) };
+        }
+    };
+}
+
+object!(create_module "vkCreateShaderModule", destroy_module "vkDestroyShaderModule", "VkShaderModule",
+    vk::ShaderModule, vk::ShaderModuleCreateInfo<'_>,
+    |_call, _device, info| Body::Module(content::module(info)));
+object!(create_sampler "vkCreateSampler", destroy_sampler "vkDestroySampler", "VkSampler",
+    vk::Sampler, vk::SamplerCreateInfo<'_>,
+    |_call, _device, info| Body::Sampler(content::sampler(info)));
+object!(create_set_layout "vkCreateDescriptorSetLayout", destroy_set_layout "vkDestroyDescriptorSetLayout",
+    "VkDescriptorSetLayout", vk::DescriptorSetLayout, vk::DescriptorSetLayoutCreateInfo<'_>,
+    |call, device, info| Body::SetLayout(content::set_layout(call.command, device.handle, info)));
+object!(create_pipeline_layout "vkCreatePipelineLayout", destroy_pipeline_layout "vkDestroyPipelineLayout",
+    "VkPipelineLayout", vk::PipelineLayout, vk::PipelineLayoutCreateInfo<'_>,
+    |call, device, info| Body::PipelineLayout(content::pipeline_layout(call.command, device.handle, info)));
+object!(create_render_pass "vkCreateRenderPass", destroy_render_pass "vkDestroyRenderPass", "VkRenderPass",
+    vk::RenderPass, vk::RenderPassCreateInfo<'_>,
+    |_call, _device, info| render_pass::first(info));
+
+/// vkCreateRenderPass2 and vkCreateRenderPass2KHR.
+pub unsafe extern "system" fn create_render_pass2(
+    device: vk::Device,
+    info: *const vk::RenderPassCreateInfo2<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::RenderPass,
+) -> vk::Result {
+    // SAFETY: the command's own pointers; the create info is valid.
+    unsafe {
+        let info = &*info;
+        let call = plain("vkCreateRenderPass2");
+        create(call, device, info.p_next, callbacks, out, |_, _| Ok(render_pass::second(info)))
+    }
+}

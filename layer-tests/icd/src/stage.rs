@@ -1,0 +1,100 @@
+//! What of a shader stage goes into the driver's key.
+
+use ash::vk::{self, Handle as _};
+
+use crate::config::Config;
+use crate::content::{self, plain_chain, slice};
+use crate::handles::Device;
+use crate::hash::{Digest, Hasher};
+use crate::record::{Call, violation};
+use crate::{chain, objects};
+
+/// Bytes that stand for a module in keys and identifiers.
+pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
+    &digest[..config.identifier_bytes()]
+}
+
+/// Adds a stage; says whether it has no code: an identifier stands for its module, or nothing does.
+///
+/// # Safety
+/// A valid stage.
+pub unsafe fn add(
+    hasher: &mut Hasher,
+    call: &mut Call,
+    config: &Config,
+    device: &Device,
+    stage: &vk::PipelineShaderStageCreateInfo<'_>,
+) -> bool {
+    // SAFETY: a valid stage: its chain, name and specialization are.
+    unsafe {
+        call.stage_p_next.extend(chain::types(call.command, stage.p_next));
+        hasher.word(stage.flags.as_raw());
+        hasher.word(stage.stage.as_raw());
+        let by_identifier = module(hasher, call, config, device, stage);
+        if stage.p_name.is_null() {
+            violation(format!("{}: a stage has no entry point", call.command));
+        } else {
+            hasher.bytes(std::ffi::CStr::from_ptr(stage.p_name).to_bytes());
+        }
+        if let Some(info) = stage.p_specialization_info.as_ref() {
+            let data = slice(info.p_data.cast::<u8>(), info.data_size as u32);
+            let mut constants: Vec<(u32, &[u8])> = slice(info.p_map_entries, info.map_entry_count)
+                .iter()
+                .map(|entry| {
+                    let start = entry.offset as usize;
+                    (entry.constant_id, data.get(start..start + entry.size).unwrap_or_default())
+                })
+                .collect();
+            constants.sort_unstable();
+            for (id, value) in constants {
+                hasher.word(id);
+                hasher.bytes(value);
+            }
+        }
+        plain_chain(hasher, stage.p_next);
+        by_identifier
+    }
+}
+
+/// # Safety
+/// A valid stage.
+unsafe fn module(
+    hasher: &mut Hasher,
+    call: &Call,
+    config: &Config,
+    device: &Device,
+    stage: &vk::PipelineShaderStageCreateInfo<'_>,
+) -> bool {
+    // SAFETY: a valid chain.
+    let (named, inline) = unsafe {
+        (
+            chain::find::<vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'_>>(stage.p_next),
+            chain::find::<vk::ShaderModuleCreateInfo<'_>>(stage.p_next),
+        )
+    };
+    if named.is_some() && !(config.identifiers && device.identifiers) {
+        violation(format!("{}: a module identifier reached a driver without identifiers", call.command));
+    }
+    let named = named.filter(|named| named.identifier_size != 0 && config.identifiers);
+    if !stage.module.is_null() {
+        if named.is_some() {
+            violation(format!("{}: a stage has a module and an identifier", call.command));
+        }
+        let digest = objects::contents(call.command, device.handle, "VkShaderModule", stage.module.as_raw());
+        hasher.bytes(identifier(config, &digest));
+    } else if let Some(named) = named {
+        // SAFETY: a valid structure: pIdentifier has identifierSize bytes.
+        hasher.bytes(unsafe { slice(named.p_identifier, named.identifier_size) });
+        return true;
+    } else if let Some(inline) = inline {
+        if !(device.maintenance5 || device.libraries) {
+            violation(format!("{}: inline code without maintenance5 or libraries", call.command));
+        }
+        // SAFETY: a valid structure.
+        hasher.bytes(identifier(config, &unsafe { content::module(inline) }));
+    } else {
+        violation(format!("{}: a stage has no module, identifier or code", call.command));
+        return true;
+    }
+    false
+}
