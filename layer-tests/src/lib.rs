@@ -1,14 +1,14 @@
 //! Test harness of the vkstash layer: programs that drive it through the real Vulkan loader.
 //!
 //! - [`paths`] the libraries under test
-//! - [`env`] what a program is started with: driver, layer, folders
+//! - [mod@env] what a program is started with: driver, layer, folders
 //! - [`child`] test steps in processes of their own, because the loader's environment is per process
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`work`] the programs that the suites run: pipelines described by a value
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
 //! - [`suite`] what the suites have in common
-//! - [`bench`] what the client and the benchmark say to each other
+//! - [mod@bench] what the client and the benchmark say to each other
 //!
 //! The suites stand in `tests/`, one concern a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]

@@ -237,8 +237,8 @@ fn pull_the_rug(_: &Value) -> Value {
     let mut made = Work::default().run(&device).all_made();
     let stash = std::env::var_os("VKSTASH_DIR").unwrap();
     for first in [1, 11] {
-        let removed = std::fs::remove_dir_all(&stash);
-        made &= removed.is_ok() || first > 1;
+        // The writer may be making a file in there.
+        while std::path::Path::new(&stash).exists() && std::fs::remove_dir_all(&stash).is_err() {}
         made &= Work { first, ..Work::default() }.run(&device).all_made();
     }
     json!(made)
@@ -247,11 +247,9 @@ fn pull_the_rug(_: &Value) -> Value {
 #[test]
 fn a_stash_that_is_deleted_under_a_program_is_no_matter() {
     on_radv(pull_the_rug, |scenario, env| {
-        for _ in 0..2 {
+        for _ in 0..3 {
             assert!(scenario.run_ok::<bool>("step", env, &()).value);
         }
-        let env = env.clone();
-        assert!(scenario.run_ok::<bool>("step", &env, &()).value);
     });
 }
 

@@ -242,3 +242,44 @@ fn a_program_without_free_descriptors_runs() {
         assert!(scenario.run_ok::<bool>("step", env, &()).value);
     });
 }
+
+/// Makes pipelines on a thread that is about to be gone.
+extern "C" fn at_thread_exit(verdict: *mut std::ffi::c_void) {
+    let device = LEFT.lock().unwrap();
+    let made = Work { first: 300, ..Work::default() }.run(device.as_ref().unwrap()).all_made();
+    // SAFETY: what the thread below left for this destructor: a flag that outlives the thread.
+    unsafe { *verdict.cast::<bool>() = made };
+}
+
+/// Destructors of pthread keys run when thread-local storage of newer kinds is gone.
+fn leaving_threads(_: &Value) -> Value {
+    *LEFT.lock().unwrap() = Some(device());
+    let mut key = 0;
+    // SAFETY: a function of this program and a place for the key.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(at_thread_exit)) }, 0);
+    let mut verdicts = [false; 3];
+    for verdict in &mut verdicts {
+        let place = std::ptr::from_mut(verdict).expose_provenance();
+        let thread = std::thread::spawn(move || {
+            assert!(Work::default().run(LEFT.lock().unwrap().as_ref().unwrap()).all_made());
+            let place = std::ptr::with_exposed_provenance_mut::<std::ffi::c_void>(place);
+            // SAFETY: a live key; the place outlives the thread, which is joined.
+            unsafe { libc::pthread_setspecific(key, place) };
+        });
+        thread.join().unwrap();
+    }
+    drop(LEFT.lock().unwrap().take());
+    json!(verdicts)
+}
+
+#[test]
+fn a_thread_that_uses_vulkan_on_its_way_out_is_no_matter() {
+    for driver in [Driver::Radv, Driver::Lavapipe] {
+        scenario(&[("step", leaving_threads)], |scenario| {
+            let Some(env) = scenario.on(driver) else { return };
+            for _ in 0..2 {
+                assert_eq!(scenario.run_ok::<[bool; 3]>("step", &env, &()).value, [true; 3]);
+            }
+        });
+    }
+}
