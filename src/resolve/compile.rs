@@ -79,10 +79,10 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
             cache.data_behind(&prefix)
         }
         Source::Fresh => {
-            let alone = matches!(request.passed, Passed::Known { cache, .. } if cache.named_once());
-            // SAFETY: the program's cache is alive, and this call may use it; if another thread names it now
-            // it holds more than this pipeline and is left alone.
-            alone.then(|| unsafe { private_cache::data_behind(device, cache, &prefix) }).flatten()
+            // SAFETY: the program's cache is alive, and this call may use it. If other threads name it by now it
+            // may hold a few pipelines more, which makes the artifact larger and no less right: their own go
+            // through caches of ours.
+            unsafe { private_cache::data_behind(device, cache, &prefix) }
         }
         Source::Nowhere => return (answer, false),
     };

@@ -53,11 +53,6 @@ impl AppCache {
         self.calls.fetch_add(1, Ordering::AcqRel) == 0 && self.empty_at_first
     }
 
-    /// Whether no other creation call has named this cache.
-    pub fn named_once(&self) -> bool {
-        self.calls.load(Ordering::Acquire) == 1
-    }
-
     /// The driver gets this cache in a call and may fill it.
     pub fn mark_filled(&self) {
         self.driver_filled.store(true, Ordering::Release);
@@ -125,8 +120,8 @@ mod tests {
     #[test]
     fn only_the_first_call_of_an_empty_cache_is_fresh() {
         let cache = AppCache::new(true);
-        assert!(cache.begin_call() && cache.named_once() && !cache.driver_filled());
-        assert!(!cache.begin_call() && !cache.named_once());
+        assert!(cache.begin_call() && !cache.driver_filled());
+        assert!(!cache.begin_call());
         let loaded = AppCache::new(false);
         assert!(!loaded.begin_call() && loaded.driver_filled());
     }

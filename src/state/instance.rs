@@ -92,6 +92,19 @@ pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).remove(&key)
 }
 
+/// Programs that ask for Vulkan 1.0 cannot ask which driver they run on; Mesa writes it into the device's name.
+fn driver_by_name(properties: &vk::PhysicalDeviceProperties) -> vk::DriverId {
+    let name = properties.device_name_as_c_str().map(|name| name.to_bytes()).unwrap_or_default();
+    let says = |text: &[u8]| name.windows(text.len()).any(|part| part == text);
+    if says(b"(RADV ") {
+        vk::DriverId::MESA_RADV
+    } else if says(b"llvmpipe") {
+        vk::DriverId::MESA_LLVMPIPE
+    } else {
+        vk::DriverId::default()
+    }
+}
+
 impl Instance {
     /// A live instance of which nothing has been asked yet.
     #[allow(clippy::too_many_arguments, reason = "what is known when an instance is created")]
@@ -162,9 +175,11 @@ impl Instance {
                 Identifiers::Emulate => true,
                 Identifiers::Off => false,
             };
+        let driver =
+            if driver.driver_id.as_raw() == 0 { driver_by_name(&properties) } else { driver.driver_id };
         PhysicalDevice {
             properties,
-            driver: driver.driver_id,
+            driver,
             native_identifiers,
             algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
