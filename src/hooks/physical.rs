@@ -46,7 +46,7 @@ pub unsafe extern "system" fn enumerate_extensions(
             if !known.emulates || known.native_identifiers {
                 return below();
             }
-            append(below, &mut *count, properties)
+            append(below, count, properties)
         }
     };
     guard("vkEnumerateDeviceExtensionProperties", enumerate, below)
@@ -63,31 +63,34 @@ fn own_extension() -> vk::ExtensionProperties {
     extension
 }
 
-/// The next layer's list and one more: with as many calls down as without us.
+/// The next layer's list and one more: with as many calls down as without us. `count` stays a raw pointer,
+/// because `below` writes through the same one.
 ///
 /// # Safety
-/// `target` is NULL or valid for `count` elements, and `below` fills both.
+/// `count` is valid, `target` is NULL or valid for that many elements, and `below` fills both.
 unsafe fn append(
     below: impl FnOnce() -> vk::Result,
-    count: &mut u32,
+    count: *mut u32,
     target: *mut vk::ExtensionProperties,
 ) -> vk::Result {
-    let room = *count;
-    let result = below();
-    if result != vk::Result::SUCCESS {
-        return result;
-    }
-    if target.is_null() {
+    // SAFETY: the caller's contract; the element behind the last one written is within the room.
+    unsafe {
+        let room = *count;
+        let result = below();
+        if result != vk::Result::SUCCESS {
+            return result;
+        }
+        if target.is_null() {
+            *count += 1;
+            return result;
+        }
+        if *count >= room {
+            return vk::Result::INCOMPLETE;
+        }
+        target.add(*count as usize).write(own_extension());
         *count += 1;
-        return result;
+        result
     }
-    if *count >= room {
-        return vk::Result::INCOMPLETE;
-    }
-    // SAFETY: the caller's contract; there is room for one more.
-    unsafe { *target.add(*count as usize) = own_extension() };
-    *count += 1;
-    result
 }
 
 /// The two-call idiom, answered from a list.
