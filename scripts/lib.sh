@@ -19,6 +19,19 @@ version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = 
 # Where Cargo puts what it builds.
 target_folder() { printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"; }
 
+# Of Debian packages.
+installed_version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
+
+# RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,
+# and is gone in the other.
+mesa_with_null_device=24.3 mesa_without_null_device=26.2
+mesa_has_null_device() {
+    local mesa
+    mesa=$(installed_version mesa-vulkan-drivers)
+    dpkg --compare-versions "${mesa:-0}" ge "$mesa_with_null_device" &&
+        dpkg --compare-versions "$mesa" lt "$mesa_without_null_device"
+}
+
 # Sets the environment for the driver that demonstrations and benchmarks use: the machine's own GPU where
 # there is one, else RADV's null device, which compiles for real without a GPU.
 choose_driver() {

@@ -5,8 +5,7 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from this Mesa on.
-mesa_wanted=24.3
+mesa_wanted=$mesa_with_null_device
 rust_wanted=1.85
 
 have apt-get || fail "this machine has no apt-get; install by hand: a C compiler, the Vulkan loader, Mesa's \
@@ -34,7 +33,6 @@ apt_update() {
 }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
-installed_version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
 candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
 
 # --- packages ---------------------------------------------------------------------------------------------
@@ -148,8 +146,8 @@ if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
 fi
 if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
     say "note: Mesa $mesa is older than $mesa_wanted: what needs RADV's null device will not run here"
-elif dpkg --compare-versions "$mesa" ge 26.2; then
-    say "note: Mesa $mesa has no null device any more (it went in 26.2): what needs it wants a GPU here"
+elif ! mesa_has_null_device; then
+    say "note: Mesa $mesa has no null device any more (it went in $mesa_without_null_device): what needs it wants a GPU here"
 fi
 
 # --- Rust -------------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ impl House {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.env("HOME", self.home()).env("TMPDIR", self.temp());
         command.env("VKSTASH_LIBRARY", std::env::current_exe().unwrap());
+        interruptible(&mut command);
         command
     }
 
@@ -58,6 +59,18 @@ impl House {
 
     fn nothing_left_in_temp(&self) -> bool {
         fs::read_dir(self.temp()).unwrap().next().is_none()
+    }
+}
+
+/// Whoever starts these tests in the background has interrupts ignored in them, and so in what they start.
+fn interruptible(command: &mut Command) {
+    // SAFETY: signal is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            Ok(())
+        });
     }
 }
 
@@ -242,7 +255,7 @@ mod run {
     fn the_end_is_one_line_unless_quiet() {
         let house = House::new();
         let loud = output(house.tool().args(["run", "--", "true"]));
-        assert!(one_error_line(&loud).contains("no Vulkan device was created"));
+        assert!(one_error_line(&loud).contains("no pipeline was created ("));
         assert!(loud.stdout.is_empty());
         let quiet = output(house.tool().args(["run", "--quiet", "--", "true"]));
         assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
@@ -374,9 +387,17 @@ mod run {
         let house = House::new();
         let mut command = house.tool();
         command.args(["run", "--quiet", "--", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"]);
-        let inside = super::output(&mut command);
-        let outside = super::output(Command::new("grep").args(["-E", "SigBlk|SigIgn", "/proc/self/status"]));
-        assert_eq!(text(&inside.stdout), text(&outside.stdout));
+        let mut direct = Command::new("grep");
+        direct.args(["-E", "SigBlk|SigIgn", "/proc/self/status"]);
+        interruptible(&mut direct);
+        // Without the signals that the C library keeps to itself: it sets them as it likes when it starts
+        // a program.
+        let signals = |command: &mut Command| -> Vec<u64> {
+            let output = super::output(command);
+            let masks = text(&output.stdout).lines().map(|line| line.split_whitespace().last().unwrap());
+            masks.map(|mask| u64::from_str_radix(mask, 16).unwrap() & !(0b11 << 31)).collect()
+        };
+        assert_eq!(signals(&mut command), signals(&mut direct));
     }
 
     #[test]
@@ -423,6 +444,155 @@ mod run {
         let output = output(&mut house.run(&format!("{tool} run --quiet -- sh -c 'exit 4'")));
         assert_eq!(output.status.code(), Some(4));
         assert!(house.nothing_left_in_temp());
+    }
+}
+
+/// `vkstash run` with the layer itself, a real driver and a real Vulkan program.
+mod layer {
+    use super::*;
+
+    /// What lies in the target folder when the whole workspace is built, and a driver that needs no GPU.
+    struct Real {
+        house: House,
+        library: PathBuf,
+        driver: PathBuf,
+        program: PathBuf,
+    }
+
+    const LAVAPIPE: &str = "lvp_icd";
+    /// On its null device.
+    const RADV: &str = "radeon_icd";
+
+    /// None, with a line that says why, where something is missing.
+    fn real(driver_name: &str) -> Option<Real> {
+        let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
+        let library = target.join("libVkLayer_vkstash.so");
+        let program = target.join("vkstash-corpus");
+        let drivers = fs::read_dir("/usr/share/vulkan/icd.d").ok();
+        let mut drivers = drivers.into_iter().flatten().map(|entry| entry.unwrap().path());
+        let driver = drivers.find(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            name.starts_with(driver_name) && name.ends_with(".json") && !name.contains("i686")
+        });
+        let missing = [
+            (library.exists(), "the layer library (cargo build --workspace makes it)"),
+            (program.exists(), "vkstash-corpus (cargo build --workspace makes it)"),
+            (driver.is_some(), driver_name),
+        ];
+        if let Some((_, what)) = missing.into_iter().find(|(there, _)| !there) {
+            assert!(
+                std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_none_or(|value| value != "1"),
+                "no {what}"
+            );
+            eprintln!("skipped: no {what}");
+            return None;
+        }
+        Some(Real { house: House::new(), library, driver: driver?, program })
+    }
+
+    impl Real {
+        /// `vkstash run -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
+        fn run(&self, arguments: &[&str]) -> Command {
+            let mut command = self.house.tool();
+            command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");
+            command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
+            command.env("RADV_FORCE_FAMILY", "navi21");
+            command.args(["run", "--"]).arg(&self.program).args(arguments);
+            command
+        }
+
+        /// A folder with one small compute shader.
+        fn modules(&self) -> String {
+            let folder = self.house.path("modules");
+            fs::create_dir_all(&folder).unwrap();
+            let words = SHADER.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+            fs::write(folder.join("empty.spv"), words).unwrap();
+            folder.to_str().unwrap().to_owned()
+        }
+    }
+
+    /// `void main() {}` with a local size of 1, 1, 1.
+    #[rustfmt::skip]
+    const SHADER: [u32; 35] = [
+        0x0723_0203, 0x0001_0000, 0, 5, 0,
+        // OpCapability Shader; OpMemoryModel Logical GLSL450
+        0x0002_0011, 1, 0x0003_000e, 0, 1,
+        // OpEntryPoint GLCompute %1 "main"; OpExecutionMode %1 LocalSize 1 1 1
+        0x0005_000f, 5, 1, 0x6e69_616d, 0, 0x0006_0010, 1, 17, 1, 1, 1,
+        // %2 = OpTypeVoid; %3 = OpTypeFunction %2; %1 = OpFunction %2 None %3
+        0x0002_0013, 2, 0x0003_0021, 3, 2, 0x0005_0036, 2, 1, 0, 3,
+        // OpLabel %4; OpReturn; OpFunctionEnd
+        0x0002_00f8, 4, 0x0001_00fd, 0x0001_0038,
+    ];
+
+    fn last_line(output: &Output) -> &str {
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stderr).lines().last().unwrap()
+    }
+
+    #[test]
+    fn the_second_run_is_served_and_the_statistics_know() {
+        let Some(real) = real(RADV) else { return };
+        let modules = real.modules();
+        let arguments = ["--modules", &modules];
+        let first = output(&mut real.run(&arguments));
+        let required = std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_some_and(|value| value == "1");
+        if !first.status.success() && !required {
+            eprintln!("skipped: RADV has no null device here");
+            return;
+        }
+        assert!(
+            last_line(&first).starts_with("vkstash: 0 served (0.0 %), 1 compiled, 0 bypassed; "),
+            "{first:?}"
+        );
+        let second = output(&mut real.run(&arguments));
+        assert!(last_line(&second).starts_with("vkstash: 1 served (100.0 %), 0 compiled, "), "{second:?}");
+        assert!(real.house.nothing_left_in_temp());
+
+        let stats = output(real.house.tool().args(["stats", "--json"]));
+        let json: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
+        let application = &json["applications"][0];
+        assert_eq!((&application["name"], &application["runs"]), (&"vkstash-corpus".into(), &2.into()));
+        assert_eq!(application["hit_percent"], 50.0);
+        assert_eq!(application["devices"][0]["driver"], "VK_DRIVER_ID_MESA_RADV");
+    }
+
+    #[test]
+    fn a_disabled_layer_records_nothing() {
+        let Some(real) = real(LAVAPIPE) else { return };
+        let output = output(real.run(&["--modules", &real.modules()]).env("VKSTASH_DISABLE", "1"));
+        assert!(last_line(&output).contains("VKSTASH_DISABLE is set"), "{output:?}");
+        assert!(!real.house.home().join(".cache/vkstash").exists());
+    }
+
+    #[test]
+    fn an_installed_layer_waits_to_be_switched_on() {
+        let Some(real) = real(LAVAPIPE) else { return };
+        let house = &real.house;
+        let installed = output(house.tool().arg("install").env("VKSTASH_LIBRARY", &real.library));
+        assert!(installed.status.success(), "{installed:?}");
+        let report = house.path("report");
+        let program = |switch: Option<&str>| {
+            // As a user starts it: without the tool.
+            let mut command = Command::new(&real.program);
+            command.args(["--modules", &real.modules()]).env_clear().env("HOME", house.home());
+            command.env("VK_DRIVER_FILES", &real.driver).env("VK_ICD_FILENAMES", &real.driver);
+            command.env("VKSTASH_REPORT", &report).envs(switch.map(|value| ("VKSTASH", value)));
+            let output = output(&mut command);
+            assert!(output.status.success(), "{output:?}");
+            fs::read_dir(&report).map_or(0, |entries| entries.count())
+        };
+        assert_eq!(program(None), 0);
+        assert_eq!(program(Some("1")), 1);
+    }
+
+    #[test]
+    fn a_program_without_pipelines_is_told_so() {
+        let Some(real) = real(LAVAPIPE) else { return };
+        let output = output(&mut real.run(&["--no-pipelines"]));
+        assert!(output.status.success(), "{output:?}");
+        assert!(text(&output.stderr).starts_with("vkstash: no pipeline was created"), "{output:?}");
+        assert!(real.house.nothing_left_in_temp());
     }
 }
 
@@ -555,6 +725,12 @@ mod install {
 }
 
 mod stats {
+    use VkLayer_vkstash::stats::{Count, DeviceReport, RunReport, StoreReport};
+    use VkLayer_vkstash::store::header::DeviceHeader;
+    use VkLayer_vkstash::store::name::AppName;
+    use VkLayer_vkstash::store::part::{Key, Kind};
+    use VkLayer_vkstash::store::stash::Stash;
+
     use super::*;
 
     fn stats(house: &House, dir: &Path, json: bool) -> Output {
@@ -612,21 +788,252 @@ mod stats {
         fs::write(root.join("some-folder/runs/x"), "x").unwrap();
         fs::write(root.join("game-0123456789abcdef"), "a file").unwrap();
         std::os::unix::fs::symlink("/", root.join("link-0123456789abcdef")).unwrap();
-        assert!(text(&stats(&house, &root, false).stdout).starts_with("nothing recorded yet"));
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(shown.starts_with("nothing recorded yet"), "{shown}");
+        assert!(shown.contains("is a symbolic link") && shown.lines().count() == 2, "{shown}");
+    }
+
+    /// A process that is not there any more: reports of running ones are never folded.
+    fn ended_process() -> u32 {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    fn header() -> DeviceHeader {
+        DeviceHeader {
+            vendor_id: 0x1002,
+            device_id: 0x73bf,
+            pipeline_cache_uuid: [7; 16],
+            driver_id: 3,
+            driver_version: (25 << 22) | 7,
+            pointer_width: 8,
+            schema: 1,
+            features_digest: [9; 32],
+        }
+    }
+
+    fn key(number: u8) -> Key {
+        [number; std::mem::size_of::<Key>()]
+    }
+
+    /// One run of an application as the layer does it: `put` goes into its device part.
+    fn run_of(root: &Path, app: &AppName, moment: u64, pid: u32, counters: &[(Count, u64)], put: &[u8]) {
+        let stash = Stash::open(root, app).unwrap();
+        let part = stash.device(&header()).unwrap();
+        for &number in put {
+            assert!(stash.portable().put(Kind::Recipe, &key(number), vec![number; 100].into()));
+            assert!(part.put(Kind::Artifact, &key(number), vec![number; 4000].into()));
+        }
+        let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
+        let device = DeviceReport {
+            name: "Test GPU".to_owned(),
+            vendor_id: header().vendor_id,
+            device_id: header().device_id,
+            driver_id: header().driver_id,
+            driver_version: header().driver_version,
+            part: part.name().to_owned(),
+            counters,
+            bypassed: Vec::new(),
+        };
+        let report = RunReport {
+            application: app.display.clone(),
+            started_unix_ms: moment,
+            updated_unix_ms: moment + 5,
+            pid,
+            devices: vec![device],
+            store: StoreReport::default(),
+        };
+        stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
+        stash.touch();
+        drop(part);
+        drop(stash);
+    }
+
+    fn game() -> AppName {
+        AppName::new(Some(b"My Game"), b"/usr/bin/game", &[])
     }
 
     #[test]
-    fn an_application_without_runs_is_listed_with_its_size() {
+    fn folded_runs_count_like_the_others() {
         let house = House::new();
-        let folder = house.path("root").join("my-game-0123456789abcdef");
-        fs::create_dir_all(folder.join("portable")).unwrap();
-        fs::write(folder.join("portable/segment"), [0; 4096]).unwrap();
-        let json = parsed(&stats(&house, &house.path("root"), true));
+        let root = house.path("root");
+        let pid = ended_process();
+        for run in 0..150 {
+            let served = if run == 0 { 0 } else { 2 };
+            let counters = [(Count::Served, served), (Count::Compiled, 2 - served)];
+            let put: &[u8] = if run == 0 { &[1, 2] } else { &[] };
+            run_of(&root, &game(), 1_000_000 + run * 1000, pid, &counters, put);
+        }
+        let reports = fs::read_dir(root.join(game().folder).join("runs")).unwrap();
+        let left = reports.filter(|entry| entry.as_ref().unwrap().path().extension() == Some("vkr".as_ref()));
+        assert!(left.count() < 100, "nothing was folded");
+
+        let json = parsed(&stats(&house, &root, true));
         let application = &json["applications"][0];
-        assert_eq!((&application["name"], &application["bytes"]), (&"my-game".into(), &4096.into()));
-        assert_eq!(application["counters"]["served"], 0);
+        assert_eq!(application["runs"], 150);
+        assert_eq!(application["since_unix_ms"], 1_000_000);
+        assert_eq!(application["last_use_unix_ms"], 1_149_005);
+        assert_eq!(application["counters"]["served"], 298);
+        assert_eq!(application["hit_percent"], 99.3);
+        assert_eq!(application["store"]["written_records"], 4);
+        assert_eq!(application["benefit"], "some");
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("My_Game: ") && shown.contains(", 150 runs since 1970-01-01"), "{shown}");
+    }
+
+    #[test]
+    fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
+        let house = House::new();
+        let root = house.path("root");
+        run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
+        let json = parsed(&stats(&house, &root, true));
+        let application = &json["applications"][0];
+        let parts = application["parts"].as_array().unwrap();
+        assert_eq!(parts.len(), 2, "{parts:?}");
+        assert_eq!((&parts[0]["name"], &parts[0]["records"]["recipe"]), (&"portable".into(), &3.into()));
+        assert!(parts[0]["bound_to"].is_null());
+        assert_eq!(parts[1]["name"], application["devices"][0]["parts"][0]);
+        assert_eq!(parts[1]["records"], serde_json::json!({ "artifact": 3 }));
+        assert_eq!(parts[1]["payload_bytes"]["artifact"], 12_000);
+        assert_eq!(parts[1]["sealed_segments"], 1);
+        assert_eq!(parts[1]["bound_to"]["driver"], "VK_DRIVER_ID_MESA_RADV");
+        let bytes: u64 = parts.iter().map(|part| part["bytes"].as_u64().unwrap()).sum();
+        assert!(bytes > 12_300);
+        assert_eq!((&application["bytes"], &json["bytes"]), (&bytes.into(), &bytes.into()));
         assert_eq!(application["benefit"], "unknown");
-        assert!(application["hit_percent"].is_null());
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("(MESA_RADV 25.0.7): ") && shown.contains(", 3 artifacts\n"), "{shown}");
+    }
+
+    #[test]
+    fn nothing_served_in_several_runs_is_said_plainly() {
+        let house = House::new();
+        let root = house.path("root");
+        for run in 1..=3 {
+            run_of(&root, &game(), run * 1000, 1, &[(Count::DriverHad, 9)], &[]);
+        }
+        let json = parsed(&stats(&house, &root, true));
+        assert_eq!(json["applications"][0]["benefit"], "none");
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(
+            shown.contains("  no benefit here: nothing was served in 3 runs; the driver's own cache"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn damaged_and_foreign_segments_are_named() {
+        let house = House::new();
+        let root = house.path("root");
+        run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
+        let stash = root.join(game().folder);
+        let device = fs::read_dir(&stash).unwrap().map(|entry| entry.unwrap().path());
+        let device = device.into_iter().find(|path| path.to_str().unwrap().contains("/device-")).unwrap();
+        let segment = |folder: &Path| fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+        let (own, portable) = (segment(&device), segment(&stash.join("portable")));
+        fs::write(device.join("aaa.vks"), "no segment, but longer than the header of one is. ".repeat(20))
+            .unwrap();
+        fs::copy(&portable, device.join("bbb.vks")).unwrap();
+        fs::write(device.join("ccc.vks"), "").unwrap();
+        std::os::unix::fs::symlink(&own, device.join("ddd.vks")).unwrap();
+        // Without its end it has no index, and the record at the end is cut.
+        let whole = fs::read(&own).unwrap();
+        fs::write(&own, &whole[..9000]).unwrap();
+
+        let json = parsed(&stats(&house, &root, true));
+        let part = &json["applications"][0]["parts"][1];
+        let refused = part["refused_files"].as_array().unwrap();
+        let reasons: Vec<_> = refused.iter().map(|file| file["reason"].as_str().unwrap()).collect();
+        assert_eq!(reasons, ["not_a_segment", "other_part", "truncated", "symbolic_link"]);
+        assert_eq!((&part["sealed_segments"], &part["records"]["artifact"]), (&0.into(), &2.into()));
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("    refused aaa.vks: not a segment\n"), "{shown}");
+        assert!(shown.contains("    refused ddd.vks: a symbolic link\n"), "{shown}");
+        assert!(shown.contains("2 artifacts"), "{shown}");
+    }
+
+    #[test]
+    fn what_the_store_met_is_shown() {
+        let house = House::new();
+        let root = house.path("root");
+        let stash = Stash::open(&root, &game()).unwrap();
+        stash.set_reporter(Box::new(|_| RunReport {
+            store: StoreReport {
+                unusable: "a read-only file system".to_owned(),
+                refused: [("other_driver".to_owned(), 2)].into(),
+                damaged_records: 4,
+                write_errors: [("no space left on device".to_owned(), 3)].into(),
+                dropped: 1,
+                ..StoreReport::default()
+            },
+            ..RunReport::default()
+        }));
+        stash.touch();
+        drop(stash);
+        let store = &parsed(&stats(&house, &root, true))["applications"][0]["store"];
+        assert_eq!(store["unusable"]["a read-only file system"], 1);
+        assert_eq!((&store["damaged_records"], &store["dropped"]), (&4.into(), &1.into()));
+        assert_eq!(store["write_errors"]["no space left on device"], 3);
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        for line in [
+            "  the stash could not be used in 1 run: a read-only file system\n",
+            "  files refused in those runs: 2 other_driver\n",
+            "  4 damaged records skipped in those runs\n",
+            "  failed writes: 3 no space left on device\n",
+            "  1 record not written\n",
+        ] {
+            assert!(shown.contains(line), "{line}{shown}");
+        }
+    }
+
+    #[test]
+    fn a_root_that_others_may_write_to_is_one_clear_line() {
+        let house = House::new();
+        let root = house.path("root");
+        run_of(&root, &game(), 1000, 1, &[], &[1]);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = stats(&house, &root, false);
+        assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
+        assert!(one_error_line(&refused).contains("can be written to by others (mode 777)"));
+    }
+
+    #[test]
+    fn a_root_that_cannot_be_read_is_one_clear_line() {
+        let house = House::new();
+        let root = house.path("root");
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o000)).unwrap();
+        if fs::read_dir(&root).is_ok() {
+            eprintln!("skipped: permissions do not bind this user");
+            return;
+        }
+        let refused = stats(&house, &root, true);
+        assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
+        assert!(one_error_line(&refused).contains("cannot be opened"));
+    }
+
+    #[test]
+    fn an_application_that_others_may_write_to_is_left_out_with_its_reason() {
+        let house = House::new();
+        let root = house.path("root");
+        run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 1)], &[1]);
+        let other = AppName::new(Some(b"Other"), b"/usr/bin/other", &[]);
+        run_of(&root, &other, 2000, 1, &[(Count::Compiled, 1)], &[1]);
+        let folder = root.join(&other.folder);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
+        let json = parsed(&stats(&house, &root, true));
+        assert_eq!(json["applications"].as_array().unwrap().len(), 1);
+        assert_eq!(json["unreadable"][0]["path"], folder.to_str().unwrap());
+        let output = stats(&house, &root, false);
+        let shown = text(&output.stdout);
+        assert!(shown.contains("left out: ") && shown.contains("(mode 770)"), "{shown}");
     }
 
     #[test]

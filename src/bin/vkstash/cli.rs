@@ -19,6 +19,9 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage. `vkstas
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a program with the stash
+    ///
+    /// Programs that it starts are served too, as long as it lives itself: for a launcher that exits early, use
+    /// `vkstash install`.
     Run(RunArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     Install(InstallArgs),

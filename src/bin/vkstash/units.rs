@@ -85,11 +85,11 @@ impl Display for Moment {
     }
 }
 
-/// `1 run`, `2 runs`.
+/// `1 run`, `2 runs`, `2 passes`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     let mut text = format!("{count} {thing}");
     if count != 1 {
-        let _ = text.write_char('s');
+        let _ = text.write_str(if thing.ends_with('s') { "es" } else { "s" });
     }
     text
 }

@@ -53,11 +53,11 @@ fn nothing_reported(silent: bool) -> String {
     let hint = if set("VKSTASH_DISABLE") {
         "VKSTASH_DISABLE is set, so the layer stood aside"
     } else if silent && set("VK_LOADER_LAYERS_DISABLE") {
-        "no Vulkan device was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
+        "no pipeline was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
     } else if silent {
-        "no Vulkan device was created (if there was one, VK_LOADER_DEBUG=layer tells why the layer was not loaded)"
+        "no pipeline was created (if there was one, VK_LOADER_DEBUG=layer tells why the layer was not loaded)"
     } else {
-        "no Vulkan device was created"
+        "no pipeline was created"
     };
     hint.to_owned()
 }
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn silence_is_explained() {
-        assert!(of(&[]).starts_with("no Vulkan device was created"));
-        assert_eq!(of(&[RunReport::default()]), "no Vulkan device was created");
+        assert!(of(&[]).starts_with("no pipeline was created"));
+        assert_eq!(of(&[RunReport::default()]), "no pipeline was created");
         assert_eq!(of(&[report(&[])]), "no pipeline was created");
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Stash {
     pub(crate) bytes: u64,
     /// The one used last comes first.
     pub(crate) applications: Vec<Application>,
-    /// What could not be looked into, and why.
+    /// Folders that cannot be used, and why.
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct Application {
     #[serde(flatten)]
     pub(crate) work: Work,
     pub(crate) devices: Vec<Device>,
+    /// The portable part first.
+    pub(crate) parts: Vec<Part>,
     pub(crate) store: Store,
     pub(crate) benefit: Benefit,
     /// Why there is no benefit, in words; null otherwise.
@@ -58,8 +60,6 @@ pub(crate) struct Device {
     pub(crate) driver_version_text: String,
     /// The device parts that it used; more than one where the application enabled different features.
     pub(crate) parts: Vec<String>,
-    pub(crate) runs: u64,
-    pub(crate) last_use_unix_ms: u64,
     #[serde(flatten)]
     pub(crate) work: Work,
 }
@@ -80,6 +80,42 @@ pub(crate) struct Bypass {
     /// VK_STRUCTURE_TYPE_..., null where no structure is to blame or these headers have no name for it.
     pub(crate) structure: Option<String>,
     pub(crate) count: u64,
+}
+
+/// One part of an application's stash, as it lies on the disk now.
+#[derive(Debug, Serialize)]
+pub(crate) struct Part {
+    /// "portable", or what a device's `parts` name.
+    pub(crate) name: String,
+    /// What its artifacts are bound to; null for the portable part, and where no file says so any more.
+    pub(crate) bound_to: Option<BoundTo>,
+    pub(crate) bytes: u64,
+    pub(crate) segments: u64,
+    pub(crate) sealed_segments: u64,
+    /// Records by kind.
+    pub(crate) records: BTreeMap<String, u64>,
+    /// Their bytes by kind.
+    pub(crate) payload_bytes: BTreeMap<String, u64>,
+    pub(crate) damaged_places: u64,
+    pub(crate) refused_files: Vec<RefusedFile>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct BoundTo {
+    pub(crate) vendor_id: u32,
+    pub(crate) device_id: u32,
+    pub(crate) driver_id: u32,
+    pub(crate) driver: Option<String>,
+    pub(crate) driver_version: u32,
+    pub(crate) driver_version_text: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct RefusedFile {
+    pub(crate) file: String,
+    pub(crate) reason: String,
+    /// The reason in words.
+    pub(crate) detail: String,
 }
 
 /// What the store met, over all runs.

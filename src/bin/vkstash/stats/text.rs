@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use VkLayer_vkstash::stats::Count;
 
-use super::model::{Application, Device, Stash, Store, Work};
+use super::model::{Application, Device, Part, Stash, Store, Work};
 use crate::units::{Moment, Size, Span, counted, plain};
+
+const PORTABLE: &str = "portable";
+
+/// Refused files that are named one by one; the JSON has all of them.
+const MOST_FILES: usize = 5;
 
 /// The whole report, without a line break at the end.
 pub(crate) fn of(stash: &Stash) -> String {
@@ -21,7 +26,8 @@ pub(crate) fn of(stash: &Stash) -> String {
         describe_application(&mut lines, application);
     }
     for unreadable in &stash.unreadable {
-        lines.push(format!("cannot read {}: {}", plain(&unreadable.path), plain(&unreadable.reason)));
+        // The reason names the folder.
+        lines.push(format!("left out: {}", plain(&unreadable.reason)));
     }
     lines.join("\n")
 }
@@ -33,8 +39,20 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
         head += &format!(" since {}, last use {} UTC", Moment { unix_ms: since }, Moment { unix_ms: last });
     }
     lines.push(head);
+    for part in application.parts.iter().filter(|part| part.name == PORTABLE) {
+        lines.push(format!("  portable: {}", contents(part)));
+        describe_trouble(lines, part);
+    }
     for device in &application.devices {
-        describe_device(lines, device);
+        describe_device(lines, device, &application.parts);
+    }
+    let is_used = |part: &Part| application.devices.iter().any(|device| device.parts.contains(&part.name));
+    for part in application.parts.iter().filter(|part| part.name != PORTABLE && !is_used(part)) {
+        let bound = part.bound_to.as_ref();
+        let driver = bound.map(|bound| driver(bound.driver.as_deref(), &bound.driver_version_text));
+        let driver = driver.map_or(String::new(), |driver| format!(" ({driver})"));
+        lines.push(format!("  device part {}{driver}: {}", plain(&part.name), contents(part)));
+        describe_trouble(lines, part);
     }
     describe_store(lines, &application.store);
     if let Some(remark) = &application.remark {
@@ -42,12 +60,49 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     }
 }
 
-fn describe_device(lines: &mut Vec<String>, device: &Device) {
-    let driver = match device.driver.as_deref().and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
-        Some(name) => format!("{name} {}", device.driver_version_text),
-        None => format!("driver {}", device.driver_version_text),
-    };
-    lines.push(format!("  {} ({driver}), {}", plain(&device.name), counted(device.runs, "run")));
+/// What is in a part: `1.2 MiB, 412 artifacts`.
+fn contents(part: &Part) -> String {
+    let mut text = Size { bytes: part.bytes }.to_string();
+    for (kind, &count) in &part.records {
+        text += &format!(", {}", counted(count, &plain(kind).replace('_', " ")));
+    }
+    text
+}
+
+fn describe_trouble(lines: &mut Vec<String>, part: &Part) {
+    if part.damaged_places > 0 {
+        lines.push(format!("    {} in its files", counted(part.damaged_places, "damaged place")));
+    }
+    for refused in part.refused_files.iter().take(MOST_FILES) {
+        lines.push(format!("    refused {}: {}", plain(&refused.file), plain(&refused.detail)));
+    }
+    let more = part.refused_files.len().saturating_sub(MOST_FILES) as u64;
+    if more > 0 {
+        lines.push(format!("    refused {} more", counted(more, "file")));
+    }
+}
+
+fn driver(name: Option<&str>, version: &str) -> String {
+    match name.and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
+        Some(name) => format!("{name} {version}"),
+        None => format!("driver {version}"),
+    }
+}
+
+fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
+    let driver = driver(device.driver.as_deref(), &device.driver_version_text);
+    let own = parts.iter().filter(|part| device.parts.contains(&part.name));
+    let own: Vec<_> = own.collect();
+    let head = format!("  {} ({driver})", plain(&device.name));
+    match own.as_slice() {
+        [] => lines.push(head),
+        [part] => lines.push(format!("{head}: {}", contents(part))),
+        several => {
+            lines.push(head);
+            several.iter().for_each(|part| lines.push(format!("    part {}: {}", part.name, contents(part))));
+        }
+    }
+    own.iter().for_each(|part| describe_trouble(lines, part));
     describe_work(lines, &device.work);
 }
 
@@ -102,10 +157,10 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
         say(format!("the stash could not be used in {}: {}", counted(runs, "run"), plain(reason)));
     }
     if !store.refused.is_empty() {
-        say(format!("refused files: {}", by_reason(&store.refused)));
+        say(format!("files refused in those runs: {}", by_reason(&store.refused)));
     }
     if store.damaged_records > 0 {
-        say(format!("{} skipped", counted(store.damaged_records, "damaged record")));
+        say(format!("{} skipped in those runs", counted(store.damaged_records, "damaged record")));
     }
     if !store.write_errors.is_empty() {
         say(format!("failed writes: {}", by_reason(&store.write_errors)));
@@ -122,11 +177,11 @@ fn by_reason(counts: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use VkLayer_vkstash::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
+    use VkLayer_vkstash::store::inspect::PartInfo;
+    use VkLayer_vkstash::store::totals::Totals;
 
-    use super::super::collect::application;
+    use super::super::collect::{application, example};
     use super::super::model::SCHEMA;
     use super::*;
 
@@ -150,7 +205,8 @@ mod tests {
             (Count::Bypassed, 10),
         ];
         let device = DeviceReport {
-            name: "NVIDIA H200".to_owned(),
+            name: "NVIDIA H200\u{1b}".to_owned(),
+            part: "aa".to_owned(),
             driver_id: 4,
             driver_version: (580 << 22) | (159 << 14) | (3 << 6),
             counters: counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect(),
@@ -162,7 +218,6 @@ mod tests {
             ..DeviceReport::default()
         };
         let run = RunReport {
-            application: "game\u{1b}".to_owned(),
             started_unix_ms: 951_782_400_000,
             updated_unix_ms: 1_795_234_199_000,
             devices: vec![device],
@@ -173,20 +228,37 @@ mod tests {
             },
             ..RunReport::default()
         };
-        let shown = of(&stash(vec![application(Path::new("/cache/game-0123456789abcdef"), 2048, &[run])]));
+        let part = |name: &str, kinds: &[(&str, u64)]| PartInfo {
+            name: name.to_owned(),
+            device: None,
+            segments: 1,
+            sealed: 1,
+            bytes: 1024,
+            records: kinds.iter().map(|&(kind, count)| (kind.to_owned(), count)).collect(),
+            payload_bytes: BTreeMap::new(),
+            damaged: 0,
+            refused: Vec::new(),
+        };
+        let mut runs = Totals::default();
+        runs.add(&run);
+        let mut info = example(runs);
+        info.display = "game\u{1b}".to_owned();
+        info.parts = vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3)])];
+        let shown = of(&stash(vec![application(&info)]));
         let expected = "\
 /cache: 1 application, 2.0 KiB
 
 game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
-  NVIDIA H200 (NVIDIA_PROPRIETARY 580.159.3), 1 run
+  portable: 1.0 KiB, 2 modules, 1 use
+  NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts
     served                  97  97.0 %, 12.4 s saved
     compiled                 3  in 90.0 ms, 1 of them not recorded
     bypassed                10  left to the driver; not in the percentage
                              7  unknown_structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
                              2  unknown_structure sType 2147483647
                              1  library
-  refused files: 2 other_driver
-  1 damaged record skipped";
+  files refused in those runs: 2 other_driver
+  1 damaged record skipped in those runs";
         assert_eq!(shown, expected);
     }
 }
