@@ -28,7 +28,7 @@ impl Refusal {
 /// More than any program chains (feature queries chain well over a hundred); a longer one is a loop.
 const LONGEST: usize = 1024;
 
-/// The structures of a chain. Yields at most [`LONGEST`] of them.
+/// The structures of a chain. A loop ends after as many as no program chains.
 ///
 /// # Safety
 /// `p_next` is NULL or a valid pNext chain that outlives the iterator (VUID-*-pNext-pNext).
