@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the benchmarks: bench.sh [ARGUMENTS OF vkstash-bench]. Installs and builds what is missing first.
+# Runs the benchmarks: bench.sh [figures|nvidia|demo] [OPTIONS OF vkstash-bench]; figures where none is named.
+# Installs and builds what is missing first.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -9,5 +10,6 @@ cd "$repository"
 say "building (release)"
 cargo build --release --quiet --workspace
 "$repository/scripts/corpus.sh"
-choose_driver
+[ "$#" != 0 ] || set -- figures
+# It chooses the drivers itself, each for what is measured on it.
 exec "$(target_folder)/release/vkstash-bench" "$@"

@@ -16,14 +16,17 @@ choose_driver
 binaries=$(target_folder)/release
 stash=$(mktemp -d)
 trap 'rm -rf "$stash"' EXIT
+# A place of their own for the driver's disk caches too, so that the first run is a first run every time.
+export XDG_CACHE_HOME="$stash/cache" __GL_SHADER_DISK_CACHE_PATH="$stash/cache"
+mkdir "$stash/cache"
 
 for run in "first run, nothing recorded yet" "second run"; do
     say "$run: vkstash run -- vkstash-corpus"
-    "$binaries/vkstash" run --dir "$stash/stash" -- "$binaries/vkstash-corpus" --corpus "$repository/corpus" "$@"
+    "$binaries/vkstash" run --dir "$stash/stash" -- "$binaries/vkstash-corpus" --modules "$repository/corpus" "$@"
 done
 say "what the stash did: vkstash stats"
 "$binaries/vkstash" stats --dir "$stash/stash"
 
 say "the same pipelines, way by way"
-"$binaries/vkstash-bench" demo --corpus "$repository/corpus" "$@"
+"$binaries/vkstash-bench" demo --modules "$repository/corpus" "$@"
 say "done"
