@@ -2,12 +2,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::log;
+
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
 pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         // Logging is code too; a panic in here would abort the program.
-        let _ = catch_unwind(|| tracing::error!("internal failure in {command}; the driver gets the call"));
+        let _ = catch_unwind(|| {
+            log::init();
+            tracing::error!("internal failure in {command}; the driver gets the call");
+        });
         fallback()
     })
 }

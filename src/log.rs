@@ -33,7 +33,8 @@ where
     }
 }
 
-/// Sets up logging, once in the life of the library. The subscriber is this library's own: it does not touch
+/// Sets up logging, once in the life of the library, before the first line: most programs that load the layer
+/// never need one. The subscriber is this library's own: it does not touch
 /// what the program or other layers log with.
 pub fn init() {
     static ONCE: Once = Once::new();

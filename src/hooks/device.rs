@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::guard::guard;
 use crate::loader::{self, DeviceLink};
+use crate::log;
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
 use crate::state::device_structures;
@@ -212,6 +213,7 @@ impl<'a> Changed<'a> {
                     on |= found;
                 }
                 None => {
+                    log::init();
                     tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
                     return on;
                 }

@@ -8,11 +8,11 @@ use ash::vk;
 use super::{device_command, identifier_command, instance_command, physical_device_command};
 use crate::config::{self, Config};
 use crate::guard::guard;
+use crate::loader;
 use crate::state::device::{self, Entry, IdentifierMode};
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
 use crate::state::setup::Application;
-use crate::{loader, log};
 
 /// vkGetInstanceProcAddr.
 pub unsafe extern "system" fn get_instance_proc_addr(
@@ -145,9 +145,6 @@ unsafe fn create(
         let properties2 = application.api_version >= vk::API_VERSION_1_1
             || enables(info, ash::khr::get_physical_device_properties2::NAME);
         let inert = config::inert();
-        if !inert {
-            log::init();
-        }
         instance::insert(Arc::new(Instance::new(
             handle,
             inert,

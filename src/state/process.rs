@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::Config;
 use crate::guard::guard;
+use crate::log;
 use crate::stats::{Counters, DeviceReport, RunReport, StoreReport};
 use crate::store::name::AppName;
 use crate::store::runs;
@@ -80,6 +81,7 @@ impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without us, and one log line says why.
     pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
+        log::init();
         let name = AppName::of_process((!application.is_empty()).then_some(application));
         let key = config.root.clone().unwrap_or_default().join(&name.folder);
         let mut sessions = lock(&SESSIONS);
