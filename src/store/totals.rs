@@ -58,10 +58,12 @@ impl Totals {
         let (store, other) = (&mut self.store, &run.store);
         add_maps(&mut store.refused, &other.refused);
         add_maps(&mut store.write_errors, &other.write_errors);
-        store.damaged_records += other.damaged_records;
-        store.written_records += other.written_records;
-        store.written_bytes += other.written_bytes;
-        store.dropped += other.dropped;
+        // A report is input: whoever wrote it may have written anything.
+        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+        add(&mut store.damaged_records, other.damaged_records);
+        add(&mut store.written_records, other.written_records);
+        add(&mut store.written_bytes, other.written_bytes);
+        add(&mut store.dropped, other.dropped);
         if !other.unusable.is_empty() {
             *self.unusable.entry(other.unusable.clone()).or_default() += 1;
         }
@@ -81,7 +83,7 @@ impl Totals {
                 known.reason == bypass.reason && known.s_type == bypass.s_type
             };
             match sum.bypassed.iter_mut().find(same) {
-                Some(known) => known.count += bypass.count,
+                Some(known) => known.count = known.count.saturating_add(bypass.count),
                 None => sum.bypassed.push(bypass.clone()),
             }
         }
