@@ -41,6 +41,9 @@ counters! {
     Compiled => "compiled",
     /// Pipelines that the driver compiled and of which nothing could or should be recorded.
     CompiledUnrecorded => "compiled_unrecorded",
+    /// Libraries without shaders, and links without link-time optimization: the driver has nothing to compile
+    /// and gets the call as it is.
+    NothingToCompile => "nothing_to_compile",
     /// Requests answered with VK_PIPELINE_COMPILE_REQUIRED.
     CompileRequired => "compile_required",
     /// Requests that the driver answered with an error.
@@ -81,10 +84,10 @@ pub enum BypassReason {
     UnknownStructure,
     /// A known structure or flag whose content must not be cached (capture/replay handles, addresses).
     NotCacheable,
-    /// Graphics pipeline libraries, made or linked.
-    Library,
-    /// Ray tracing pipelines.
+    /// Ray tracing pipelines of VK_NV_ray_tracing.
     RayTracing,
+    /// The program makes the pipeline from pipeline binaries of its own.
+    OwnBinaries,
     /// A flag bit that this version does not know.
     UnknownFlag,
     /// A shader module, layout, render pass or sampler that could not be described.
@@ -101,8 +104,8 @@ impl BypassReason {
         match self {
             BypassReason::UnknownStructure => "unknown_structure",
             BypassReason::NotCacheable => "not_cacheable",
-            BypassReason::Library => "library",
             BypassReason::RayTracing => "ray_tracing",
+            BypassReason::OwnBinaries => "own_binaries",
             BypassReason::UnknownFlag => "unknown_flag",
             BypassReason::OpaqueObject => "opaque_object",
             BypassReason::UnknownObject => "unknown_object",

@@ -5,7 +5,7 @@
 //! - [`device`] vkCreateDevice, vkDestroyDevice
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's own pipeline caches
-//! - [`pipelines`] the creation calls
+//! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
 //! - [`identifiers`] the two queries, where the layer answers them
 //!
 //! Which commands are hooked is decided statically here. Everything else is the next layer's own pointer, so
@@ -19,6 +19,7 @@ mod layouts;
 mod modules;
 mod physical;
 mod pipelines;
+mod ray_tracing;
 mod render_passes;
 
 use std::ffi::CStr;
@@ -79,6 +80,12 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDestroyDevice" => erased!(device::destroy_device as vk::PFN_vkDestroyDevice),
         b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
         b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
+        b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {
+            erased!(layouts::create_sampler_ycbcr_conversion as vk::PFN_vkCreateSamplerYcbcrConversion)
+        }
+        b"vkDestroySamplerYcbcrConversion" | b"vkDestroySamplerYcbcrConversionKHR" => {
+            erased!(layouts::destroy_sampler_ycbcr_conversion as vk::PFN_vkDestroySamplerYcbcrConversion)
+        }
         b"vkCreateSampler" => erased!(layouts::create_sampler as vk::PFN_vkCreateSampler),
         b"vkDestroySampler" => erased!(layouts::destroy_sampler as vk::PFN_vkDestroySampler),
         b"vkCreateDescriptorSetLayout" => {
@@ -109,14 +116,27 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
             erased!(pipelines::create_graphics as vk::PFN_vkCreateGraphicsPipelines)
         }
         b"vkCreateRayTracingPipelinesKHR" => {
-            erased!(pipelines::create_ray_tracing_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
+            erased!(ray_tracing::create_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
         }
         b"vkCreateRayTracingPipelinesNV" => {
-            erased!(pipelines::create_ray_tracing_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
+            erased!(ray_tracing::create_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
         }
+        b"vkDeferredOperationJoinKHR" => {
+            erased!(ray_tracing::join as vk::PFN_vkDeferredOperationJoinKHR)
+        }
+        b"vkGetDeferredOperationResultKHR" => {
+            erased!(ray_tracing::result as vk::PFN_vkGetDeferredOperationResultKHR)
+        }
+        b"vkDestroyDeferredOperationKHR" => {
+            erased!(ray_tracing::destroy_operation as vk::PFN_vkDestroyDeferredOperationKHR)
+        }
+        DESTROY_PIPELINE => erased!(pipelines::destroy as vk::PFN_vkDestroyPipeline),
         _ => None,
     }
 }
+
+/// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
+const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
 
 /// The identifier commands: ours only on a device that enabled an extension which the driver lacks
 /// (contract 1.9).

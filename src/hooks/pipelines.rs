@@ -5,10 +5,10 @@ use ash::vk;
 
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
-use crate::resolve::call::{self, Answer, CreateInfo, names_code_by_identifier, with_flags};
-use crate::resolve::{self, Passed, feedback};
-use crate::state::device::{self, Device, IdentifierMode};
-use crate::stats::{BypassReason, Count};
+use crate::resolve::call::{self, Answer, CreateInfo, with_flags};
+use crate::resolve::{self, Passed};
+use crate::state::device::{self, Device};
+use crate::stats::Count;
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create_compute(
@@ -54,9 +54,11 @@ pub unsafe extern "system" fn create_graphics(
     })
 }
 
+/// Takes a batch apart.
+///
 /// # Safety
 /// The arguments of vkCreate*Pipelines.
-unsafe fn create<I: CreateInfo>(
+pub(super) unsafe fn create<I: CreateInfo>(
     device: &Device,
     cache: vk::PipelineCache,
     count: u32,
@@ -153,7 +155,8 @@ unsafe fn returns_early<I: CreateInfo>(info: &I) -> bool {
     flags & u64::from(vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.as_raw()) != 0
 }
 
-fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
+/// What is known of the cache that the program passed; counts the call in.
+pub(super) fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
     if handle == vk::PipelineCache::null() {
         return Passed::Null;
     }
@@ -166,78 +169,18 @@ fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
     }
 }
 
-/// vkCreateRayTracingPipelinesKHR: counted, and passed on unchanged.
-pub unsafe extern "system" fn create_ray_tracing_khr(
+/// vkDestroyPipeline, on devices that can have libraries.
+pub unsafe extern "system" fn destroy(
     handle: vk::Device,
-    deferred: vk::DeferredOperationKHR,
-    cache: vk::PipelineCache,
-    count: u32,
-    infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
+    pipeline: vk::Pipeline,
     allocator: *const vk::AllocationCallbacks<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
+) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
-    let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
-    let watch = || unsafe {
-        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_KHR);
-        let infos = slice(infos, count);
-        let nameless = device.identifiers == IdentifierMode::Emulated
-            && infos.iter().any(|info| names_code_by_identifier(slice(info.p_stages, info.stage_count)));
-        if nameless {
-            // A driver without identifiers must never see a stage without code.
-            infos.iter().for_each(|info| feedback::say_none(info.p_next));
-            (0..count as usize).for_each(|index| *pipelines.add(index) = vk::Pipeline::null());
-            return Some(vk::Result::PIPELINE_COMPILE_REQUIRED);
-        }
-        None
-    };
-    let answered = guard("vkCreateRayTracingPipelinesKHR", watch, || None);
-    // SAFETY: as above.
-    answered.unwrap_or_else(|| unsafe { next(handle, deferred, cache, count, infos, allocator, pipelines) })
-}
-
-/// vkCreateRayTracingPipelinesNV: counted, and passed on unchanged.
-pub unsafe extern "system" fn create_ray_tracing_nv(
-    handle: vk::Device,
-    cache: vk::PipelineCache,
-    count: u32,
-    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
-    // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
-    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
-    let watch = || {
-        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV);
-    };
-    guard("vkCreateRayTracingPipelinesNV", watch, || ());
-    // SAFETY: the program's valid arguments.
-    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
-}
-
-fn bypass_all(device: &Device, cache: vk::PipelineCache, count: u32, s_type: vk::StructureType) {
-    if is_late() {
-        return;
+    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    // Forgotten first: the driver may give the handle to another thread at once.
+    guard("vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
+    if let Some(next) = device.table.destroy_pipeline {
+        // SAFETY: the program's valid arguments.
+        unsafe { next(handle, pipeline, allocator) };
     }
-    device.session();
-    for _ in 0..count {
-        device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
-    }
-    if let Some(cache) = device.caches.get(cache) {
-        cache.begin_call();
-        cache.mark_filled();
-    }
-}
-
-/// # Safety
-/// `pointer` is valid for `count` elements unless `count` is 0.
-unsafe fn slice<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
-    if count == 0 || pointer.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller's contract.
-    unsafe { std::slice::from_raw_parts(pointer, count as usize) }
 }

@@ -21,7 +21,7 @@ use crate::store::part::Kind;
 /// The request's create info is valid.
 pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
     let device = request.device;
-    if !device.keeps_artifacts() {
+    if !device.keeps_artifacts() || !(device.gives(request.family) || request.steering.identifier_only) {
         return None;
     }
     let stored = device.stored()?;

@@ -87,7 +87,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Nowhere => return (answer, false),
     };
     let beside_its_cache = matches!((&source, request.passed), (Source::Private(_), Passed::Known { .. }));
-    device.note_harvest(payload.is_some(), beside_its_cache);
+    device.note_harvest(request.family, payload.is_some(), beside_its_cache);
     let recorded = payload.is_some();
     if let Some(payload) = payload {
         // SAFETY: the caller's contract.
@@ -99,7 +99,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
-    if !device.keeps_artifacts() || device.stored().is_none() {
+    if !device.keeps_artifacts() || !device.gives(request.family) || device.stored().is_none() {
         return Source::Nowhere;
     }
     let private = match request.passed {

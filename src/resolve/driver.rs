@@ -9,11 +9,10 @@ use ash::vk;
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, compile};
 use crate::identifier::NativeIdentifier;
-use crate::recipe::capture::compute::Scratch;
-use crate::recipe::capture::{Objects, SubpassUse};
+use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::model::Parts;
-use crate::state::device::Device;
+use crate::state::device::{Device, Family};
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 
@@ -50,6 +49,10 @@ impl Objects for Unnamed<'_> {
         self.0.render_pass(render_pass, subpass)
     }
 
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
+        self.0.library(library)
+    }
+
     fn advanced_blend(&self) -> bool {
         self.0.advanced_blend()
     }
@@ -69,12 +72,15 @@ pub unsafe fn ask_first<I: CreateInfo>(
     let mut scratch = Scratch::default();
     // SAFETY: the caller's contract.
     let steering = unsafe { info.capture(&Unnamed(device), &mut scratch) }.ok()?.1;
-    if steering.fail_on_compile_required {
+    // Libraries and links need keys, now or later.
+    if steering.fail_on_compile_required || steering.library || steering.linked {
         return None;
     }
     // Neither key nor parts are looked at before something is recorded, which this rung never does.
     let (key, parts) = (Key::default(), Parts::default());
-    let request = Request { device, passed, allocator, info: *info, steering, key, recipe: &[], parts };
+    let family = Family::Complete;
+    let recipe = &[];
+    let request = Request { device, passed, allocator, info: *info, steering, family, key, recipe, parts };
     // SAFETY: as above.
     unsafe { ask(&request) }
 }
@@ -95,7 +101,8 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
         Passed::Known { fresh, .. } => *fresh,
         Passed::Unknown(_) => true,
     };
-    if pointless || !device.cache_control || !device.keeps_artifacts() {
+    let recorded = device.keeps_artifacts() && device.gives(request.family);
+    if pointless || !device.cache_control || !recorded {
         return None;
     }
     let mut arena = Arena::default();

@@ -1,9 +1,10 @@
 //! The ladder: the ordered ways to serve one creation call. One file a rung.
 //!
-//! - [`call`] one creation call of either kind, and its copies with changed flags
+//! - [`call`] one creation call of any kind, and its copies with changed flags
 //! - [`artifact`] rung 3: from our artifact, confirmed as taken
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
+//! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`app_data`] what the program's own caches are owed
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`private_cache`], [`feedback`], [`record`] what the rungs share
@@ -12,6 +13,7 @@ pub mod app_data;
 mod artifact;
 pub mod call;
 mod compile;
+pub mod deferred;
 mod driver;
 pub mod feedback;
 mod modules;
@@ -25,13 +27,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 
-use crate::recipe::capture::compute::Scratch;
-use crate::recipe::capture::stage::Steering;
+use crate::recipe::capture::stage::{LIBRARY, Steering};
+use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
-use crate::recipe::model::{Parts, Recipe};
+use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::state::app_cache::AppCache;
-use crate::state::device::{Device, IdentifierMode};
+use crate::state::device::{Device, Family, IdentifierMode};
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 use call::{Answer, CreateInfo};
@@ -71,6 +73,7 @@ struct Request<'a, I> {
     /// The program's create info; on a driver without identifiers less their structures.
     info: I,
     steering: Steering,
+    family: Family,
     key: Key,
     /// The encoded recipe.
     recipe: &'a [u8],
@@ -131,14 +134,12 @@ unsafe fn serve_with<I: CreateInfo>(
     }
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
-    let captured = unsafe { info.capture(device, &mut scratch) };
-    let keyed = captured
-        .and_then(|(model, steering)| Ok((key_of(&model, recipe)?, model.pipeline.parts(), steering)));
-    let (key, parts, steering) = match keyed {
-        Ok(keyed) => keyed,
+    let (captured, steering) = match unsafe { describe(device, info, &mut scratch, recipe) } {
+        Ok(described) => described,
         // SAFETY: as above.
         Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
     };
+    let Described { key, parts, family } = captured;
     if steering.identifier_only {
         device.count(Count::IdentifierRequests);
     }
@@ -151,25 +152,87 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         *info
     };
-    let request = Request { device, passed, allocator, info, steering, key, recipe, parts };
+    let request = Request { device, passed, allocator, info, steering, family, key, recipe, parts };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
-    let answer = unsafe {
-        match artifact::serve(&request, artifact) {
-            Some(answer) => {
-                if steering.identifier_only {
-                    device.count(Count::IdentifierServed);
-                }
-                answer
-            }
-            None if emulated && steering.identifier_only => refuse(&request.info),
-            None => match driver::ask(&request) {
-                Some(answer) => answer,
-                None => compile::compile(&request),
-            },
-        }
-    };
+    let answer = unsafe { climb(&request, artifact) };
+    if steering.library && answer.result == vk::Result::SUCCESS {
+        device.libraries.insert(answer.pipeline, Ok(Library { key, traits: steering.made }));
+    }
     count_result(device, answer.result);
     answer
+}
+
+/// The rungs, one after the other.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>) -> Answer {
+    let Request { device, steering, .. } = request;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if steering.nothing_to_compile {
+            return pass_on(request);
+        }
+        if let Some(answer) = artifact::serve(request, artifact) {
+            if steering.identifier_only {
+                device.count(Count::IdentifierServed);
+            }
+            return answer;
+        }
+        if device.identifiers == IdentifierMode::Emulated && steering.identifier_only {
+            return refuse(&request.info);
+        }
+        match driver::ask(request) {
+            Some(answer) => answer,
+            None => compile::compile(request),
+        }
+    }
+}
+
+/// The driver gets the call as it is: what it makes of it costs less than looking for it.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn pass_on<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    if let Passed::Known { cache, .. } = request.passed {
+        cache.mark_filled();
+    }
+    // SAFETY: the caller's contract.
+    let answer =
+        unsafe { call::create(request.device, request.passed.handle(), &request.info, request.allocator) };
+    if answer.result == vk::Result::SUCCESS {
+        request.device.count(Count::NothingToCompile);
+    }
+    answer
+}
+
+/// What the ladder has to know of a pipeline.
+struct Described {
+    key: Key,
+    parts: Parts,
+    family: Family,
+}
+
+/// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
+///
+/// # Safety
+/// `info` is a valid create info of the device.
+unsafe fn describe<'a, I: CreateInfo>(
+    device: &Device,
+    info: &'a I,
+    scratch: &'a mut Scratch,
+    buffer: &mut Vec<u8>,
+) -> Result<(Described, Steering), Refusal> {
+    // SAFETY: the caller's contract.
+    let (model, steering) = unsafe { info.capture(device, scratch) }?;
+    let family = match (&model.pipeline, steering.linked, steering.library) {
+        (Pipeline::RayTracing(_), ..) => Family::RayTracing,
+        (_, true, _) => Family::Link,
+        (_, _, true) => Family::Library,
+        _ => Family::Complete,
+    };
+    let (key, parts) = (key_of(&model, buffer)?, model.pipeline.parts());
+    Ok((Described { key, parts, family }, steering))
 }
 
 /// Encodes a recipe into `buffer` and hashes it.
@@ -189,21 +252,36 @@ unsafe fn bypass<I: CreateInfo>(
     info: &I,
     refusal: Refusal,
 ) -> Answer {
-    if device.counters().bypass(refusal.reason, refusal.s_type) {
-        log_bypass(refusal);
-    }
-    // SAFETY: as the caller's contract; a driver without identifiers must never see a stage without code.
+    bypass_counted(device, refusal);
+    let emulated = device.identifiers == IdentifierMode::Emulated;
+    let mut stripped = modules::Stripped::default();
+    let mut arena = Arena::default();
+    let mut copy = *info;
+    // SAFETY: as the caller's contract; a driver without identifiers must never see a stage without code. With
+    // binaries neither modules nor identifiers count (contract 5.5).
     unsafe {
-        if device.identifiers == IdentifierMode::Emulated && call::names_code_by_identifier(info.stages()) {
+        if emulated && refusal.reason == BypassReason::OwnBinaries {
+            copy = modules::without_identifiers(info, &mut arena, &mut stripped).unwrap_or(copy);
+        } else if emulated && call::names_code_by_identifier(info.stages()) {
             device.count(Count::CompileRequired);
             return refuse(info);
         }
         if let Passed::Known { cache, .. } = passed {
             cache.mark_filled();
         }
-        let answer = call::create(device, passed.handle(), info, allocator);
+        let answer = call::create(device, passed.handle(), &copy, allocator);
+        if answer.result == vk::Result::SUCCESS && call::flags_of(&mut copy).0 & LIBRARY != 0 {
+            device.libraries.insert(answer.pipeline, Err(refusal));
+        }
         count_result(device, answer.result);
         answer
+    }
+}
+
+/// Counts a pipeline that bypasses the stash, and tells of the first of its kind.
+fn bypass_counted(device: &Device, refusal: Refusal) {
+    if device.counters().bypass(refusal.reason, refusal.s_type) {
+        log_bypass(refusal);
     }
 }
 
@@ -213,7 +291,7 @@ fn log_bypass(Refusal { reason, s_type }: Refusal) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let (name, s_type) = (reason.name(), vk::StructureType::from_raw(s_type));
     let by_design =
-        matches!(reason, BypassReason::Library | BypassReason::RayTracing | BypassReason::NotCacheable);
+        matches!(reason, BypassReason::RayTracing | BypassReason::OwnBinaries | BypassReason::NotCacheable);
     if by_design || TOLD.swap(true, Ordering::Relaxed) {
         tracing::info!("a pipeline bypasses the stash: {name} ({s_type:?})");
     } else {

@@ -9,7 +9,7 @@ use super::call::CreateInfo;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::key;
-use crate::recipe::model::{Code, Pipeline, Recipe};
+use crate::recipe::model::{Code, Recipe};
 use crate::state::device::{Device, Stored};
 use crate::store::part::{Key, Kind};
 
@@ -75,10 +75,7 @@ impl<'a> Brought<'a> {
     /// lives and stays where it is.
     pub unsafe fn bring<I: CreateInfo>(&mut self, info: &I, recipe: &[u8], stored: &Stored) -> Option<I> {
         let recipe = key::decode::<Recipe<'_>>(recipe).ok()?;
-        let codes: SmallVec<[Code<'_>; 5]> = match &recipe.pipeline {
-            Pipeline::Compute(compute) => SmallVec::from_slice(&[compute.stage.code]),
-            Pipeline::Graphics(graphics) => graphics.stages.iter().map(|stage| stage.code).collect(),
-        };
+        let codes = recipe.pipeline.stages().iter().map(|stage| stage.code);
         let mut copy = *info;
         // SAFETY: the caller's contract.
         unsafe {

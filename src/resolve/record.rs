@@ -46,14 +46,24 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         device.count(Count::Dropped);
         return;
     }
+    // SAFETY: the caller's contract.
+    unsafe { record_recipe(request, stored) };
+    if let Passed::Known { cache, fresh: false, .. } = request.passed {
+        cache.owe(&request.key);
+    }
+}
+
+/// Queues what the stash does not have yet of a recipe and of what it names.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
+    let device = request.device;
     if !stored.portable.contains(Kind::Recipe, &request.key) {
         // SAFETY: the caller's contract.
         unsafe { record_inline_modules(device, stored, &request.info) };
         record_named_objects(device, stored, request);
         stored.put(device, Kind::Recipe, &request.key, request.recipe);
-    }
-    if let Passed::Known { cache, fresh: false, .. } = request.passed {
-        cache.owe(&request.key);
     }
 }
 
@@ -68,7 +78,9 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
             stored.put(device, kind, digest, &object.bytes);
         }
     };
-    keep(Kind::Layout, &device.layouts, &request.parts.layout);
+    if let Some(layout) = &request.parts.layout {
+        keep(Kind::Layout, &device.layouts, layout);
+    }
     if let Some(render_pass) = &request.parts.render_pass {
         keep(Kind::RenderPass, &device.render_passes, render_pass);
     }

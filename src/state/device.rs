@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
@@ -10,14 +11,16 @@ use rustc_hash::FxBuildHasher;
 use super::app_cache::AppCache;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
-use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed};
+use super::objects::{
+    ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed,
+};
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use crate::guard::is_late;
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
-use crate::recipe::capture::{self, SubpassUse};
+use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{BypassReason, Count, Counters, DeviceReport};
@@ -35,6 +38,41 @@ pub enum IdentifierMode {
     /// This layer.
     Emulated,
 }
+
+/// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Complete compute and graphics pipelines. A driver that gives nothing of them gives nothing at all.
+    Complete,
+    /// Graphics pipeline libraries.
+    Library,
+    /// Links of graphics pipeline libraries.
+    Link,
+    /// Ray tracing pipelines and their libraries.
+    RayTracing,
+}
+
+impl Family {
+    const COUNT: usize = 4;
+}
+
+/// A deferred creation call that the driver has not finished.
+pub struct Pending {
+    /// The cache of ours that the driver fills; null where nothing is recorded.
+    pub cache: vk::PipelineCache,
+    /// The keys of the pipelines.
+    pub keys: Vec<Key>,
+    /// The pipelines that will be libraries, by index.
+    pub libraries: Vec<(usize, LibraryObject)>,
+    /// Where the driver writes the handles; the program keeps it valid until the operation is complete.
+    pub pipelines: *mut vk::Pipeline,
+    /// When the call was made.
+    pub started: Instant,
+}
+
+// SAFETY: the pointer is read by the one call that takes the entry out, before it tells the program that the
+// operation is complete (contract 3.6).
+unsafe impl Send for Pending {}
 
 /// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
 /// taken to give nothing, and the layer stands aside.
@@ -59,10 +97,14 @@ pub struct Device {
     pub cache_control: bool,
     /// Identifiers.
     pub identifiers: IdentifierMode,
+    /// VK_KHR_pipeline_library is enabled.
+    pub has_libraries: bool,
     /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
     pub advanced_blend: bool,
     /// Shader modules.
     pub modules: Objects<Module>,
+    /// Colour conversions.
+    pub conversions: Objects<ConversionObject>,
     /// Samplers.
     pub samplers: Objects<SamplerObject>,
     /// Descriptor set layouts.
@@ -71,6 +113,8 @@ pub struct Device {
     pub layouts: Objects<EncodedObject>,
     /// Render passes.
     pub render_passes: Objects<EncodedObject>,
+    /// Pipelines that are libraries.
+    pub libraries: Objects<LibraryObject>,
     /// The program's pipeline caches.
     pub caches: Objects<AppCache>,
     /// Driver identifiers (by digest) to module identities, as far as met in this process.
@@ -81,7 +125,9 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
-    fruitless: AtomicU32,
+    fruitless: [AtomicU32; Family::COUNT],
+    /// Deferred operations under way.
+    deferred: Mutex<BTreeMap<u64, Pending>>,
     /// Bytes of code that live modules hold unhashed.
     unhashed: AtomicUsize,
 }
@@ -223,13 +269,16 @@ impl Device {
             policy: policy::of(physical.driver),
             cache_control: decided.cache_control,
             identifiers: decided.identifiers,
+            has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
             advanced_blend: decided.setup.structures.iter().any(|s| s.s_type == blend),
             physical,
             modules: Objects::default(),
+            conversions: Objects::default(),
             samplers: Objects::default(),
             set_layouts: Objects::default(),
             layouts: Objects::default(),
             render_passes: Objects::default(),
+            libraries: Objects::default(),
             caches: Objects::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             stats: Arc::new(stats),
@@ -237,7 +286,8 @@ impl Device {
             setup: decided.setup,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            fruitless: AtomicU32::new(0),
+            fruitless: Default::default(),
+            deferred: Mutex::default(),
             unhashed: AtomicUsize::new(0),
         }
     }
@@ -245,6 +295,11 @@ impl Device {
     /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.stats.counters
+    }
+
+    /// Deferred operations under way, by handle.
+    pub fn deferred(&self) -> MutexGuard<'_, BTreeMap<u64, Pending>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds one to a counter.
@@ -307,7 +362,7 @@ impl Device {
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
             && !is_late()
-            && self.fruitless.load(Ordering::Relaxed) < PATIENCE
+            && self.gives(Family::Complete)
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
             && self.table.get_pipeline_cache_data.is_some()
@@ -318,17 +373,23 @@ impl Device {
         self.keeps_artifacts() || (self.identifiers == IdentifierMode::Emulated && !is_late())
     }
 
+    /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
+    pub fn gives(&self, family: Family) -> bool {
+        self.fruitless[family as usize].load(Ordering::Relaxed) < PATIENCE
+    }
+
     /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
     /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
-    pub fn note_harvest(&self, fruitful: bool, at_its_cost: bool) {
+    pub fn note_harvest(&self, family: Family, fruitful: bool, at_its_cost: bool) {
+        let fruitless = &self.fruitless[family as usize];
         if fruitful {
-            self.fruitless.store(0, Ordering::Relaxed);
+            fruitless.store(0, Ordering::Relaxed);
             return;
         }
         let step = if at_its_cost { PATIENCE } else { 1 };
-        let before = self.fruitless.fetch_add(step, Ordering::Relaxed);
+        let before = fruitless.fetch_add(step, Ordering::Relaxed);
         if before < PATIENCE && before + step >= PATIENCE {
-            tracing::info!("the driver's pipeline caches hold nothing; standing aside");
+            tracing::info!("the driver's pipeline caches hold nothing of {family:?} pipelines");
         }
     }
 
@@ -513,6 +574,11 @@ impl capture::Objects for Device {
             },
         };
         self.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
+        let read = |object: &LibraryObject| object.as_ref().copied().map_err(opaque);
+        self.libraries.read(library, read).unwrap_or_else(|| Err(unknown_object()))
     }
 
     fn advanced_blend(&self) -> bool {

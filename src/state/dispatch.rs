@@ -57,6 +57,10 @@ table! {
         destroy_device: vk::PFN_vkDestroyDevice = c"vkDestroyDevice",
         create_shader_module: vk::PFN_vkCreateShaderModule = c"vkCreateShaderModule",
         destroy_shader_module: vk::PFN_vkDestroyShaderModule = c"vkDestroyShaderModule",
+        create_sampler_ycbcr_conversion: vk::PFN_vkCreateSamplerYcbcrConversion =
+            c"vkCreateSamplerYcbcrConversion" | c"vkCreateSamplerYcbcrConversionKHR",
+        destroy_sampler_ycbcr_conversion: vk::PFN_vkDestroySamplerYcbcrConversion =
+            c"vkDestroySamplerYcbcrConversion" | c"vkDestroySamplerYcbcrConversionKHR",
         create_sampler: vk::PFN_vkCreateSampler = c"vkCreateSampler",
         destroy_sampler: vk::PFN_vkDestroySampler = c"vkDestroySampler",
         create_descriptor_set_layout: vk::PFN_vkCreateDescriptorSetLayout = c"vkCreateDescriptorSetLayout",
@@ -74,6 +78,12 @@ table! {
         create_graphics_pipelines: vk::PFN_vkCreateGraphicsPipelines = c"vkCreateGraphicsPipelines",
         create_ray_tracing_pipelines_khr: vk::PFN_vkCreateRayTracingPipelinesKHR =
             c"vkCreateRayTracingPipelinesKHR",
+        destroy_pipeline: vk::PFN_vkDestroyPipeline = c"vkDestroyPipeline",
+        deferred_operation_join: vk::PFN_vkDeferredOperationJoinKHR = c"vkDeferredOperationJoinKHR",
+        get_deferred_operation_result: vk::PFN_vkGetDeferredOperationResultKHR =
+            c"vkGetDeferredOperationResultKHR",
+        destroy_deferred_operation: vk::PFN_vkDestroyDeferredOperationKHR =
+            c"vkDestroyDeferredOperationKHR",
         create_ray_tracing_pipelines_nv: vk::PFN_vkCreateRayTracingPipelinesNV =
             c"vkCreateRayTracingPipelinesNV",
         get_shader_module_identifier: vk::PFN_vkGetShaderModuleIdentifierEXT =

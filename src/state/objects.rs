@@ -9,9 +9,9 @@ use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::guard::is_late;
-use crate::recipe::capture::SubpassUse;
+use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::model::{Sampler, SetLayout};
+use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
 use crate::store::part::Key;
 
 struct Entry<T> {
@@ -109,6 +109,11 @@ pub type Described<T> = Result<T, Refusal>;
 pub type SamplerObject = Described<Sampler>;
 /// A descriptor set layout.
 pub type SetLayoutObject = Described<SetLayout>;
+
+/// A colour conversion.
+pub type ConversionObject = Described<YcbcrConversion>;
+/// A pipeline that is a library.
+pub type LibraryObject = Described<Library>;
 
 /// A pipeline layout or render pass: its digest, and its encoding for the store.
 pub struct Encoded {
