@@ -13,6 +13,9 @@ pub const LOG: &str = "VKSTASH_LOG";
 pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
 /// `auto` (the default), `emulate` (identifiers of our own even where the driver has some) or `off`.
 pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
+/// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
+/// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's own caches.
+pub const BINARIES: &str = "VKSTASH_BINARIES";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
 
@@ -35,6 +38,8 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Identifiers.
     pub identifiers: Identifiers,
+    /// [`BINARIES`].
+    pub binaries: bool,
     /// Folder for reports.
     pub report: Option<PathBuf>,
 }
@@ -53,7 +58,12 @@ impl Config {
             Some("off") => Identifiers::Off,
             _ => Identifiers::Auto,
         };
-        Config { root: path(DIR).or_else(default_root), identifiers, report: path(REPORT) }
+        Config {
+            root: path(DIR).or_else(default_root),
+            identifiers,
+            binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
+            report: path(REPORT),
+        }
     }
 }
 

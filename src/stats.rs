@@ -31,6 +31,8 @@ macro_rules! counters {
 counters! {
     /// Pipelines made through an artifact of ours that the driver confirmed to have taken.
     Served => "served",
+    /// Of those, the ones that were made of pipeline binaries.
+    ServedByBinary => "served_by_binary",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
     Offered => "offered",
     /// Artifacts that the driver did not take.

@@ -79,6 +79,7 @@ unsafe fn create(
             let decided = Decided {
                 cache_control,
                 identifiers: wanted.identifiers,
+                binaries: false,
                 setup: Setup::read(info, &instance.application),
             };
             register(*device, link.next(), instance, known, decided);

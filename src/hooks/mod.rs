@@ -6,11 +6,13 @@
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's own pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
-//! - [`identifiers`] the two queries, where the layer answers them
+//! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
+//!   use such identifiers
 //!
 //! Which commands are hooked is decided statically here. Everything else is the next layer's own pointer, so
 //! drawing costs nothing.
 
+mod binaries;
 mod caches;
 mod device;
 mod identifiers;
@@ -25,6 +27,9 @@ mod render_passes;
 use std::ffi::CStr;
 
 use ash::vk;
+
+use crate::pipeline_binary;
+use crate::state::device::{Device, IdentifierMode};
 
 /// A hook as the loader wants it.
 macro_rules! erased {
@@ -130,6 +135,8 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDestroyDeferredOperationKHR" => {
             erased!(ray_tracing::destroy_operation as vk::PFN_vkDestroyDeferredOperationKHR)
         }
+        CREATE_BINARIES => erased!(binaries::create as pipeline_binary::PfnCreate),
+        GET_PIPELINE_KEY => erased!(binaries::get_key as pipeline_binary::PfnGetKey),
         DESTROY_PIPELINE => erased!(pipelines::destroy as vk::PFN_vkDestroyPipeline),
         _ => None,
     }
@@ -137,6 +144,20 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
 
 /// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
 const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
+
+/// Hooked only on a device whose identifiers are ours.
+const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
+/// The same.
+const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
+
+/// Whether this device needs the hook of a command that not all devices need.
+fn wants(device: &Device, name: &CStr) -> bool {
+    match name.to_bytes() {
+        DESTROY_PIPELINE => device.has_libraries,
+        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers == IdentifierMode::Emulated,
+        _ => true,
+    }
+}
 
 /// The identifier commands: ours only on a device that enabled an extension which the driver lacks
 /// (contract 1.9).

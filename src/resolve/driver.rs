@@ -7,7 +7,7 @@
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
-use super::{Passed, Request, compile};
+use super::{Passed, Request, binary, compile};
 use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
@@ -97,7 +97,8 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     }
     // Where nothing can be recorded anyway, or recording is free, the call itself asks the driver.
     let pointless = match request.passed {
-        Passed::Null => device.policy.free_recording,
+        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
+        Passed::Null => device.policy.free_recording && !binary::applies(request),
         Passed::Known { fresh, .. } => *fresh,
         Passed::Unknown(_) => true,
     };

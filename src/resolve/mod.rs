@@ -2,6 +2,7 @@
 //!
 //! - [`call`] one creation call of any kind, and its copies with changed flags
 //! - [`artifact`] rung 3: from our artifact, confirmed as taken
+//! - [`binary`] the same with VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
@@ -11,12 +12,13 @@
 
 pub mod app_data;
 mod artifact;
+mod binary;
 pub mod call;
 mod compile;
 pub mod deferred;
 mod driver;
 pub mod feedback;
-mod modules;
+pub mod modules;
 mod private_cache;
 mod record;
 

@@ -35,19 +35,79 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
     (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
 }
 
+/// The rest is the binaries of VK_KHR_pipeline_binary, each behind the lengths of its key and its data.
+const FORM_BINARIES: u8 = 2;
+
+/// An artifact's payload made of binaries: of each the driver's key and its data.
+pub fn binaries_payload<'a>(cost: Duration, listed: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<u8> {
+    let mut payload = prefix(cost).to_vec();
+    payload[4] = FORM_BINARIES;
+    for (key, data) in listed {
+        payload.extend((key.len() as u32).to_le_bytes());
+        payload.extend((data.len() as u32).to_le_bytes());
+        payload.extend(key);
+        payload.extend(data);
+    }
+    payload
+}
+
+/// The reverse: the cost of the compile and the binaries. None for another form, or where the lengths lie.
+#[allow(clippy::type_complexity, reason = "keys and data, borrowed")]
+pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)> {
+    let (head, mut rest) = payload.split_at_checked(PREFIX)?;
+    if head[4] != FORM_BINARIES {
+        return None;
+    }
+    let word = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(u32::from_le_bytes);
+    let cost = Duration::from_micros(word(&head[..4])?.into());
+    let mut listed = Vec::new();
+    while !rest.is_empty() {
+        let (lengths, behind) = rest.split_at_checked(8)?;
+        let (key, behind) = behind.split_at_checked(word(&lengths[..4])? as usize)?;
+        let (data, behind) = behind.split_at_checked(word(&lengths[4..])? as usize)?;
+        listed.push((key, data));
+        rest = behind;
+    }
+    Some((cost, listed))
+}
+
+/// Counts what was served, and what it saved.
+pub fn settle(device: &Device, confirmed: bool, cost: Duration, spent: Duration) {
+    let counters = device.counters();
+    if confirmed {
+        counters.count(Count::Served);
+        counters.add(Count::ServedNanos, spent.as_nanos() as u64);
+        counters.add(Count::SavedNanos, cost.saturating_sub(spent).as_nanos() as u64);
+    } else {
+        counters.count(Count::Offered);
+    }
+}
+
+/// Queues an artifact under another name than the recipe's key, and whatever of the recipe is missing.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, payload: Vec<u8>) -> bool {
+    let device = request.device;
+    let Some(stored) = device.stored() else { return false };
+    if !stored.device.put(Kind::Artifact, name, payload.into_boxed_slice()) {
+        device.count(Count::Dropped);
+        return false;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { record_recipe(request, stored) };
+    true
+}
+
 /// Queues an artifact and whatever of its recipe the stash does not have yet.
 ///
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
-    let device = request.device;
-    let Some(stored) = device.stored() else { return };
-    if !stored.device.put(Kind::Artifact, &request.key, payload.into_boxed_slice()) {
-        device.count(Count::Dropped);
+    // SAFETY: the caller's contract.
+    if !unsafe { record_as(request, &request.key, payload) } {
         return;
     }
-    // SAFETY: the caller's contract.
-    unsafe { record_recipe(request, stored) };
     if let Passed::Known { cache, fresh: false, .. } = request.passed {
         cache.owe(&request.key);
     }

@@ -9,6 +9,7 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
+use super::binaries::Binaries;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::{
@@ -97,6 +98,8 @@ pub struct Device {
     pub cache_control: bool,
     /// Identifiers.
     pub identifiers: IdentifierMode,
+    /// VK_KHR_pipeline_binary, where artifacts are made of binaries.
+    pub binaries: Option<Binaries>,
     /// VK_KHR_pipeline_library is enabled.
     pub has_libraries: bool,
     /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
@@ -236,6 +239,8 @@ pub struct Decided {
     pub cache_control: bool,
     /// Who answers for identifiers.
     pub identifiers: IdentifierMode,
+    /// Artifacts are made of pipeline binaries.
+    pub binaries: bool,
     /// The device as the program asked for it.
     pub setup: Setup,
 }
@@ -269,6 +274,7 @@ impl Device {
             policy: policy::of(physical.driver),
             cache_control: decided.cache_control,
             identifiers: decided.identifiers,
+            binaries: decided.binaries.then(Binaries::default),
             has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
             advanced_blend: decided.setup.structures.iter().any(|s| s.s_type == blend),
             physical,
@@ -295,6 +301,11 @@ impl Device {
     /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.stats.counters
+    }
+
+    /// The device as the program asked for it.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// Deferred operations under way, by handle.
@@ -362,7 +373,7 @@ impl Device {
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
             && !is_late()
-            && self.gives(Family::Complete)
+            && (self.gives(Family::Complete) || self.binaries.is_some())
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
             && self.table.get_pipeline_cache_data.is_some()

@@ -5,10 +5,12 @@
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
+//! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`policy`] what is known about drivers, in one table
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod binaries;
 pub mod device;
 pub mod device_structures;
 pub mod dispatch;
