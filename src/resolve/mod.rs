@@ -6,6 +6,8 @@
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`app_data`] what the program's own caches are owed
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
+//! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
+//! - [`emulated`] cache control on a driver that lacks it
 //! - [`private_cache`], [`feedback`], [`record`] what the rungs share
 
 pub mod app_data;
@@ -13,10 +15,12 @@ mod artifact;
 pub mod call;
 mod compile;
 mod driver;
+mod emulated;
 pub mod feedback;
 mod modules;
 mod private_cache;
 mod record;
+mod rehydrate;
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -123,6 +127,19 @@ unsafe fn serve_with<I: CreateInfo>(
     buffers: &mut Buffers,
 ) -> Answer {
     let Buffers { recipe, artifact } = buffers;
+    let mut without_flags = Arena::default();
+    let stripped;
+    let info = if device.cache_control_emulated {
+        // SAFETY: the caller vouches for the create info; the arena stays on this stack frame.
+        stripped = unsafe { emulated::without_cache_control(device, info, &mut without_flags) };
+        match &stripped {
+            Some(stripped) => stripped,
+            // SAFETY: as above.
+            None => return unsafe { forbid(device, info) },
+        }
+    } else {
+        info
+    };
     if device.asks_driver_first() {
         // SAFETY: the caller vouches for the create info.
         if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
@@ -161,7 +178,9 @@ unsafe fn serve_with<I: CreateInfo>(
                 }
                 answer
             }
-            None if emulated && steering.identifier_only => refuse(&request.info),
+            None if emulated && steering.identifier_only => {
+                rehydrate::rehydrate(&request).unwrap_or_else(|| refuse(&request.info))
+            }
             None => match driver::ask(&request) {
                 Some(answer) => answer,
                 None => compile::compile(&request),
@@ -230,6 +249,21 @@ unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
     // SAFETY: the caller's contract.
     unsafe { feedback::say_none(*copy.p_next_mut()) };
     Answer::compile_required()
+}
+
+/// The layer's answer to a request that forbids compiling, where the driver cannot be asked.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn forbid<I: CreateInfo>(device: &Device, info: &I) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if call::names_code_by_identifier(info.stages()) {
+            device.count(Count::IdentifierRequests);
+        }
+        device.count(Count::CompileRequired);
+        refuse(info)
+    }
 }
 
 fn count_result(device: &Device, result: vk::Result) {
