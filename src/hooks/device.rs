@@ -222,6 +222,11 @@ impl<'a> Changed<'a> {
                 None => {
                     log::init();
                     tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
+                    // What the driver lacks must not be asked for by name either way; a structure that it does
+                    // not know is skipped (contract 2.6).
+                    if emulated || lacks_control {
+                        self.change_names(emulated, lacks_control, false);
+                    }
                     return on;
                 }
             }

@@ -1,5 +1,6 @@
 //! The structures that may stand in the chain of VkDeviceCreateInfo, with what is needed to copy and to hash
-//! them. Data, listed from the bindings.
+//! them. Data, listed from the bindings and from the registry for what is newer. A structure without a row keeps
+//! the layer from changing the chain.
 
 use ash::vk::{self, TaggedStructure};
 
@@ -16,6 +17,13 @@ pub struct DeviceStructure {
 
 const fn row<T: TaggedStructure>(switches: usize) -> DeviceStructure {
     DeviceStructure { s_type: T::STRUCTURE_TYPE, size: size_of::<T>(), switches }
+}
+
+/// A structure of switches alone that the bindings do not have.
+const fn newer(s_type: i32, switches: usize) -> DeviceStructure {
+    let base = size_of::<vk::BaseInStructure<'_>>();
+    let size = (base + 4 * switches).next_multiple_of(align_of::<vk::BaseInStructure<'_>>());
+    DeviceStructure { s_type: vk::StructureType::from_raw(s_type), size, switches }
 }
 
 /// The row of a structure, if it has one.
@@ -212,6 +220,104 @@ const TABLE: &[DeviceStructure] = &[
     row::<vk::PhysicalDeviceYcbcrDegammaFeaturesQCOM<'_>>(1),
     row::<vk::PhysicalDeviceYcbcrImageArraysFeaturesEXT<'_>>(1),
     row::<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures<'_>>(1),
+    row::<vk::PhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT<'_>>(1),
+    row::<vk::PhysicalDeviceClusterCullingShaderVrsFeaturesHUAWEI<'_>>(1),
+    row::<vk::PhysicalDeviceDedicatedAllocationImageAliasingFeaturesNV<'_>>(1),
+    row::<vk::PhysicalDeviceDynamicRenderingUnusedAttachmentsFeaturesEXT<'_>>(1),
+    row::<vk::PhysicalDeviceImageCompressionControlSwapchainFeaturesEXT<'_>>(1),
+    row::<vk::PhysicalDeviceMultisampledRenderToSingleSampledFeaturesEXT<'_>>(1),
+    row::<vk::PhysicalDeviceRasterizationOrderAttachmentAccessFeaturesEXT<'_>>(3),
+    row::<vk::PhysicalDeviceShaderEarlyAndLateFragmentTestsFeaturesAMD<'_>>(1),
+    row::<vk::PhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR<'_>>(1),
+    // Structures of switches that are newer than the bindings.
+    newer(1000483008, 1),  // DevicePipelineBinaryInternalCacheControlKHR
+    newer(1000476000, 1),  // PhysicalDeviceAntiLagFeaturesAMD
+    newer(1000569000, 1),  // PhysicalDeviceClusterAccelerationStructureFeaturesNV
+    newer(1000559000, 1),  // PhysicalDeviceCommandBufferInheritanceFeaturesNV
+    newer(1000645001, 1),  // PhysicalDeviceComputeOccupancyPriorityFeaturesNV
+    newer(1000593000, 7),  // PhysicalDeviceCooperativeMatrix2FeaturesNV
+    newer(1000172000, 1),  // PhysicalDeviceCooperativeMatrixConversionFeaturesQCOM
+    newer(1000689000, 1),  // PhysicalDeviceCooperativeMatrixDecodeVectorFeaturesNV
+    newer(1000659000, 5),  // PhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT
+    newer(1000491000, 2),  // PhysicalDeviceCooperativeVectorFeaturesNV
+    newer(1000549000, 2),  // PhysicalDeviceCopyMemoryIndirectFeaturesKHR
+    newer(1000628000, 1),  // PhysicalDeviceCustomResolveFeaturesEXT
+    newer(1000507006, 5),  // PhysicalDeviceDataGraphFeaturesARM
+    newer(1000629000, 1),  // PhysicalDeviceDataGraphModelFeaturesQCOM
+    newer(1000676002, 1),  // PhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM
+    newer(1000631000, 1),  // PhysicalDeviceDataGraphOpticalFlowFeaturesARM
+    newer(1000582000, 1),  // PhysicalDeviceDepthClampControlFeaturesEXT
+    newer(1000460018, 1),  // PhysicalDeviceDescriptorBufferTensorFeaturesARM
+    newer(1000135009, 2),  // PhysicalDeviceDescriptorHeapFeaturesEXT
+    newer(1000318006, 1),  // PhysicalDeviceDeviceAddressCommandsFeaturesKHR
+    newer(1000572000, 2),  // PhysicalDeviceDeviceGeneratedCommandsFeaturesEXT
+    newer(1000173000, 1),  // PhysicalDeviceElapsedTimerQueryFeaturesQCOM
+    newer(1000668004, 1),  // PhysicalDeviceExtendedFlagsFeaturesKHR
+    newer(1000573000, 4),  // PhysicalDeviceFaultFeaturesKHR
+    newer(1000609000, 1),  // PhysicalDeviceFormatPackFeaturesARM
+    newer(1000611000, 1),  // PhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE
+    newer(1000133000, 4),  // PhysicalDeviceGpaFeaturesAMD
+    newer(1000590000, 1),  // PhysicalDeviceHdrVividFeaturesHUAWEI
+    newer(1000575000, 1),  // PhysicalDeviceImageAlignmentControlFeaturesMESA
+    newer(1000303000, 3),  // PhysicalDeviceImageProcessing3FeaturesQCOM
+    newer(1000687000, 1),  // PhysicalDeviceImageTilingControlFeaturesEXT
+    newer(1000504000, 1),  // PhysicalDeviceInternallySynchronizedQueuesFeaturesKHR
+    newer(1000495000, 1),  // PhysicalDeviceLegacyVertexAttributesFeaturesEXT
+    newer(1000630000, 1),  // PhysicalDeviceMaintenance10FeaturesKHR
+    newer(1000657000, 1),  // PhysicalDeviceMaintenance11FeaturesKHR
+    newer(1000562000, 1),  // PhysicalDeviceMaintenance7FeaturesKHR
+    newer(1000574000, 1),  // PhysicalDeviceMaintenance8FeaturesKHR
+    newer(1000584000, 1),  // PhysicalDeviceMaintenance9FeaturesKHR
+    newer(1000616000, 1),  // PhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT
+    newer(1000623000, 1),  // PhysicalDeviceOpacityMicromapFeaturesKHR
+    newer(1000570000, 1),  // PhysicalDevicePartitionedAccelerationStructureFeaturesNV
+    newer(1000605000, 1),  // PhysicalDevicePerformanceCountersByRegionFeaturesARM
+    newer(1000483000, 1),  // PhysicalDevicePipelineBinaryFeaturesKHR
+    newer(1000637000, 1),  // PhysicalDevicePipelineCacheIncrementalModeFeaturesSEC
+    newer(1000596000, 1),  // PhysicalDevicePipelineOpacityMicromapFeaturesARM
+    newer(1000479002, 1),  // PhysicalDevicePresentId2FeaturesKHR
+    newer(1000613001, 1),  // PhysicalDevicePresentMeteringFeaturesNV
+    newer(1000361000, 1),  // PhysicalDevicePresentModeFifoLatestReadyFeaturesKHR
+    newer(1000208000, 3),  // PhysicalDevicePresentTimingFeaturesEXT
+    newer(1000480001, 1),  // PhysicalDevicePresentWait2FeaturesKHR
+    newer(1000678000, 1),  // PhysicalDevicePrimitiveRestartIndexFeaturesEXT
+    newer(1000580001, 1),  // PhysicalDevicePushConstantBankFeaturesNV
+    newer(1000302001, 1),  // PhysicalDeviceQueuePerfHintFeaturesQCOM
+    newer(1000581000, 1),  // PhysicalDeviceRayTracingInvocationReorderFeaturesEXT
+    newer(1000429008, 2),  // PhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV
+    newer(1000627000, 1),  // PhysicalDeviceShader64BitIndexingFeaturesEXT
+    newer(1000233000, 1),  // PhysicalDeviceShaderAbortFeaturesKHR
+    newer(1000141000, 3),  // PhysicalDeviceShaderBfloat16FeaturesKHR
+    newer(1000231000, 1),  // PhysicalDeviceShaderConstantDataFeaturesKHR
+    newer(1000567000, 2),  // PhysicalDeviceShaderFloat8FeaturesEXT
+    newer(1000579000, 3),  // PhysicalDeviceShaderFmaFeaturesKHR
+    newer(1000607000, 1),  // PhysicalDeviceShaderInstrumentationFeaturesARM
+    newer(1000635000, 1),  // PhysicalDeviceShaderLongVectorFeaturesEXT
+    newer(1000673000, 4),  // PhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE
+    newer(1000304000, 1),  // PhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM
+    newer(1000672000, 4),  // PhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT
+    newer(1000558000, 1),  // PhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR
+    newer(1000564000, 1),  // PhysicalDeviceShaderReplicatedCompositesFeaturesEXT
+    newer(1000305000, 1),  // PhysicalDeviceShaderSplitBarrierFeaturesEXT
+    newer(1000662000, 1),  // PhysicalDeviceShaderSubgroupPartitionedFeaturesEXT
+    newer(1000642000, 1),  // PhysicalDeviceShaderUniformBufferUnsizedArrayFeaturesEXT
+    newer(1000387000, 1),  // PhysicalDeviceShaderUntypedPointersFeaturesKHR
+    newer(1000460009, 6),  // PhysicalDeviceTensorFeaturesARM
+    newer(1000288000, 1),  // PhysicalDeviceTextureCompressionASTC3DFeaturesEXT
+    newer(1000674000, 1),  // PhysicalDeviceThrottleHintFeaturesSEC
+    newer(1000547000, 1),  // PhysicalDeviceTileMemoryHeapFeaturesQCOM
+    newer(1000309000, 14), // PhysicalDeviceTileShadingFeaturesQCOM
+    newer(1000527000, 2),  // PhysicalDeviceUnifiedImageLayoutsFeaturesKHR
+    newer(1000608000, 1),  // PhysicalDeviceVertexAttributeRobustnessFeaturesEXT
+    newer(1000514000, 1),  // PhysicalDeviceVideoDecodeVP9FeaturesKHR
+    newer(1000513004, 1),  // PhysicalDeviceVideoEncodeAV1FeaturesKHR
+    newer(1000598000, 1),  // PhysicalDeviceVideoEncodeFeedback2FeaturesKHR
+    newer(1000552004, 1),  // PhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR
+    newer(1000553009, 1),  // PhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR
+    newer(1000390000, 1),  // PhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE
+    newer(1000586000, 1),  // PhysicalDeviceVideoMaintenance2FeaturesKHR
+    newer(55, 21),         // PhysicalDeviceVulkan14Features
+    newer(1000620000, 1),  // PhysicalDeviceZeroInitializeDeviceMemoryFeaturesEXT
 ];
 
 #[cfg(test)]

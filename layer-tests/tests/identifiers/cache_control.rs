@@ -133,7 +133,7 @@ fn identifiers_say_that_a_compile_is_required() {
 /// Caches that the program synchronises itself, which is a flag of the feature.
 fn synchronized_caches(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let device = old_device(&instance, false);
+    let device = old_device(&instance, false, Asks::Extensions);
     let info =
         vk::PipelineCacheCreateInfo::default().flags(vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED);
     // SAFETY: a live device and a valid create info; the cache is used and destroyed once.
@@ -143,7 +143,7 @@ fn synchronized_caches(_: &Value) -> Value {
     device.destroy_cache(cache);
     drop(device);
     assert!(data > 32, "the program's cache holds its pipelines");
-    answer(&done, instance)
+    answer(done, instance)
 }
 
 #[test]
@@ -187,8 +187,18 @@ fn a_driver_whose_caches_hold_nothing_never_sees_the_flags_either() {
             let seen = run(scenario, env, Job::on_old_driver(work.clone()));
             assert!(seen.value.done.all_made());
             unseen(&seen.value);
-            let seen = run(scenario, env, Job::on_old_driver(Work { fail_on: true, ..work }));
-            assert!(seen.value.done.all_refused());
+            let forbidden = Work { fail_on: true, ..work };
+            for asks in [Asks::Extensions, Asks::ControlAlone] {
+                let job = Job { work: forbidden.clone(), asks };
+                let seen = run(scenario, env, job);
+                assert!(seen.value.done.all_refused());
+                assert_eq!(seen.value.calls("vkCreateComputePipelines").count(), 0);
+            }
+            let allowed = Work { count: 12, early_return: true, ..Work::default() };
+            let job = Job { work: allowed, asks: Asks::ControlAlone };
+            let seen = run(scenario, env, job);
+            assert!(seen.value.done.all_made());
+            unseen(&seen.value);
         });
     }
 }

@@ -6,6 +6,7 @@
 //! - [`served`] pipelines by identifier, across devices and processes; sizes and wild bytes
 //! - [`cache_control`] drivers without pipelineCreationCacheControl
 //! - [`rehydrate`] VKSTASH_REHYDRATE
+//! - [`validation`] nothing of it is seen below the layer
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod cache_control;
@@ -13,6 +14,7 @@ mod offers;
 mod rehydrate;
 mod sameness;
 mod served;
+mod validation;
 
 use std::sync::Arc;
 
@@ -94,24 +96,41 @@ fn each(settings: Vec<Setting>, steps: &[(&str, Step)], test: impl Fn(&Scenario,
     });
 }
 
+/// How a job's device asks for cache control and identifiers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Asks {
+    /// As a program of a device of 1.3, for what the work needs.
+    #[default]
+    Core,
+    /// By extensions, as a program of a device below 1.3.
+    Extensions,
+    /// By extensions, and for cache control alone.
+    ControlAlone,
+    /// For neither.
+    Neither,
+}
+
 /// Pipelines to make, and on what device.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
     work: Work,
-    /// Features by extension, as a program of a device below 1.3 asks for them.
-    by_extension: bool,
+    asks: Asks,
 }
 
 impl Job {
     fn on_old_driver(work: Work) -> Job {
-        Job { work, by_extension: true }
+        Job { work, asks: Asks::Extensions }
+    }
+
+    fn on(setting: &Setting, work: Work) -> Job {
+        let asks = if setting.driver == old_driver() { Asks::Extensions } else { Asks::Core };
+        Job { work, asks }
     }
 }
 
 impl From<Work> for Job {
     fn from(work: Work) -> Job {
-        Job { work, by_extension: false }
+        Job { work, asks: Asks::Core }
     }
 }
 
@@ -134,44 +153,49 @@ impl Seen {
 /// The step: does a job, and asks the test driver when the device is gone.
 fn do_job(input: &Value) -> Value {
     let job: Job = serde_json::from_value(input.clone()).unwrap();
-    let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let device = match job.by_extension {
-        true => old_device(&instance, job.work.flags2),
-        false => Device::new(&instance, &job.work.device_options()).unwrap(),
+    let options = InstanceOptions { messages: job.work.messages, ..InstanceOptions::default() };
+    let instance = Instance::new(&options).unwrap();
+    let device = match job.asks {
+        Asks::Core => Device::new(&instance, &job.work.device_options()).unwrap(),
+        asks => old_device(&instance, job.work.flags2, asks),
     };
     let done = job.work.run(&device);
     drop(device);
-    answer(&done, instance)
+    answer(done, instance)
 }
 
-fn answer(done: &Done, instance: Arc<Instance>) -> Value {
+/// To be called when the devices are gone.
+fn answer(done: Done, instance: Arc<Instance>) -> Value {
     // Another driver has no record.
     let record = match std::env::var_os("VKSTASH_TEST_ICD") {
         Some(_) => TestDriver::open().take_record(),
         None => json!({ "violations": [], "compiles": 0, "calls": [] }),
     };
+    let done = Done { messages: instance.messages(), ..done };
     drop(Arc::into_inner(instance));
     let [violations, compiles, calls] = ["violations", "compiles", "calls"].map(|name| record[name].clone());
     json!({ "done": done, "violations": violations, "compiles": compiles, "calls": calls })
 }
 
-/// A device with cache control and identifiers as extensions.
-fn old_device(instance: &Arc<Instance>, maintenance5: bool) -> Device {
+/// A device below 1.3, with cache control and identifiers as extensions.
+fn old_device(instance: &Arc<Instance>, maintenance5: bool, asks: Asks) -> Device {
     let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
         .pipeline_creation_cache_control(true);
     let mut identifier =
         vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
     let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
-    let mut names = vec![
-        ext::pipeline_creation_cache_control::NAME.as_ptr(),
-        ext::shader_module_identifier::NAME.as_ptr(),
-        ext::robustness2::NAME.as_ptr(),
-    ];
+    // One that stays, between those that may not.
+    let mut names = vec![ext::robustness2::NAME.as_ptr()];
     let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
-    let mut info = vk::DeviceCreateInfo::default()
-        .queue_create_infos(&queue)
-        .push_next(&mut control)
-        .push_next(&mut identifier);
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
+    if asks != Asks::Neither {
+        names.insert(0, ext::pipeline_creation_cache_control::NAME.as_ptr());
+        info = info.push_next(&mut control);
+    }
+    if asks == Asks::Extensions {
+        names.push(ext::shader_module_identifier::NAME.as_ptr());
+        info = info.push_next(&mut identifier);
+    }
     if maintenance5 {
         names.push(khr::maintenance5::NAME.as_ptr());
         info = info.push_next(&mut five);
@@ -181,7 +205,7 @@ fn old_device(instance: &Arc<Instance>, maintenance5: bool) -> Device {
     // SAFETY: a live physical device and a valid create info.
     let raw = unsafe { instance.raw.create_device(physical, &info, None) }.unwrap();
     // What the program passed is as it was.
-    assert_eq!(identifier.shader_module_identifier, vk::TRUE);
+    assert_eq!([control.pipeline_creation_cache_control, identifier.shader_module_identifier], [vk::TRUE; 2]);
     Device::adopt(instance, physical, raw)
 }
 

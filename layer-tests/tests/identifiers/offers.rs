@@ -305,3 +305,45 @@ fn the_commands_are_there_for_devices_that_enabled_the_extension_only() {
         );
     });
 }
+
+/// VkPhysicalDeviceVulkan14Features, which the bindings do not have.
+#[repr(C)]
+struct Vulkan14Features {
+    s_type: vk::StructureType,
+    p_next: *mut std::ffi::c_void,
+    switches: [vk::Bool32; 21],
+}
+
+/// Features newer than the bindings stand before the identifier's own, which must be taken out all the same.
+fn newer_features(_: &Value) -> Value {
+    let options =
+        InstanceOptions { api_version: vk::make_api_version(0, 1, 4, 0), ..InstanceOptions::default() };
+    let instance = Instance::new(&options).unwrap();
+    let physical = instance.physical_device();
+    let mut identifier =
+        vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
+    let mut thirteen = vk::PhysicalDeviceVulkan13Features::default().pipeline_creation_cache_control(true);
+    let mut newer = Vulkan14Features {
+        s_type: vk::StructureType::from_raw(55),
+        p_next: (&raw mut identifier).cast(),
+        switches: [0; 21],
+    };
+    thirteen.p_next = (&raw mut newer).cast();
+    let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+    let names = [ash::ext::shader_module_identifier::NAME.as_ptr()];
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue).enabled_extension_names(&names);
+    info.p_next = (&raw const thirteen).cast();
+    // SAFETY: a live physical device and a valid create info.
+    let raw = unsafe { instance.raw.create_device(physical, &info, None) }.unwrap();
+    let device = Device::adopt(&instance, physical, raw);
+    json!(Work::default().run(&device).all_made())
+}
+
+#[test]
+fn a_device_with_features_that_are_newer_than_the_layer_can_have_identifiers() {
+    let fourteen = test_driver(json!({ "api_version": "1.4" }));
+    let settings = vec![Setting::auto(Driver::Lavapipe), Setting::auto(fourteen)];
+    each(settings, &[("device", newer_features)], |scenario, env, _| {
+        assert!(scenario.run_ok::<bool>("device", env, &()).value);
+    });
+}

@@ -77,10 +77,7 @@ fn the_call_that_compiles_does_not_forbid_it() {
     each(settings, STEP, |scenario, env, setting| {
         for flags2 in [false, true] {
             let work = Work { flags2, identifiers: true, caches: Caches::Fresh, ..Work::default() };
-            let job = |work: Work| match setting.driver == old_driver() {
-                true => Job::on_old_driver(work),
-                false => work.into(),
-            };
+            let job = |work: Work| Job::on(setting, work);
             run(scenario, env, job(work.clone()));
             for segment in device_segments(&env.stash_folder()) {
                 fs::remove_file(segment).unwrap();
@@ -108,8 +105,7 @@ fn code_that_the_stash_does_not_have_stays_a_compile_that_is_required() {
             for code in [Code::Identifier, Code::Bytes] {
                 for bytes in [vec![0; 32], vec![7; 16], vec![9; 33]] {
                     let work = Work { shader, code, bytes, ..Work::default() };
-                    let by_extension = setting.driver == old_driver();
-                    let seen = run(scenario, &env, Job { work, by_extension });
+                    let seen = run(scenario, &env, Job::on(setting, work));
                     assert!(seen.value.done.all_refused(), "{:?}", seen.value.done.results);
                     assert_eq!(seen.reports.sum("rehydrated"), 0);
                 }

@@ -25,7 +25,7 @@ fn two_devices(input: &Value) -> Value {
     let second = Device::new(&instance, &work.device_options()).unwrap();
     let done = work.run(&second);
     drop((first, second));
-    answer(&done, instance)
+    answer(done, instance)
 }
 
 #[test]
