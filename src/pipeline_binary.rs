@@ -108,8 +108,10 @@ pub struct PipelineCreateInfo {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CreateInfo {
-    s_type: vk::StructureType,
-    p_next: *const c_void,
+    /// VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR.
+    pub s_type: vk::StructureType,
+    /// The chain.
+    pub p_next: *const c_void,
     /// From data.
     pub keys_and_data: *const KeysAndData,
     /// From a pipeline that was created with [`CAPTURE_DATA`].

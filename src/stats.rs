@@ -56,6 +56,8 @@ counters! {
     IdentifierRequests => "identifier_requests",
     /// Of those, the ones that the stash served.
     IdentifierServed => "identifier_served",
+    /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_REHYDRATE says so.
+    Rehydrated => "rehydrated",
     /// Shader modules created by the program.
     Modules => "modules",
     /// Shader modules that the stash had not seen before.

@@ -20,8 +20,14 @@ pub unsafe extern "system" fn create(
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: a valid create info.
+    let mut below = unsafe { *info };
+    if device.cache_control_emulated {
+        // A flag of the feature that the driver lacks (contract 2.6); a cache that locks serves as well.
+        below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
+    }
     // SAFETY: the program's valid arguments.
-    let result = unsafe { next(handle, info, allocator, cache) };
+    let result = unsafe { next(handle, &below, allocator, cache) };
     if result == vk::Result::SUCCESS && device.keeps_artifacts() {
         // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
         let note = || unsafe {

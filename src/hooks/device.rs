@@ -174,6 +174,7 @@ impl<'a> Changed<'a> {
     /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
     unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> bool {
         let emulated = wanted.identifiers == IdentifierMode::Emulated;
+        let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
         let mut found = false;
         // SAFETY: the caller's contract.
@@ -181,10 +182,11 @@ impl<'a> Changed<'a> {
             chain::walk(self.info.p_next).any(|node| {
                 let s_type = (*node).s_type;
                 (emulated && s_type == IDENTIFIER_FEATURES)
-                    || (add && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
+                    || ((add || lacks_control)
+                        && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
             })
         };
-        let mut on = wanted.cache_control;
+        let mut on = wanted.cache_control && !lacks_control;
         if must_copy {
             // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
             // the sType and change our copy.
@@ -192,6 +194,11 @@ impl<'a> Changed<'a> {
                 chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
                     match (*node).s_type {
                         IDENTIFIER_FEATURES if emulated => return Edit::Drop,
+                        CACHE_CONTROL_FEATURES if lacks_control => return Edit::Drop,
+                        VULKAN_1_3_FEATURES if lacks_control => {
+                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::FALSE;
+                        }
                         CACHE_CONTROL_FEATURES if add => {
                             let features =
                                 node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
@@ -216,6 +223,11 @@ impl<'a> Changed<'a> {
                 None => {
                     log::init();
                     tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
+                    // What the driver lacks must not be asked for by name either way; a structure that it does
+                    // not know is skipped (contract 2.6).
+                    if emulated || lacks_control {
+                        self.change_names(emulated, lacks_control, false);
+                    }
                     return on;
                 }
             }
@@ -229,19 +241,21 @@ impl<'a> Changed<'a> {
             self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
             on = true;
         }
-        if emulated || (add && physical.cache_control == CacheControl::Extension) {
-            self.change_names(emulated, add && physical.cache_control == CacheControl::Extension);
+        let add_name = add && physical.cache_control == CacheControl::Extension;
+        if emulated || lacks_control || add_name {
+            self.change_names(emulated, lacks_control, add_name);
         }
         on
     }
 
-    /// Takes the emulated extension out of the list, and adds the one that cache control needs below 1.3.
-    fn change_names(&mut self, emulated: bool, add_cache_control: bool) {
+    /// Takes emulated extensions out of the list, and adds the one that cache control needs below 1.3.
+    fn change_names(&mut self, emulated: bool, lacks_control: bool, add_cache_control: bool) {
         let own = ash::ext::shader_module_identifier::NAME;
         let control = ash::ext::pipeline_creation_cache_control::NAME;
         // SAFETY: the extension names of a valid create info.
         let given: SmallVec<[&CStr; 64]> = unsafe { extension_names(&self.info) }.collect();
-        let kept = given.iter().filter(|&&name| !(emulated && name == own));
+        let stripped = |name: &CStr| (emulated && name == own) || (lacks_control && name == control);
+        let kept = given.iter().filter(|&&name| !stripped(name));
         self.names = kept.map(|name| name.as_ptr()).collect();
         if add_cache_control && !given.contains(&control) {
             self.names.push(control.as_ptr());

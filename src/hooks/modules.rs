@@ -48,7 +48,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     }
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
-    if device.keeps_artifacts() {
+    if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code).into()) };
     }

@@ -8,6 +8,8 @@
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`app_data`] what the program's own caches are owed
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
+//! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
+//! - [`emulated`] cache control on a driver that lacks it
 //! - [`private_cache`], [`feedback`], [`record`] what the rungs share
 
 pub mod app_data;
@@ -17,10 +19,12 @@ pub mod call;
 mod compile;
 pub mod deferred;
 mod driver;
+mod emulated;
 pub mod feedback;
 pub mod modules;
 mod private_cache;
 mod record;
+mod rehydrate;
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -128,6 +132,19 @@ unsafe fn serve_with<I: CreateInfo>(
     buffers: &mut Buffers,
 ) -> Answer {
     let Buffers { recipe, artifact } = buffers;
+    let mut without_flags = Arena::default();
+    let stripped;
+    let info = if device.cache_control_emulated {
+        // SAFETY: the caller vouches for the create info; the arena stays on this stack frame.
+        stripped = unsafe { emulated::without_cache_control(device, info, &mut without_flags) };
+        match &stripped {
+            Some(stripped) => stripped,
+            // SAFETY: as above.
+            None => return unsafe { forbid(device, info) },
+        }
+    } else {
+        info
+    };
     if device.asks_driver_first() {
         // SAFETY: the caller vouches for the create info.
         if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
@@ -182,7 +199,7 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
             return answer;
         }
         if device.identifiers == IdentifierMode::Emulated && steering.identifier_only {
-            return refuse(&request.info);
+            return rehydrate::rehydrate(request).unwrap_or_else(|| refuse(&request.info));
         }
         match driver::ask(request) {
             Some(answer) => answer,
@@ -310,6 +327,21 @@ unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
     // SAFETY: the caller's contract.
     unsafe { feedback::say_none(*copy.p_next_mut()) };
     Answer::compile_required()
+}
+
+/// The layer's answer to a request that forbids compiling, where the driver cannot be asked.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn forbid<I: CreateInfo>(device: &Device, info: &I) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if call::names_code_by_identifier(info.stages()) {
+            device.count(Count::IdentifierRequests);
+        }
+        device.count(Count::CompileRequired);
+        refuse(info)
+    }
 }
 
 fn count_result(device: &Device, result: vk::Result) {

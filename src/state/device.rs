@@ -94,8 +94,10 @@ pub struct Device {
     pub physical: Arc<PhysicalDevice>,
     /// What is known about the driver.
     pub policy: Policy,
-    /// pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
+    /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
     pub cache_control: bool,
+    /// The layer offers that feature itself, so the driver must not see its flags.
+    pub cache_control_emulated: bool,
     /// Identifiers.
     pub identifiers: IdentifierMode,
     /// VK_KHR_pipeline_binary, where artifacts are made of binaries.
@@ -273,6 +275,7 @@ impl Device {
             table,
             policy: policy::of(physical.driver),
             cache_control: decided.cache_control,
+            cache_control_emulated: physical.emulates_cache_control,
             identifiers: decided.identifiers,
             binaries: decided.binaries.then(Binaries::default),
             has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
@@ -379,9 +382,20 @@ impl Device {
             && self.table.get_pipeline_cache_data.is_some()
     }
 
-    /// Whether modules have to be known: for recipes, or because the program may ask for identifiers.
+    /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
-        self.keeps_artifacts() || (self.identifiers == IdentifierMode::Emulated && !is_late())
+        let answers = self.identifiers == IdentifierMode::Emulated || self.cache_control_emulated;
+        self.keeps_artifacts() || (answers && !is_late())
+    }
+
+    /// Whether an emulated identifier without an artifact is compiled from stored SPIR-V.
+    pub fn rehydrates(&self) -> bool {
+        self.instance.config.rehydrate && self.identifiers == IdentifierMode::Emulated && !is_late()
+    }
+
+    /// Whether the stash keeps the code of modules.
+    pub fn keeps_modules(&self) -> bool {
+        self.keeps_artifacts() || self.rehydrates()
     }
 
     /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
@@ -555,7 +569,15 @@ impl capture::Objects for Device {
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-        identifier::module_identity(flags, code)
+        let identity = identifier::module_identity(flags, code);
+        if self.rehydrates() {
+            // Otherwise it is kept together with the artifact, if there is one.
+            let lacking = |stored: &&Stored| !stored.portable.contains(Kind::Module, &identity);
+            if let Some(stored) = self.stored().filter(lacking) {
+                stored.put(self, Kind::Module, &identity, &module_record(flags, code));
+            }
+        }
+        identity
     }
 
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {

@@ -54,8 +54,11 @@ pub struct PhysicalDevice {
     pub algorithm: [u8; 16],
     /// The layer offers the extension in its own right.
     pub emulates: bool,
-    /// Cache control.
+    /// Cache control, of the driver.
     pub cache_control: CacheControl,
+    /// The layer offers VK_EXT_pipeline_creation_cache_control in its own right: identifiers need it
+    /// (contract 2.7), and the driver lacks it.
+    pub emulates_cache_control: bool,
 }
 
 /// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
@@ -169,12 +172,18 @@ impl Instance {
             true => CacheControl::Extension,
             false => CacheControl::None,
         };
-        let emulates = cache_control != CacheControl::None
-            && match self.config.identifiers {
-                Identifiers::Auto => !native_identifiers,
-                Identifiers::Emulate => true,
-                Identifiers::Off => false,
-            };
+        let wanted = match self.config.identifiers {
+            Identifiers::Auto => !native_identifiers,
+            Identifiers::Emulate => true,
+            Identifiers::Off => false,
+        };
+        // A device of 1.3 must have the feature (contract 2.7): one that says no says so in two structures,
+        // and is better left alone. Who cannot ask for features cannot switch any on.
+        let emulates_cache_control = wanted
+            && cache_control == CacheControl::None
+            && properties.api_version < vk::API_VERSION_1_3
+            && self.get_features2().is_some();
+        let emulates = wanted && (cache_control != CacheControl::None || emulates_cache_control);
         let driver =
             if driver.driver_id.as_raw() == 0 { driver_by_name(&properties) } else { driver.driver_id };
         PhysicalDevice {
@@ -184,6 +193,7 @@ impl Instance {
             algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
             cache_control,
+            emulates_cache_control,
         }
     }
 
