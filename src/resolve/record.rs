@@ -42,6 +42,9 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
     let device = request.device;
     let Some(stored) = device.stored() else { return };
+    if let Passed::Known { cache, fresh: false, .. } = request.passed {
+        cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
+    }
     if !stored.device.put(Kind::Artifact, &request.key, payload.into_boxed_slice()) {
         device.count(Count::Dropped);
         return;
@@ -51,9 +54,6 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         unsafe { record_inline_modules(device, stored, &request.info) };
         record_named_objects(device, stored, request);
         stored.put(device, Kind::Recipe, &request.key, request.recipe);
-    }
-    if let Passed::Known { cache, fresh: false, .. } = request.passed {
-        cache.owe(&request.key);
     }
 }
 

@@ -4,11 +4,13 @@
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
+//! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`policy`] what is known about drivers, in one table
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod budget;
 pub mod device;
 pub mod device_structures;
 pub mod dispatch;
