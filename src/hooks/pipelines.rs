@@ -7,6 +7,7 @@ use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, CreateInfo, with_flags};
 use crate::resolve::{self, Passed};
+use crate::state::app_cache::InCall;
 use crate::state::device::{self, Device};
 use crate::stats::Count;
 
@@ -79,6 +80,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
         return result;
     }
     let passed = passed(device, cache);
+    let _in_call = passed.known().map(InCall::new);
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         // SAFETY: the caller's contract: both arrays are valid for `count`.

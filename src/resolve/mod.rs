@@ -69,6 +69,14 @@ impl Passed {
             Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
         }
     }
+
+    /// What is known of it.
+    pub fn known(&self) -> Option<&AppCache> {
+        match self {
+            Passed::Known { cache, .. } => Some(cache),
+            Passed::Null | Passed::Unknown(_) => None,
+        }
+    }
 }
 
 /// What every rung works with.

@@ -53,6 +53,18 @@ impl<'a> PrivateCache<'a> {
         self.handle
     }
 
+    /// Takes over what another cache holds. None where the driver does not.
+    ///
+    /// # Safety
+    /// `source` is a live cache that this thread may read now.
+    pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
+        // SAFETY: the caller's contract; the destination is ours alone and therefore not the source (00770).
+        let result = unsafe {
+            (self.device.table.merge_pipeline_caches?)(self.device.handle, self.handle, 1, &source)
+        };
+        (result == vk::Result::SUCCESS).then_some(())
+    }
+
     /// Everything in it, behind `prefix`. None where there is nothing but the header.
     pub fn data_behind(&self, prefix: &[u8]) -> Option<Vec<u8>> {
         // SAFETY: a live cache that only this thread uses.
@@ -120,16 +132,16 @@ pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u
         }
         None
     };
-    READ.with(|buffer| match buffer.try_borrow_mut() {
-        Ok(mut buffer) => {
-            let data = read(&mut buffer);
-            // One large cache must not be paid for by every thread for ever.
-            buffer.truncate(GUESS);
-            buffer.shrink_to(GUESS);
-            data
-        }
-        Err(_) => read(&mut Vec::new()),
-    })
+    let kept = READ.try_with(|buffer| {
+        let mut buffer = buffer.try_borrow_mut().ok()?;
+        let data = read(&mut buffer);
+        // One large cache must not be paid for by every thread for ever.
+        buffer.truncate(GUESS);
+        buffer.shrink_to(GUESS);
+        Some(data)
+    });
+    // In use, or a thread that is past its local storage.
+    kept.ok().flatten().unwrap_or_else(|| read(&mut Vec::new()))
 }
 
 /// Whether this is cache data of the device (contract 4.1) with something behind its header.

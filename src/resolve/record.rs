@@ -104,13 +104,11 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
-    // SAFETY: the caller's contract.
-    if !unsafe { record_as(request, &request.key, payload) } {
-        return;
-    }
     if let Passed::Known { cache, fresh: false, .. } = request.passed {
-        cache.owe(&request.key);
+        cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
     }
+    // SAFETY: the caller's contract.
+    unsafe { record_as(request, &request.key, payload) };
 }
 
 /// Queues what the stash does not have yet of a recipe and of what it names.

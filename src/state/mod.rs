@@ -4,6 +4,7 @@
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
+//! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`policy`] what is known about drivers, in one table
@@ -11,6 +12,7 @@
 
 pub mod app_cache;
 pub mod binaries;
+pub mod budget;
 pub mod device;
 pub mod device_structures;
 pub mod dispatch;

@@ -10,6 +10,7 @@ mod demo;
 mod environment;
 mod figures;
 mod machine;
+mod modules;
 mod nvidia;
 mod options;
 mod process;
@@ -38,10 +39,15 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let common = &options.common;
+    if matches!(options.command, Command::Modules) {
+        modules::run(common.rounds.unwrap_or(5));
+        return Ok(());
+    }
     let runner = Runner::new(common)?;
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Modules => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
     let machine = machine::Machine::here();

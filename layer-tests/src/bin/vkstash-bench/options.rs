@@ -26,6 +26,9 @@ pub(crate) enum Command {
     Nvidia(OnDriver),
     /// One table: cold, through the stash, the driver's own disk cache, in memory.
     Demo(OnDriver),
+    /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
+    /// driver.
+    Modules,
 }
 
 #[derive(Args)]
