@@ -1,4 +1,4 @@
-//! The creation calls of both translators: one create info, no allocator, flags in the chain.
+//! The creation calls of both translators: one create info, no allocator.
 
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -31,6 +31,11 @@ pub struct Created {
     pub took: Duration,
 }
 
+/// Flags as they stand in the create info itself: none that the translators use is newer.
+fn plain(flags: u64) -> vk::PipelineCreateFlags {
+    vk::PipelineCreateFlags::from_raw(u32::try_from(flags).expect("flags of 32 bits"))
+}
+
 /// A compute pipeline.
 pub fn compute(gpu: &Gpu, cache: vk::PipelineCache, flags: u64, stages: &Stages<'_>) -> Created {
     let mut chain =
@@ -39,7 +44,9 @@ pub fn compute(gpu: &Gpu, cache: vk::PipelineCache, flags: u64, stages: &Stages<
         .stage(stages.infos()[0])
         .layout(gpu.compute)
         .base_pipeline_index(-1);
-    if flags != 0 {
+    if !gpu.flags2 {
+        info.flags = plain(flags);
+    } else if flags != 0 {
         info = info.push_next(&mut chain);
     }
     call(|out| {
@@ -152,7 +159,9 @@ pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> C
     if !wanted.libraries.is_empty() {
         info = info.push_next(&mut linked);
     }
-    if wanted.flags != 0 {
+    if !gpu.flags2 {
+        info.flags = plain(wanted.flags);
+    } else if wanted.flags != 0 {
         info = info.push_next(&mut flags);
     }
     if !dynamic_states.is_empty() {

@@ -67,6 +67,9 @@ pub struct Plan {
     pub load_blobs: bool,
     /// DXVK: the pipeline behind a fast link.
     pub optimised: Optimised,
+    /// Creation flags stand in VkPipelineCreateFlags2CreateInfo; otherwise in the create info itself, as in the
+    /// translators' releases from before VK_KHR_maintenance5, which the device then goes without.
+    pub flags2: bool,
     /// Collect validation messages.
     pub messages: bool,
 }
@@ -83,6 +86,7 @@ impl Plan {
             libraries: false,
             load_blobs: false,
             optimised: Optimised::Link,
+            flags2: true,
             messages: false,
         }
     }
@@ -105,7 +109,7 @@ pub fn run(plan: &Plan) -> Result<Report, crate::corpus::Failure> {
         ..InstanceOptions::default()
     };
     let instance = Instance::new(&options)?;
-    let gpu = Gpu::new(&instance)?;
+    let gpu = Gpu::new(&instance, plan.flags2)?;
     let mut report = Report::of(&gpu);
     match plan.habit {
         Habit::Vkd3d => vkd3d::run(&gpu, plan, &jobs, &mut report)?,

@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// dxvk: optimised pipelines are made in one piece, from the code, instead of by linking with optimisation.
     #[arg(long)]
     whole: bool,
+    /// Creation flags in the create info itself, and a device without VK_KHR_maintenance5.
+    #[arg(long)]
+    plain_flags: bool,
     /// Run once without the layer first, and print how much longer a fast link takes with it.
     #[arg(long)]
     pub(crate) compare: bool,
@@ -58,6 +61,7 @@ impl Options {
             modules: self.modules.clone(),
             compute: self.count,
             graphics: self.graphics.unwrap_or(self.count),
+            flags2: !self.plain_flags,
             libraries: self.libraries,
             load_blobs: self.load_blobs,
             optimised: if self.whole { Optimised::Whole } else { Optimised::Link },
