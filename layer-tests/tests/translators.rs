@@ -43,6 +43,9 @@ struct Machine {
     native: bool,
     /// The driver gives cache data out, so that there are artifacts.
     artifacts: bool,
+    /// Libraries that retain what optimised links need are in no cache of this driver: it compiles them anew
+    /// even where its own disk cache is warm (tried), so by identifier alone nobody gets them.
+    retained_uncached: bool,
 }
 
 /// Identifiers of its own, and a real compiler. No second version of it is installed, but another chip has
@@ -52,11 +55,17 @@ const RADV: Machine = Machine {
     updated: |env| env.var("RADV_FORCE_FAMILY", "navi23"),
     native: true,
     artifacts: true,
+    retained_uncached: true,
 };
 
 /// Neither identifiers nor cache data. What it does depends on nothing that a variable could change.
-const LAVAPIPE: Machine =
-    Machine { driver: || Driver::Lavapipe, updated: |env| env, native: false, artifacts: false };
+const LAVAPIPE: Machine = Machine {
+    driver: || Driver::Lavapipe,
+    updated: |env| env,
+    native: false,
+    artifacts: false,
+    retained_uncached: true,
+};
 
 fn reprogrammed(env: Env, script: Value) -> Env {
     env.var("VKSTASH_TEST_ICD", script.to_string())
@@ -68,6 +77,7 @@ const EMULATED: Machine = Machine {
     updated: |env| reprogrammed(env, json!({ "driver_version": 2, "pipeline_cache_uuid": "22".repeat(16) })),
     native: false,
     artifacts: true,
+    retained_uncached: false,
 };
 
 /// Cache data, and short identifiers.
@@ -84,6 +94,7 @@ const NATIVE: Machine = Machine {
     },
     native: true,
     artifacts: true,
+    retained_uncached: false,
 };
 
 /// A client on a machine: the same stash and store for every run.
@@ -303,26 +314,24 @@ fn a_client_that_loads_its_own_cache_data_is_served_too() {
 fn dxvk_compute_life(machine: &Machine) {
     on(machine, Plan { graphics: 0, ..dxvk() }, |client| {
         let count = client.plan.compute;
-        let cold = client.run();
-        assert!(cold.value.report.identifiers, "{cold:?}");
-        assert_eq!(cold.value.report.requested_by_identifier, count);
-        assert_nothing_bypassed(&cold);
-
-        let again = |run: &Run<Seen>| {
-            assert_eq!(run.value.report.requested_by_identifier, count);
+        // What was compiled a moment ago is there already; of a later run the first half is served too.
+        let back = |run: &Run<Seen>, served: u32| {
+            let (report, counters) = (&run.value.report, run.reports.counters());
+            assert!(report.identifiers, "{report:?}");
+            assert_eq!(report.requested_by_identifier, count);
             assert_nothing_bypassed(run);
             if machine.artifacts {
-                let report = &run.value.report;
-                assert_eq!(report.served_by_identifier, count, "{report:?} {:?}", run.reports.counters());
+                assert_eq!(report.served_by_identifier, count, "{report:?} {counters:?}");
                 assert_eq!(report.translations, count, "{report:?}");
-                assert_eq!(run.value.compiles, 0, "{:?}", run.reports.counters());
-                assert_eq!(run.reports.sum("served"), u64::from(2 * count), "{:?}", run.reports.counters());
+                assert_eq!(run.reports.sum("served"), u64::from(served), "{counters:?}");
+                assert_eq!(run.reports.sum("compiled"), u64::from(2 * count - served), "{counters:?}");
             }
         };
-        again(&client.run());
-        assert_nothing_bypassed(&client.updated(machine));
-        again(&client.updated(machine));
-        again(&client.run());
+        back(&client.run(), count);
+        back(&client.run(), 2 * count);
+        back(&client.updated(machine), count);
+        back(&client.updated(machine), 2 * count);
+        back(&client.run(), 2 * count);
 
         let alone = client.alone();
         assert_eq!(alone.value.report.identifiers, machine.native);
@@ -391,25 +400,28 @@ fn dxvk_draws_on_a_driver_with_short_identifiers() {
     dxvk_draws(&NATIVE, Optimised::Whole);
 }
 
-/// Libraries come back by identifier at once, in every run but the first one of a driver.
+/// Libraries come back by identifier at once, in every run.
 fn dxvk_libraries_come_back(machine: &Machine, optimised: Optimised) {
     on(machine, Plan { optimised, ..dxvk() }, |client| {
         // Three compute pipelines, two vertex shaders, three fragment shaders.
         let asked = 3 + 2 + 3;
-        let cold = client.run();
-        assert_eq!(cold.value.report.requested_by_identifier, asked, "{cold:?}");
-        assert_nothing_bypassed(&cold);
         let back = |run: &Run<Seen>| {
             let (report, counters) = (&run.value.report, run.reports.counters());
             assert_nothing_bypassed(run);
             assert_eq!(report.requested_by_identifier, asked, "{report:?} {counters:?}");
-            if machine.artifacts {
-                assert_eq!(report.compile_required, 0, "{report:?} {counters:?}");
-                assert_eq!(report.translations, asked, "the first time, from code: {report:?} {counters:?}");
+            if !machine.artifacts {
+                return;
             }
+            if optimised == Optimised::Link && machine.retained_uncached {
+                assert!(report.served_by_identifier >= 3, "the compute pipelines: {report:?} {counters:?}");
+                return;
+            }
+            assert_eq!(report.compile_required, 0, "{report:?} {counters:?}");
+            assert_eq!(report.translations, asked, "the first time, from code: {report:?} {counters:?}");
         };
         back(&client.run());
-        assert_nothing_bypassed(&client.updated(machine));
+        back(&client.run());
+        back(&client.updated(machine));
         back(&client.updated(machine));
         back(&client.run());
     });
@@ -501,6 +513,6 @@ fn vkd3d_brings_no_new_validation_messages() {
 fn dxvk_brings_no_new_validation_messages() {
     for machine in [RADV, LAVAPIPE] {
         same_messages(&machine, dxvk());
-        same_messages(&machine, Plan { optimised: Optimised::Whole, ..dxvk() });
+        same_messages(&machine, Plan { optimised: Optimised::Link, ..dxvk() });
     }
 }

@@ -41,11 +41,11 @@ pub enum Habit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimised {
-    /// By linking the same libraries again with LINK_TIME_OPTIMIZATION; they retain what that needs.
+    /// As one pipeline, from the code: DXVK's own way.
     #[default]
-    Link,
-    /// As one pipeline, from the code.
     Whole,
+    /// By linking the same libraries again with LINK_TIME_OPTIMIZATION; they retain what that needs.
+    Link,
 }
 
 /// What a client does.
@@ -85,7 +85,7 @@ impl Plan {
             store: store.into(),
             libraries: false,
             load_blobs: false,
-            optimised: Optimised::Link,
+            optimised: Optimised::Whole,
             flags2: true,
             messages: false,
         }

@@ -30,9 +30,9 @@ pub(crate) struct Options {
     /// vkd3d: each pipeline's cache starts with the data that an earlier run kept.
     #[arg(long)]
     load_blobs: bool,
-    /// dxvk: optimised pipelines are made in one piece, from the code, instead of by linking with optimisation.
+    /// dxvk: optimised pipelines are linked of libraries that retain what that needs, not made in one piece.
     #[arg(long)]
-    whole: bool,
+    link_optimised: bool,
     /// Creation flags in the create info itself, and a device without VK_KHR_maintenance5.
     #[arg(long)]
     plain_flags: bool,
@@ -64,7 +64,7 @@ impl Options {
             flags2: !self.plain_flags,
             libraries: self.libraries,
             load_blobs: self.load_blobs,
-            optimised: if self.whole { Optimised::Whole } else { Optimised::Link },
+            optimised: if self.link_optimised { Optimised::Link } else { Optimised::Whole },
             ..Plan::new(habit, &self.store)
         }
     }
