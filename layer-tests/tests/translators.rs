@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -453,6 +454,70 @@ fn dxvk_libraries_come_back_on_a_driver_without_identifiers() {
 fn dxvk_libraries_come_back_on_a_driver_with_short_identifiers() {
     dxvk_libraries_come_back(&NATIVE, Optimised::Link);
     dxvk_libraries_come_back(&NATIVE, Optimised::Whole);
+}
+
+/// A driver with a disk cache and identifiers of its own, which refuses one link.
+fn refusing(scenario: &Scenario, call: u32) -> Driver {
+    let required = 1_000_297_000;
+    Driver::Test(json!({
+        "identifiers": true,
+        "disk_cache": true,
+        "disk_cache_dir": scenario.folder().join("driver-disk"),
+        "faults": [{ "command": "vkCreateGraphicsPipelines", "call": call, "result": required }],
+    }))
+}
+
+/// The client itself: libraries may come back by identifier and then refuse to be linked (contract 2.6).
+#[test]
+fn dxvk_remembers_a_link_that_was_refused() {
+    scenario(&[("client", step)], |scenario| {
+        // Four libraries, a link and an optimised pipeline; then two libraries by identifier and their link.
+        let Some(env) = scenario.on(refusing(scenario, 9)) else { return };
+        let plan = Plan { store: scenario.folder().join("store"), compute: 0, graphics: 1, ..dxvk() };
+        let client = Client { scenario, env, plan };
+        let report = client.alone().value.report;
+        assert_eq!(report.served_by_identifier, 2, "{report:?}");
+        assert_eq!(report.links, Links { fast: 1, optimised: 1, failed: 1, memoised: 1 });
+    });
+}
+
+/// The client itself, again: what cannot be linked is translated.
+#[test]
+fn vkd3d_translates_when_a_link_is_refused() {
+    scenario(&[("client", step)], |scenario| {
+        // A library and its link; in the second run the link is refused.
+        let Some(env) = scenario.on(refusing(scenario, 100)) else { return };
+        let store = scenario.folder().join("store");
+        let plan = Plan { store, compute: 0, graphics: 1, libraries: true, ..vkd3d() };
+        let client = Client { scenario, env, plan };
+        client.alone();
+        let served = client.alone().value.report;
+        assert_eq!((served.served_by_identifier, served.links.failed), (1, 0), "{served:?}");
+        let env = scenario.on(refusing(scenario, 2)).unwrap();
+        let report = Client { env, ..client }.alone().value.report;
+        assert_eq!((report.compile_required, report.fallback_translations), (1, 1), "{report:?}");
+        assert_eq!(report.links, Links { fast: 1, optimised: 0, failed: 1, memoised: 0 });
+    });
+}
+
+/// The client as a program of its own.
+#[test]
+fn the_command_line_prints_counts_and_latencies() {
+    scenario(&[("client", step)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        for habit in ["vkd3d", "dxvk"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-translator"));
+            env.apply(&mut command);
+            command.args(["--habit", habit, "--count", "2", "--compare", "--store"]);
+            let output = command.arg(scenario.folder().join(habit)).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(printed["pipelines"], 4, "{printed}");
+            assert!(printed["us"]["from_code"]["p50"].as_f64().unwrap() > 0.0, "{printed}");
+            let ratio = &printed["without_layer"]["fast_link_ratio"];
+            assert_eq!(ratio.is_f64(), habit == "dxvk", "{printed}");
+        }
+    });
 }
 
 /// Where scripts/corpus.sh puts real shaders.

@@ -32,7 +32,9 @@ pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
     let mut scene = Scene::new(gpu, plan, jobs);
     scene.first_frame(report);
     scene.trim();
-    scene.second_frame(report);
+    // The libraries come back; the frame after that needs nothing new.
+    scene.next_frame(report);
+    scene.next_frame(report);
     scene.destroy();
 }
 
@@ -186,8 +188,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Every draw once more: libraries come back by identifier.
-    fn second_frame(&mut self, report: &mut Report) {
+    /// Every draw once more: libraries that are gone come back by identifier.
+    fn next_frame(&mut self, report: &mut Report) {
         for index in 0..self.jobs.draws.len() {
             self.draw(index, None, report);
         }

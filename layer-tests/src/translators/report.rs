@@ -119,7 +119,7 @@ impl Report {
     ) -> bool {
         let refused = result == vk::Result::PIPELINE_COMPILE_REQUIRED;
         let made = result == vk::Result::SUCCESS;
-        if !made && !(refused && may_refuse) {
+        if !(made || refused && may_refuse) {
             self.failures.push(format!("{what}: {result:?}"));
         }
         if made == (pipeline == vk::Pipeline::null()) {
