@@ -1,6 +1,9 @@
 //! DXVK's habits.
 
+use serde_json::json;
+
 use vkstash_layer_tests::child::Run;
+use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::translators::report::Links;
 use vkstash_layer_tests::translators::{Optimised, Plan};
 
@@ -96,6 +99,22 @@ fn draws_on_a_driver_with_short_identifiers() {
     draws(&NATIVE, Optimised::Whole);
 }
 
+/// A link with FAIL_ON may be refused for no reason at all (contract 2.6). The program goes without that link
+/// from then on, and still draws.
+#[test]
+fn a_driver_that_compiles_links_costs_links_and_no_frame() {
+    let driver = || Driver::Test(json!({ "fast_linking": false }));
+    on(&Machine { driver, ..EMULATED }, dxvk(), |client| {
+        let count = client.plan.graphics;
+        for _ in 0..2 {
+            let links = client.run().value.report.links;
+            assert_eq!(links.optimised, count, "{links:?}");
+            assert_eq!(links.fast + links.failed, 2 * count, "{links:?}");
+            assert_eq!(links.memoised, links.failed, "{links:?}");
+        }
+    });
+}
+
 /// Libraries come back by identifier at once, in every run.
 fn libraries_come_back(machine: &Machine, optimised: Optimised) {
     on(machine, Plan { optimised, ..dxvk() }, |client| {
@@ -124,28 +143,24 @@ fn libraries_come_back(machine: &Machine, optimised: Optimised) {
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn libraries_come_back_on_radv() {
     libraries_come_back(&RADV, Optimised::Link);
     libraries_come_back(&RADV, Optimised::Whole);
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn libraries_come_back_on_lavapipe() {
     libraries_come_back(&LAVAPIPE, Optimised::Link);
     libraries_come_back(&LAVAPIPE, Optimised::Whole);
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn libraries_come_back_on_a_driver_without_identifiers() {
     libraries_come_back(&EMULATED, Optimised::Link);
     libraries_come_back(&EMULATED, Optimised::Whole);
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn libraries_come_back_on_a_driver_with_short_identifiers() {
     libraries_come_back(&NATIVE, Optimised::Link);
     libraries_come_back(&NATIVE, Optimised::Whole);

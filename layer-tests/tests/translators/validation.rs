@@ -19,9 +19,12 @@ fn same_messages(machine: &Machine, plan: Plan) {
         let env = client.env.clone().validation();
         let ids = |run: &Run<Seen>| run.value.report.messages.iter().cloned().collect::<BTreeSet<_>>();
         let other_store = Plan { store: client.scenario.folder().join("alone"), ..client.plan.clone() };
+        // The driver's own disk cache stands in for ours: links of libraries that came back by identifier alone
+        // puzzle this judge, whoever brought them back.
+        let alone = env.clone().without_layer().driver_cache();
         let mut without = BTreeSet::new();
         for _ in 0..2 {
-            without.extend(ids(&client.run_in(&env.clone().without_layer(), &other_store)));
+            without.extend(ids(&client.run_in(&alone, &other_store)));
         }
         for round in ["cold", "warm"] {
             let with = client.run_in(&env, &client.plan);

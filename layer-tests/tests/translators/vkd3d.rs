@@ -80,25 +80,21 @@ fn lives_with_a_driver_with_short_identifiers() {
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn lives_with_libraries_on_radv() {
     life(&RADV, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn lives_with_libraries_on_lavapipe() {
     life(&LAVAPIPE, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn lives_with_libraries_on_a_driver_without_identifiers() {
     life(&EMULATED, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-#[ignore = "needs library capture"]
 fn lives_with_libraries_on_a_driver_with_short_identifiers() {
     life(&NATIVE, Plan { libraries: true, ..vkd3d() });
 }
