@@ -117,9 +117,9 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
 /// The request's create info is valid.
 pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
     let device = request.device;
+    // SAFETY: the caller's contract.
+    unsafe { record_inline_modules(device, stored, &request.info) };
     if !stored.portable.contains(Kind::Recipe, &request.key) {
-        // SAFETY: the caller's contract.
-        unsafe { record_inline_modules(device, stored, &request.info) };
         record_named_objects(device, stored, request);
         stored.put(device, Kind::Recipe, &request.key, request.recipe);
     }
@@ -144,7 +144,8 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
     }
 }
 
-/// Code that was passed inside a stage and never made a module.
+/// Code that was passed inside a stage and never made a module, and what this driver calls it: the recipe may
+/// be known from another driver.
 ///
 /// # Safety
 /// `info` is valid.
@@ -156,7 +157,11 @@ unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored,
             // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
-            stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
+            if !stored.portable.contains(Kind::Module, &identity) {
+                stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
+            }
+            // SAFETY: as above.
+            unsafe { device.keep_inline_identifier(inline.flags, code, &identity) };
         }
     }
 }

@@ -492,6 +492,37 @@ impl Device {
         NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
     }
 
+    /// Learns what the driver calls code that never made a module: a program that passes its code inside the
+    /// stages may still name it by identifier later.
+    ///
+    /// # Safety
+    /// A valid create info.
+    pub unsafe fn keep_inline_identifier(
+        &self,
+        flags: vk::ShaderModuleCreateFlags,
+        code: &[u8],
+        identity: &Key,
+    ) {
+        if self.identifiers != IdentifierMode::Native {
+            return;
+        }
+        let Some(query) = self.table.get_shader_module_create_info_identifier else { return };
+        // Flags and code alone: in a stage's chain, what follows the create info belongs to the stage.
+        let info = vk::ShaderModuleCreateInfo {
+            flags,
+            code_size: code.len(),
+            p_code: code.as_ptr().cast(),
+            ..Default::default()
+        };
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: a live device that enabled the extension natively, and the caller's contract.
+        unsafe { query(self.handle, &info, &mut identifier) };
+        let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
+        if let Some(native) = bytes.and_then(NativeIdentifier::new) {
+            self.learn_pair(&native, identity);
+        }
+    }
+
     /// Learns that a driver's identifier stands for a module.
     fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
         let digest = native.digest();

@@ -95,6 +95,8 @@ table! {
             c"vkCreateRayTracingPipelinesNV",
         get_shader_module_identifier: vk::PFN_vkGetShaderModuleIdentifierEXT =
             c"vkGetShaderModuleIdentifierEXT",
+        get_shader_module_create_info_identifier: vk::PFN_vkGetShaderModuleCreateInfoIdentifierEXT =
+            c"vkGetShaderModuleCreateInfoIdentifierEXT",
     }
 }
 

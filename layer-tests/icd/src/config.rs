@@ -93,6 +93,8 @@ pub struct Config {
     pub disk_cache: bool,
     /// Where that cache lives beyond the process.
     pub disk_cache_dir: Option<PathBuf>,
+    /// Links of graphics pipeline libraries without optimisation compile nothing.
+    pub fast_linking: bool,
     /// Initial data of pipeline caches is never taken.
     pub ignore_blobs: bool,
     /// Scripted faults.
@@ -121,6 +123,7 @@ impl Default for Config {
             code_bytes: None,
             disk_cache: false,
             disk_cache_dir: None,
+            fast_linking: true,
             ignore_blobs: false,
             faults: Vec::new(),
         }

@@ -23,6 +23,8 @@ pub const FRAGMENT: u32 = 4;
 pub const OUTPUT: u32 = 8;
 /// VK_PIPELINE_CREATE_LIBRARY_BIT_KHR.
 const LIBRARY: u64 = 0x800;
+/// VK_PIPELINE_CREATE_LINK_TIME_OPTIMIZATION_BIT_EXT.
+const LINK_TIME_OPTIMIZATION: u64 = 0x400;
 
 /// What decides which state a create info must have.
 pub struct Shape {
@@ -142,6 +144,9 @@ unsafe fn element<'a>(
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: shape.subsets | linked.iter().fold(0, |all, library| all | library.subsets),
             discard: shape.discard,
+            fast_link: !linked.is_empty()
+                && !shape.any(PRE_RASTER | FRAGMENT)
+                && flags & LINK_TIME_OPTIMIZATION == 0,
         }
     }
 }

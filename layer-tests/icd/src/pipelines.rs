@@ -37,6 +37,8 @@ pub struct Element<'a> {
     pub subsets: u32,
     /// Graphics: static rasterizer discard.
     pub discard: bool,
+    /// Graphics: it brings no shaders of its own and links libraries without optimisation.
+    pub fast_link: bool,
 }
 
 /// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
@@ -105,7 +107,8 @@ pub unsafe fn make(
         let in_app = cache.as_ref().is_some_and(|cache| cache.has(&element.key));
         let hit = in_app || cache::on_disk(&config, &element.key);
         call.hit.push(hit);
-        if !hit && (element.flags & FAIL_ON != 0 || element.by_identifier) {
+        let linked = element.fast_link && config.fast_linking;
+        if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {
             if result == vk::Result::SUCCESS {
                 result = vk::Result::PIPELINE_COMPILE_REQUIRED_EXT;
             }
@@ -116,12 +119,12 @@ pub unsafe fn make(
         }
         if hit {
             record::count_hit();
-        } else {
+        } else if !linked {
             std::thread::sleep(Duration::from_micros(config.compile_us));
             record::count_compile();
             cache::to_disk(&config, &element.key);
         }
-        if let Some(cache) = &cache {
+        if let Some(cache) = cache.as_ref().filter(|_| !linked) {
             cache.add(element.key);
         }
         let pipeline = Pipeline {

@@ -93,6 +93,7 @@ unsafe fn element<'a>(
             key: key.finish(),
             flags,
             by_identifier,
+            fast_link: false,
             feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: 0,
