@@ -1,6 +1,7 @@
 //! vkCreateDevice, vkDestroyDevice.
 //!
-//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask,
+//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
+//! pipelineBinaries, if the user wants that),
 //! and what the layer emulates is taken out again before the driver sees it. The program's structures are
 //! never written to: what must change is copied.
 
@@ -10,14 +11,17 @@ use std::sync::Arc;
 use ash::vk;
 use smallvec::SmallVec;
 
+use crate::config::Config;
 use crate::guard::guard;
 use crate::loader::{self, DeviceLink};
 use crate::log;
+use crate::pipeline_binary;
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
 use crate::state::device_structures;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, CacheControl, Instance, PhysicalDevice};
+use crate::state::policy;
 use crate::state::setup::{Setup, extension_names};
 
 /// vkCreateDevice.
@@ -62,24 +66,27 @@ unsafe fn create(
             return result;
         }
         let known = instance.physical_device(physical);
-        let wanted = Wanted::read(info, &known);
+        let wanted = Wanted::read(info, &known, &instance.config);
         let mut arena = Arena::default();
         let mut changed = Changed::new(info);
-        let mut cache_control = changed.apply(&wanted, &known, &mut arena);
+        let mut enabled = changed.apply(&wanted, &known, &mut arena);
         let mut result = next(physical, &changed.info, allocator, device);
-        if result != vk::Result::SUCCESS && cache_control && !wanted.cache_control {
-            // The feature that the program did not ask for may be to blame: once more without it.
+        let added = (enabled.cache_control && !wanted.enabled.cache_control)
+            || (enabled.binaries && !wanted.enabled.binaries);
+        if result != vk::Result::SUCCESS && added {
+            // A feature that the program did not ask for may be to blame: once more without any.
             link.rewind();
             changed = Changed::new(info);
-            changed.apply(&Wanted { add_cache_control: false, ..wanted }, &known, &mut arena);
-            cache_control = false;
+            let bare = Wanted { add_cache_control: false, add_binaries: false, ..wanted };
+            enabled = changed.apply(&bare, &known, &mut arena);
             result = next(physical, &changed.info, allocator, device);
         }
         if result == vk::Result::SUCCESS {
             let decided = Decided {
-                cache_control,
+                cache_control: enabled.cache_control,
                 identifiers: wanted.identifiers,
-                binaries: false,
+                binaries: enabled.binaries
+                    && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
                 setup: Setup::read(info, &instance.application),
             };
             register(*device, link.next(), instance, known, decided);
@@ -106,20 +113,31 @@ unsafe fn register(
     }
 }
 
+/// The features that the layer may switch on.
+#[derive(Clone, Copy)]
+struct Enabled {
+    /// pipelineCreationCacheControl.
+    cache_control: bool,
+    /// pipelineBinaries.
+    binaries: bool,
+}
+
 /// What the program asks for, as far as the layer has to know.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// It switched pipelineCreationCacheControl on itself.
-    cache_control: bool,
-    /// The layer may switch it on.
+    /// What it switched on itself.
+    enabled: Enabled,
+    /// The layer may switch cache control on.
     add_cache_control: bool,
+    /// The user has asked the layer to switch pipeline binaries on.
+    add_binaries: bool,
     identifiers: IdentifierMode,
 }
 
 impl Wanted {
     /// # Safety
     /// A valid create info.
-    unsafe fn read(info: &vk::DeviceCreateInfo<'_>, physical: &PhysicalDevice) -> Wanted {
+    unsafe fn read(info: &vk::DeviceCreateInfo<'_>, physical: &PhysicalDevice, config: &Config) -> Wanted {
         // SAFETY: the caller's contract.
         let asked =
             unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
@@ -129,9 +147,13 @@ impl Wanted {
             (true, false) => IdentifierMode::Native,
         };
         let mut cache_control = false;
+        let mut binaries = None;
         // SAFETY: the caller's contract; the casts follow the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
+                if (*node).s_type == pipeline_binary::FEATURES {
+                    binaries = Some((*node.cast::<pipeline_binary::Features>()).pipeline_binaries != 0);
+                }
                 cache_control |= match (*node).s_type {
                     CACHE_CONTROL_FEATURES => {
                         let features =
@@ -146,7 +168,12 @@ impl Wanted {
                 };
             }
         }
-        Wanted { cache_control, add_cache_control: !cache_control, identifiers }
+        Wanted {
+            enabled: Enabled { cache_control, binaries: binaries == Some(true) },
+            add_cache_control: !cache_control,
+            add_binaries: binaries.is_none() && config.binaries && physical.pipeline_binaries,
+            identifiers,
+        }
     }
 }
 
@@ -167,12 +194,11 @@ impl<'a> Changed<'a> {
         Changed { info: *info, names: SmallVec::new() }
     }
 
-    /// Takes out what the layer emulates and switches cache control on where it may be. Says whether it is on
-    /// in what goes down.
+    /// Takes out what the layer emulates and switches on what it may. Says what is on in what goes down.
     ///
     /// # Safety
     /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
-    unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> bool {
+    unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
         let emulated = wanted.identifiers == IdentifierMode::Emulated;
         let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
@@ -186,7 +212,8 @@ impl<'a> Changed<'a> {
                         && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
             })
         };
-        let mut on = wanted.cache_control && !lacks_control;
+        let mut on = wanted.enabled;
+        on.cache_control &= !lacks_control;
         if must_copy {
             // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
             // the sType and change our copy.
@@ -218,7 +245,7 @@ impl<'a> Changed<'a> {
             match copied {
                 Some(head) => {
                     self.info.p_next = head;
-                    on |= found;
+                    on.cache_control |= found;
                 }
                 None => {
                     log::init();
@@ -226,7 +253,7 @@ impl<'a> Changed<'a> {
                     // What the driver lacks must not be asked for by name either way; a structure that it does
                     // not know is skipped (contract 2.6).
                     if emulated || lacks_control {
-                        self.change_names(emulated, lacks_control, false);
+                        self.change_names(emulated, lacks_control, false, false);
                     }
                     return on;
                 }
@@ -239,17 +266,32 @@ impl<'a> Changed<'a> {
             let size = size_of_val(&features);
             // SAFETY: a structure of that size, copied to where it lives as long as the chain does.
             self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
-            on = true;
+            on.cache_control = true;
+        }
+        if wanted.add_binaries {
+            on.binaries = true;
+            let mut features =
+                pipeline_binary::Features { pipeline_binaries: vk::TRUE, ..Default::default() };
+            features.p_next = self.info.p_next.cast_mut();
+            let size = size_of_val(&features);
+            // SAFETY: as above.
+            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
         }
         let add_name = add && physical.cache_control == CacheControl::Extension;
-        if emulated || lacks_control || add_name {
-            self.change_names(emulated, lacks_control, add_name);
+        if emulated || lacks_control || add_name || wanted.add_binaries {
+            self.change_names(emulated, lacks_control, add_name, wanted.add_binaries);
         }
         on
     }
 
     /// Takes emulated extensions out of the list, and adds the one that cache control needs below 1.3.
-    fn change_names(&mut self, emulated: bool, lacks_control: bool, add_cache_control: bool) {
+    fn change_names(
+        &mut self,
+        emulated: bool,
+        lacks_control: bool,
+        add_cache_control: bool,
+        add_binaries: bool,
+    ) {
         let own = ash::ext::shader_module_identifier::NAME;
         let control = ash::ext::pipeline_creation_cache_control::NAME;
         // SAFETY: the extension names of a valid create info.
@@ -259,6 +301,14 @@ impl<'a> Changed<'a> {
         self.names = kept.map(|name| name.as_ptr()).collect();
         if add_cache_control && !given.contains(&control) {
             self.names.push(control.as_ptr());
+        }
+        if add_binaries {
+            // The second is what the first needs; it is part of 1.4.
+            for name in [pipeline_binary::NAME, ash::khr::maintenance5::NAME] {
+                if !given.contains(&name) {
+                    self.names.push(name.as_ptr());
+                }
+            }
         }
         self.info.enabled_extension_count = self.names.len() as u32;
         self.info.pp_enabled_extension_names = self.names.as_ptr();

@@ -21,6 +21,8 @@ use crate::store::part::{Key, Kind};
 
 type Info<'a> = vk::RayTracingPipelineCreateInfoKHR<'a>;
 
+const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.as_raw() as u64;
+
 /// The blob of a call that makes several pipelines holds them all, and is kept for each of them: only while the
 /// copies stay below this many bytes.
 const COPIES_LIMIT: usize = 8 << 20;
@@ -52,6 +54,14 @@ pub unsafe fn create(
 ) -> vk::Result {
     // What an earlier call left in this operation is complete (03678), though nobody asked for its result.
     forget(device, operation);
+    if device.cache_control_emulated {
+        // SAFETY: valid for its count.
+        let forbids = |index| unsafe { call::flags_of(&mut { *infos.add(index) }).0 & FAIL_ON != 0 };
+        if (0..count as usize).any(forbids) {
+            // SAFETY: as above.
+            return unsafe { refuse_all(device, count, infos, pipelines) };
+        }
+    }
     let mut elements = Vec::with_capacity(count as usize);
     for index in 0..count as usize {
         // SAFETY: valid for its count.
@@ -78,15 +88,31 @@ pub unsafe fn create(
             }
         }
         if hopeless {
-            for index in 0..count as usize {
-                refuse(&*infos.add(index));
-                *pipelines.add(index) = vk::Pipeline::null();
-            }
-            device.counters().add(Count::CompileRequired, count.into());
-            return vk::Result::PIPELINE_COMPILE_REQUIRED;
+            return refuse_all(device, count, infos, pipelines);
         }
         compile(device, operation, passed, elements, infos, allocator, pipelines)
     }
+}
+
+/// No driver is asked: it could only compile, or has never heard of what names the code.
+///
+/// # Safety
+/// Both arrays are valid for `count`.
+unsafe fn refuse_all(
+    device: &Device,
+    count: u32,
+    infos: *const Info<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract.
+        unsafe {
+            refuse(&*infos.add(index));
+            *pipelines.add(index) = vk::Pipeline::null();
+        }
+    }
+    device.counters().add(Count::CompileRequired, count.into());
+    vk::Result::PIPELINE_COMPILE_REQUIRED
 }
 
 /// Rungs 3 and 4 for one create info.
@@ -185,6 +211,10 @@ unsafe fn compile(
     let pending = Pending {
         cache: ours.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
         keys: keys.unwrap_or_default(),
+        passed: match passed {
+            Passed::Known { cache, .. } => Some(cache.clone()),
+            Passed::Null | Passed::Unknown(_) => None,
+        },
         libraries: libraries.filter_map(|(index, element)| Some((index, element.library?))).collect(),
         pipelines,
         started: Instant::now(),
@@ -224,6 +254,10 @@ pub unsafe fn settle(
     };
     // SAFETY: as above.
     unsafe { private_cache::destroy(device, pending.cache) };
+    if let Some(passed) = pending.passed.as_ref().filter(|_| pending.cache.is_null()) {
+        // Who asked for its data meanwhile has an answer without what the driver has put in since.
+        passed.mark_filled();
+    }
     if result != vk::Result::SUCCESS {
         device.count(if result.as_raw() < 0 { Count::Failed } else { Count::CompileRequired });
         return;
@@ -239,6 +273,9 @@ pub unsafe fn settle(
     let count = pending.keys.len();
     let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
     for key in &pending.keys {
+        if let (Some(passed), Some(blob)) = (&pending.passed, &blob) {
+            passed.owe_compiled(key, &blob[record::PREFIX..]);
+        }
         let kept = match (&blob, device.stored()) {
             (Some(blob), Some(stored)) => stored.device.put(Kind::Artifact, key, blob.as_slice().into()),
             _ => false,

@@ -63,6 +63,8 @@ pub struct Pending {
     pub cache: vk::PipelineCache,
     /// The keys of the pipelines.
     pub keys: Vec<Key>,
+    /// The cache that the program passed.
+    pub passed: Option<Arc<AppCache>>,
     /// The pipelines that will be libraries, by index.
     pub libraries: Vec<(usize, LibraryObject)>,
     /// Where the driver writes the handles; the program keeps it valid until the operation is complete.
