@@ -352,3 +352,60 @@ pub unsafe extern "system" fn destroy_device(
     };
     guard("vkDestroyDevice", destroy, || ());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loader drops names that no driver has, so no suite can see what becomes of them.
+    #[test]
+    fn what_the_layer_emulates_is_gone_from_the_copy_and_stays_in_the_original() {
+        let physical = PhysicalDevice {
+            properties: vk::PhysicalDeviceProperties::default(),
+            driver: vk::DriverId::default(),
+            native_identifiers: false,
+            algorithm: [0; 16],
+            emulates: true,
+            cache_control: CacheControl::None,
+            emulates_cache_control: true,
+        };
+        let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+            .pipeline_creation_cache_control(true);
+        let mut identifier =
+            vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
+        let mut thirteen =
+            vk::PhysicalDeviceVulkan13Features::default().pipeline_creation_cache_control(true);
+        let names = [
+            ash::ext::pipeline_creation_cache_control::NAME.as_ptr(),
+            ash::ext::robustness2::NAME.as_ptr(),
+            ash::ext::shader_module_identifier::NAME.as_ptr(),
+        ];
+        let info = vk::DeviceCreateInfo::default()
+            .enabled_extension_names(&names)
+            .push_next(&mut control)
+            .push_next(&mut thirteen)
+            .push_next(&mut identifier);
+        let mut arena = Arena::default();
+        let mut changed = Changed::new(&info);
+        // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
+        let (on, kept, chain) = unsafe {
+            let wanted = Wanted::read(&info, &physical);
+            assert_eq!((wanted.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
+            let on = changed.apply(&wanted, &physical, &mut arena);
+            let kept: Vec<_> = extension_names(&changed.info).collect();
+            let chain: Vec<_> = chain::walk(changed.info.p_next).collect();
+            (on, kept, chain)
+        };
+        assert!(!on, "the driver has no such feature");
+        assert_eq!(kept, [ash::ext::robustness2::NAME]);
+        let [node] = chain[..] else { panic!("{} structures are left", chain.len()) };
+        // SAFETY: the only structure left; the cast follows the sType.
+        unsafe {
+            assert_eq!((*node).s_type, VULKAN_1_3_FEATURES);
+            let copy = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+            assert_eq!((*copy).pipeline_creation_cache_control, vk::FALSE);
+        }
+        assert_eq!(info.enabled_extension_count, 3);
+        assert_eq!(thirteen.pipeline_creation_cache_control, vk::TRUE);
+    }
+}
