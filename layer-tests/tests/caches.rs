@@ -273,7 +273,8 @@ fn keeping(input: &Value) -> Value {
             let mut largest = 0;
             while !busy.iter().all(std::thread::ScopedJoinHandle::is_finished) {
                 let size = device.cache_data(all).len();
-                assert!(size >= largest, "{size} after {largest}: a cache does not shrink");
+                // Mesa aligns each object but not the end, so a few bytes depend on the order.
+                assert!(size + 64 >= largest, "{size} after {largest}: a cache does not shrink");
                 largest = size;
                 std::thread::yield_now();
             }

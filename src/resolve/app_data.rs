@@ -7,7 +7,7 @@ use ash::vk;
 use rustc_hash::FxHashSet;
 
 pub use super::private_cache::HEADER_SIZE;
-use super::private_cache::{PrivateCache, data_behind};
+use super::private_cache::PrivateCache;
 use super::record;
 use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
@@ -53,14 +53,13 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         _ => {}
     }
     // SAFETY: the caller's contract.
-    let data = unsafe { merged(device, handle, cache, version, &owed, answer.as_ref()) }?;
+    let (data, keys) = unsafe { merged(device, handle, cache, version, &owed, answer.as_ref()) }?;
     // What the next answer is built upon must not stand beside it.
     *answer = None;
-    match Kept::new(data) {
+    match Kept::answer(data) {
         Ok(data) => {
             let data = Arc::new(data);
-            let keys = Arc::new(owed.into_iter().collect());
-            *answer = Some(Remembered { version, keys, data: data.clone() });
+            *answer = Some(Remembered { version, keys: Arc::new(keys), data: data.clone() });
             Some(Answer::Remembered(data))
         }
         // No room: the next question costs as much again.
@@ -69,7 +68,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
 }
 
 /// The data of a cache of ours into which goes what the last answer held, what the driver put into the
-/// program's own since, and what it has been owed since.
+/// program's own since, and what it has been owed since; and the owed keys that are in it.
 ///
 /// # Safety
 /// As [`complete`].
@@ -80,24 +79,26 @@ unsafe fn merged(
     version: Version,
     owed: &[Key],
     last: Option<&Remembered>,
-) -> Option<Vec<u8>> {
+) -> Option<(Vec<u8>, FxHashSet<Key>)> {
     let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
     let same_fills = last.is_some_and(|last| last.version.fills == version.fills);
     if cache.driver_filled() && !same_fills {
         // SAFETY: both caches are alive; the destination is ours alone, the source may be read.
         unsafe { all.take_from(handle) }?;
     }
-    let none = FxHashSet::default();
-    let known = last.map_or(&none, |last| &last.keys);
-    for key in owed.iter().filter(|key| !known.contains(*key)) {
+    let mut keys = last.map_or_else(FxHashSet::default, |last| FxHashSet::clone(&last.keys));
+    for key in owed {
+        if keys.contains(key) {
+            continue;
+        }
         let blob = artifact(device, cache, key);
         if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
             // SAFETY: both caches are ours alone.
             unsafe { all.take_from(part.handle()) }?;
+            keys.insert(*key);
         }
     }
-    // SAFETY: a cache of ours.
-    unsafe { data_behind(device, all.handle(), &[]) }
+    Some((all.data_behind(&[])?, keys))
 }
 
 /// Puts what `source` is owed into the driver's own object of a cache that nothing is remembered for.

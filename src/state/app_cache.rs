@@ -115,7 +115,7 @@ impl AppCache {
     /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
     pub fn owe_compiled(&self, key: &Key, blob: &[u8]) {
         // No room: then there is what the stash keeps.
-        if let Some(kept) = Kept::copy_of(blob) {
+        if let Some(kept) = Kept::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
         }
         self.owe(key);

@@ -3,10 +3,14 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes kept at a time. A 32-bit process has little address space, and none of it is ours.
-const MOST_BYTES: usize = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 24 << 20 };
+/// Most bytes of either kind kept at a time. A 32-bit process has little address space, and none of it is
+/// ours.
+const MOST_BYTES: usize = if cfg!(target_pointer_width = "64") { 128 << 20 } else { 12 << 20 };
 
-static KEPT: Budget = Budget::new(MOST_BYTES);
+/// For remembered answers.
+static ANSWERS: Budget = Budget::new(MOST_BYTES);
+/// For what was compiled beside the program's caches: it must not crowd the answers out.
+static COMPILED: Budget = Budget::new(MOST_BYTES);
 
 /// Room for a number of bytes.
 pub struct Budget {
@@ -33,14 +37,14 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Keeps the bytes, or gives them back where there is no room.
-    pub fn new(bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
-        Kept::within(&KEPT, bytes)
+    /// Keeps an answer, or gives it back where there is no room.
+    pub fn answer(bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
+        Kept::within(&ANSWERS, bytes)
     }
 
-    /// Copies the bytes, unless there is no room.
-    pub fn copy_of(bytes: &[u8]) -> Option<Kept> {
-        KEPT.take(bytes.len()).then(|| Kept { bytes: bytes.to_vec(), budget: &KEPT })
+    /// Copies what was compiled, unless there is no room.
+    pub fn compiled(bytes: &[u8]) -> Option<Kept> {
+        COMPILED.take(bytes.len()).then(|| Kept { bytes: bytes.to_vec(), budget: &COMPILED })
     }
 
     fn within(budget: &'static Budget, bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
