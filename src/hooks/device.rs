@@ -366,6 +366,7 @@ mod tests {
             native_identifiers: false,
             algorithm: [0; 16],
             emulates: true,
+            pipeline_binaries: false,
             cache_control: CacheControl::None,
             emulates_cache_control: true,
         };
@@ -389,14 +390,14 @@ mod tests {
         let mut changed = Changed::new(&info);
         // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
         let (on, kept, chain) = unsafe {
-            let wanted = Wanted::read(&info, &physical);
-            assert_eq!((wanted.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
+            let wanted = Wanted::read(&info, &physical, &Config::default());
+            assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
             let on = changed.apply(&wanted, &physical, &mut arena);
             let kept: Vec<_> = extension_names(&changed.info).collect();
             let chain: Vec<_> = chain::walk(changed.info.p_next).collect();
             (on, kept, chain)
         };
-        assert!(!on, "the driver has no such feature");
+        assert!(!on.cache_control, "the driver has no such feature");
         assert_eq!(kept, [ash::ext::robustness2::NAME]);
         let [node] = chain[..] else { panic!("{} structures are left", chain.len()) };
         // SAFETY: the only structure left; the cast follows the sType.

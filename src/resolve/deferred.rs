@@ -11,7 +11,7 @@ use ash::vk::{self, Handle};
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::{self, PrivateCache};
-use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse};
+use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse_all};
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::Refusal;
@@ -92,27 +92,6 @@ pub unsafe fn create(
         }
         compile(device, operation, passed, elements, infos, allocator, pipelines)
     }
-}
-
-/// No driver is asked: it could only compile, or has never heard of what names the code.
-///
-/// # Safety
-/// Both arrays are valid for `count`.
-unsafe fn refuse_all(
-    device: &Device,
-    count: u32,
-    infos: *const Info<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
-    for index in 0..count as usize {
-        // SAFETY: the caller's contract.
-        unsafe {
-            refuse(&*infos.add(index));
-            *pipelines.add(index) = vk::Pipeline::null();
-        }
-    }
-    device.counters().add(Count::CompileRequired, count.into());
-    vk::Result::PIPELINE_COMPILE_REQUIRED
 }
 
 /// Rungs 3 and 4 for one create info.
