@@ -15,7 +15,9 @@ use super::{Described, Passed, Request, artifact, bypass_counted, describe, driv
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::Refusal;
-use crate::state::device::{Device, Family, IdentifierMode, Pending};
+use crate::state::deferred::Pending;
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::family::Family;
 use crate::stats::Count;
 use crate::store::part::{Key, Kind};
 
@@ -247,7 +249,7 @@ pub unsafe fn settle(
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
     if !pending.cache.is_null() {
-        device.note_harvest(Family::RayTracing, blob.is_some(), false);
+        device.harvests.note(Family::RayTracing, blob.is_some(), false);
     }
     let count = pending.keys.len();
     let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
