@@ -5,7 +5,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use ash::{khr, vk};
+use ash::{ext, khr, vk};
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Step, scenario};
@@ -82,8 +82,8 @@ fn binaries_step(_: &Value) -> Value {
     device.destroy_cache(cache);
     data[50] ^= 1;
     assert!(binaries::stored(&device, &key, &data).is_err());
-    binaries::release(&device, pipeline);
-    binaries::release(&device, pipeline);
+    assert_eq!(binaries::release(&device, pipeline), vk::Result::SUCCESS);
+    assert_eq!(binaries::release(&device, pipeline), vk::Result::SUCCESS);
     made.iter().chain(&again).for_each(|&binary| binaries::destroy(&device, binary));
     seen(
         device,
@@ -149,11 +149,11 @@ fn deferral_step(_: &Value) -> Value {
             device.raw.destroy_pipeline(pipeline, None);
         }
         // What is changed before the join is noticed, and so is an end before the join.
-        start(&infos[..1], out.as_mut_ptr());
+        assert_eq!(start(&infos[..1], out.as_mut_ptr()), vk::Result::OPERATION_DEFERRED_KHR);
         infos[0].max_pipeline_ray_recursion_depth = 9;
-        join();
+        assert_eq!(join(), vk::Result::SUCCESS);
         device.raw.destroy_pipeline(out[0], None);
-        start(&infos[..1], out.as_mut_ptr());
+        assert_eq!(start(&infos[..1], out.as_mut_ptr()), vk::Result::OPERATION_DEFERRED_KHR);
         deferred.destroy_deferred_operation(operation, None);
     }
     seen(
@@ -189,4 +189,86 @@ fn handles_step(_: &Value) -> Value {
 #[test]
 fn handles_are_used_again_and_shared_if_the_script_says_so() {
     on(json!({ "reuse_handles": true, "equal_handles": true }), handles_step);
+}
+
+fn libraries_step(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let extensions = vec![khr::pipeline_library::NAME, ext::graphics_pipeline_library::NAME];
+    let device = Device::new(&instance, &DeviceOptions { extensions, ..Default::default() }).unwrap();
+    let cache = device.cache(&[]);
+    let make = |flags, subsets: vk::GraphicsPipelineLibraryFlagsEXT, libraries: &[vk::Pipeline]| {
+        let mut part = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(subsets);
+        let mut linked = vk::PipelineLibraryCreateInfoKHR::default().libraries(libraries);
+        let input = vk::PipelineVertexInputStateCreateInfo::default();
+        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default();
+        let mut info = vk::GraphicsPipelineCreateInfo::default()
+            .flags(flags)
+            .vertex_input_state(&input)
+            .input_assembly_state(&assembly);
+        if !subsets.is_empty() {
+            info = info.push_next(&mut part);
+        }
+        if !libraries.is_empty() {
+            info = info.push_next(&mut linked);
+        }
+        // SAFETY: create infos whose pointers are valid; the driver says what else is wrong with them.
+        unsafe { device.create_graphics(cache, &[info]) }.1[0]
+    };
+    let library = vk::PipelineCreateFlags::LIBRARY_KHR;
+    let linked_late = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT;
+    let input = vk::GraphicsPipelineLibraryFlagsEXT::VERTEX_INPUT_INTERFACE;
+    let none = vk::GraphicsPipelineLibraryFlagsEXT::empty();
+    let part = make(library, input, &[]);
+    let after_library = device.cache_data(cache).len();
+    make(library, none, &[part]);
+    let after_link = device.cache_data(cache).len();
+    make(library, none, &[part, part]);
+    make(library | linked_late, none, &[part]);
+    let whole = make(vk::PipelineCreateFlags::empty(), none, &[part]);
+    make(library, none, &[whole]);
+    device.destroy_cache(cache);
+    let mut seen = seen(
+        device,
+        instance,
+        &[
+            "vkCreateGraphicsPipelines: a subset is there twice",
+            "vkCreateGraphicsPipelines: a library did not retain what link time optimization needs",
+            "vkCreateGraphicsPipelines: a subset is missing",
+            "vkCreateGraphicsPipelines: a linked pipeline is no library",
+        ],
+    );
+    seen["sizes"] = json!([after_library, after_link]);
+    seen
+}
+
+#[test]
+fn libraries_and_links_are_checked_and_cached_as_the_script_says() {
+    let header = 32;
+    let all = on(json!({}), libraries_step);
+    let none = on(json!({ "caches_libraries": false, "caches_fast_links": false }), libraries_step);
+    let (Some(all), Some(none)) = (all["sizes"].as_array().cloned(), none["sizes"].as_array().cloned())
+    else {
+        return;
+    };
+    assert!(all[0].as_u64() > Some(header) && all[1].as_u64() > all[0].as_u64(), "{all:?}");
+    assert_eq!(none, [json!(header), json!(header)]);
+}
+
+fn switches_step(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let physical = instance.physical_device();
+    assert!(!instance.has(physical, ext::graphics_pipeline_library::NAME));
+    assert!(instance.has(physical, khr::ray_tracing_pipeline::NAME));
+    let mut libraries = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default();
+    let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut libraries);
+    // SAFETY: a live physical device and a valid chain.
+    unsafe { instance.raw.get_physical_device_features2(physical, &mut features) };
+    assert_eq!(libraries.graphics_pipeline_library, vk::FALSE);
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    seen(device, instance, &[])
+}
+
+#[test]
+fn an_extension_that_is_switched_off_is_gone_with_its_feature() {
+    on(json!({ "without": ["VK_EXT_graphics_pipeline_library"] }), switches_step);
 }
