@@ -24,7 +24,10 @@ pub unsafe extern "system" fn create_compute(
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
-    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    let untouched = || unsafe {
+        resolve::refuse_nameless(&device, count, infos, pipelines)
+            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+    };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateComputePipelines", batch, || {
@@ -46,7 +49,10 @@ pub unsafe extern "system" fn create_graphics(
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
-    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    let untouched = || unsafe {
+        resolve::refuse_nameless(&device, count, infos, pipelines)
+            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+    };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateGraphicsPipelines", batch, || {

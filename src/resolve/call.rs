@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::recipe::capture::graphics::subsets::Subsets;
+use crate::recipe::capture::graphics::subsets::{self, Subsets};
 use crate::recipe::capture::stage::{self, Named, Steering};
 use crate::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
 use crate::recipe::chain::{self, Arena, Edit, Refusal};
@@ -50,6 +50,15 @@ pub trait CreateInfo: Copy {
         allocator: *const vk::AllocationCallbacks<'_>,
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
+
+    /// Whether it links libraries and nothing else, neither optimized again nor to become a library: there is
+    /// nothing to compile, nobody will ask for its key, and it has to be instant.
+    ///
+    /// # Safety
+    /// A valid create info.
+    unsafe fn is_fast_link(&self) -> bool {
+        false
+    }
 
     /// The old flags.
     fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
@@ -120,6 +129,16 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
 }
 
 impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
+    unsafe fn is_fast_link(&self) -> bool {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (flags, _) = stage::effective_flags(self.flags, self.p_next);
+            flags & !stage::PLAIN_LINK == 0
+                && !subsets::linked(self.p_next).is_empty()
+                && Subsets::provided(flags, self.p_next) == Subsets::default()
+        }
+    }
+
     unsafe fn capture<'a>(
         &'a self,
         objects: &impl Objects,

@@ -103,7 +103,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Nowhere => return (answer, false),
     };
     let beside_its_cache = matches!((&source, request.passed), (Source::Private(_), Passed::Known { .. }));
-    device.note_harvest(request.family, payload.is_some(), beside_its_cache);
+    device.harvests.note(request.family, payload.is_some(), beside_its_cache);
     let recorded = payload.is_some();
     if let Some(payload) = payload {
         // SAFETY: the caller's contract.

@@ -11,11 +11,13 @@ use ash::vk::{self, Handle};
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::{self, PrivateCache};
-use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse};
+use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse_all};
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::Refusal;
-use crate::state::device::{Device, Family, IdentifierMode, Pending};
+use crate::state::deferred::Pending;
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::family::Family;
 use crate::stats::Count;
 use crate::store::part::{Key, Kind};
 
@@ -92,27 +94,6 @@ pub unsafe fn create(
         }
         compile(device, operation, passed, elements, infos, allocator, pipelines)
     }
-}
-
-/// No driver is asked: it could only compile, or has never heard of what names the code.
-///
-/// # Safety
-/// Both arrays are valid for `count`.
-unsafe fn refuse_all(
-    device: &Device,
-    count: u32,
-    infos: *const Info<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
-    for index in 0..count as usize {
-        // SAFETY: the caller's contract.
-        unsafe {
-            refuse(&*infos.add(index));
-            *pipelines.add(index) = vk::Pipeline::null();
-        }
-    }
-    device.counters().add(Count::CompileRequired, count.into());
-    vk::Result::PIPELINE_COMPILE_REQUIRED
 }
 
 /// Rungs 3 and 4 for one create info.
@@ -268,7 +249,7 @@ pub unsafe fn settle(
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
     if !pending.cache.is_null() {
-        device.note_harvest(Family::RayTracing, blob.is_some(), false);
+        device.harvests.note(Family::RayTracing, blob.is_some(), false);
     }
     let count = pending.keys.len();
     let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);

@@ -12,7 +12,8 @@ use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::model::Parts;
-use crate::state::device::{Device, Family};
+use crate::state::device::Device;
+use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 

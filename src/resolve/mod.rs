@@ -39,7 +39,8 @@ use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
 use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::state::app_cache::AppCache;
-use crate::state::device::{Device, Family, IdentifierMode};
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 use call::{Answer, CreateInfo};
@@ -153,6 +154,13 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         info
     };
+    // SAFETY: the caller vouches for the create info.
+    if unsafe { info.is_fast_link() } {
+        // SAFETY: as above.
+        let answer = unsafe { pass_on(device, passed, allocator, info) };
+        count_result(device, answer.result);
+        return answer;
+    }
     if device.asks_driver_first() {
         // SAFETY: the caller vouches for the create info.
         if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
@@ -198,7 +206,7 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
     // SAFETY: the caller's contract.
     unsafe {
         if steering.nothing_to_compile {
-            return pass_on(request);
+            return pass_on(device, request.passed, request.allocator, &request.info);
         }
         if let Some(answer) = artifact::serve(request, artifact) {
             if steering.identifier_only {
@@ -219,16 +227,20 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
 /// The driver gets the call as it is: what it makes of it costs less than looking for it.
 ///
 /// # Safety
-/// The request's create info is valid.
-unsafe fn pass_on<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
-    if let Passed::Known { cache, .. } = request.passed {
+/// As [`serve`].
+unsafe fn pass_on<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+) -> Answer {
+    if let Passed::Known { cache, .. } = passed {
         cache.mark_filled();
     }
     // SAFETY: the caller's contract.
-    let answer =
-        unsafe { call::create(request.device, request.passed.handle(), &request.info, request.allocator) };
+    let answer = unsafe { call::create(device, passed.handle(), info, allocator) };
     if answer.result == vk::Result::SUCCESS {
-        request.device.count(Count::NothingToCompile);
+        device.count(Count::NothingToCompile);
     }
     answer
 }
@@ -335,6 +347,47 @@ unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
     // SAFETY: the caller's contract.
     unsafe { feedback::say_none(*copy.p_next_mut()) };
     Answer::compile_required()
+}
+
+/// The layer's own COMPILE_REQUIRED to a whole call.
+///
+/// # Safety
+/// Both arrays are valid for `count`.
+unsafe fn refuse_all<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract.
+        unsafe {
+            refuse(&*infos.add(index));
+            *pipelines.add(index) = vk::Pipeline::null();
+        }
+    }
+    device.counters().add(Count::CompileRequired, count.into());
+    vk::Result::PIPELINE_COMPILE_REQUIRED
+}
+
+/// What comes before a call goes down as the program made it: code that is named by an identifier of ours is
+/// nothing to a driver that has never heard of identifiers. None: the call may go down.
+///
+/// # Safety
+/// The arguments of vkCreate*Pipelines.
+pub unsafe fn refuse_nameless<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+) -> Option<vk::Result> {
+    if device.identifiers != IdentifierMode::Emulated {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    let nameless = |index| unsafe { call::names_code_by_identifier((*infos.add(index)).stages()) };
+    // SAFETY: as above.
+    (0..count as usize).any(nameless).then(|| unsafe { refuse_all(device, count, infos, pipelines) })
 }
 
 /// The layer's answer to a request that forbids compiling, where the driver cannot be asked.

@@ -1,16 +1,17 @@
 //! Live devices.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
 use super::binaries::Binaries;
+use super::deferred::Pending;
 use super::dispatch::DeviceTable;
+use super::family::{Family, Harvests};
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::{
     ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed,
@@ -39,47 +40,6 @@ pub enum IdentifierMode {
     /// This layer.
     Emulated,
 }
-
-/// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Complete compute and graphics pipelines. A driver that gives nothing of them gives nothing at all.
-    Complete,
-    /// Graphics pipeline libraries.
-    Library,
-    /// Links of graphics pipeline libraries.
-    Link,
-    /// Ray tracing pipelines and their libraries.
-    RayTracing,
-}
-
-impl Family {
-    const COUNT: usize = 4;
-}
-
-/// A deferred creation call that the driver has not finished.
-pub struct Pending {
-    /// The cache of ours that the driver fills; null where nothing is recorded.
-    pub cache: vk::PipelineCache,
-    /// The keys of the pipelines.
-    pub keys: Vec<Key>,
-    /// The cache that the program passed.
-    pub passed: Option<Arc<AppCache>>,
-    /// The pipelines that will be libraries, by index.
-    pub libraries: Vec<(usize, LibraryObject)>,
-    /// Where the driver writes the handles; the program keeps it valid until the operation is complete.
-    pub pipelines: *mut vk::Pipeline,
-    /// When the call was made.
-    pub started: Instant,
-}
-
-// SAFETY: the pointer is read by the one call that takes the entry out, before it tells the program that the
-// operation is complete (contract 3.6).
-unsafe impl Send for Pending {}
-
-/// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
-/// taken to give nothing, and the layer stands aside.
-const PATIENCE: u32 = 8;
 
 /// Bytes of code that may wait unhashed for a pipeline that needs them.
 const UNHASHED_LIMIT: usize = 32 << 20;
@@ -132,7 +92,8 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
-    fruitless: [AtomicU32; Family::COUNT],
+    /// What the driver's caches have given so far.
+    pub harvests: Harvests,
     /// Deferred operations under way.
     deferred: Mutex<BTreeMap<u64, Pending>>,
     /// Bytes of code that live modules hold unhashed.
@@ -297,7 +258,7 @@ impl Device {
             setup: decided.setup,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            fruitless: Default::default(),
+            harvests: Harvests::default(),
             deferred: Mutex::default(),
             unhashed: AtomicUsize::new(0),
         }
@@ -402,22 +363,7 @@ impl Device {
 
     /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
     pub fn gives(&self, family: Family) -> bool {
-        self.fruitless[family as usize].load(Ordering::Relaxed) < PATIENCE
-    }
-
-    /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
-    /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
-    pub fn note_harvest(&self, family: Family, fruitful: bool, at_its_cost: bool) {
-        let fruitless = &self.fruitless[family as usize];
-        if fruitful {
-            fruitless.store(0, Ordering::Relaxed);
-            return;
-        }
-        let step = if at_its_cost { PATIENCE } else { 1 };
-        let before = fruitless.fetch_add(step, Ordering::Relaxed);
-        if before < PATIENCE && before + step >= PATIENCE {
-            tracing::info!("the driver's pipeline caches hold nothing of {family:?} pipelines");
-        }
+        self.harvests.give(family)
     }
 
     /// Whether the driver is asked for a pipeline before anything is hashed: the stash has nothing to serve. A

@@ -30,6 +30,21 @@ const CAPTURING: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
 /// The pipeline is a library.
 pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
 
+/// Flags that a link may have and still need no compiler: those that steer the call, and those that say what
+/// the link may be used for.
+pub const PLAIN_LINK: u64 = STEERING
+    | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
+        | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
+        | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
+        | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
+        | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
+        | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
+        | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+
 /// VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT, of an extension newer than the bindings: no layout is read.
 pub const DESCRIPTOR_HEAP: u64 = 1 << 36;
 

@@ -1,143 +1,53 @@
-//! vkCreateDevice, vkDestroyDevice.
-//!
-//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
-//! pipelineBinaries, if the user wants that),
-//! and what the layer emulates is taken out again before the driver sees it. The program's structures are
-//! never written to: what must change is copied.
+//! What goes down in vkCreateDevice: a copy of the program's create info, less what the layer emulates and with the
+//! features that it may switch on.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
 
 use ash::vk;
 use smallvec::SmallVec;
 
 use crate::config::Config;
-use crate::guard::guard;
-use crate::loader::{self, DeviceLink};
+use crate::loader;
 use crate::log;
 use crate::pipeline_binary;
 use crate::recipe::chain::{self, Arena, Edit};
-use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
+use crate::state::device::IdentifierMode;
 use crate::state::device_structures;
-use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
-use crate::state::instance::{self, CacheControl, Instance, PhysicalDevice};
-use crate::state::policy;
-use crate::state::setup::{Setup, extension_names};
-
-/// vkCreateDevice.
-pub unsafe extern "system" fn create_device(
-    physical: vk::PhysicalDevice,
-    info: *const vk::DeviceCreateInfo<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    device: *mut vk::Device,
-) -> vk::Result {
-    // SAFETY: the loader passes the program's valid create info with its own link in the chain.
-    let create = || unsafe { create(physical, &*info, allocator, device) };
-    guard("vkCreateDevice", create, || vk::Result::ERROR_INITIALIZATION_FAILED)
-}
-
-/// # Safety
-/// As vkCreateDevice, called by the loader.
-unsafe fn create(
-    physical: vk::PhysicalDevice,
-    info: &vk::DeviceCreateInfo<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    device: *mut vk::Device,
-) -> vk::Result {
-    // SAFETY: the caller's contract; the link is advanced before the next layer sees it (contract 1.10), and
-    // *pDevice is left to the layers below.
-    unsafe {
-        let Some(instance) = instance::find(physical) else {
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        };
-        let Some(link) = loader::device_link(info) else {
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        };
-        let resolve = instance_resolver(link.next().get_instance_proc_addr, instance.handle);
-        let Some(next) = resolve(c"vkCreateDevice") else {
-            return vk::Result::ERROR_INITIALIZATION_FAILED;
-        };
-        let next: vk::PFN_vkCreateDevice = std::mem::transmute(next);
-        if instance.inert {
-            let result = next(physical, info, allocator, device);
-            if result == vk::Result::SUCCESS {
-                device::insert(*device, Entry::Inert { next: link.next().get_device_proc_addr });
-            }
-            return result;
-        }
-        let known = instance.physical_device(physical);
-        let wanted = Wanted::read(info, &known, &instance.config);
-        let mut arena = Arena::default();
-        let mut changed = Changed::new(info);
-        let mut enabled = changed.apply(&wanted, &known, &mut arena);
-        let mut result = next(physical, &changed.info, allocator, device);
-        let added = (enabled.cache_control && !wanted.enabled.cache_control)
-            || (enabled.binaries && !wanted.enabled.binaries);
-        if result != vk::Result::SUCCESS && added {
-            // A feature that the program did not ask for may be to blame: once more without any.
-            link.rewind();
-            changed = Changed::new(info);
-            let bare = Wanted { add_cache_control: false, add_binaries: false, ..wanted };
-            enabled = changed.apply(&bare, &known, &mut arena);
-            result = next(physical, &changed.info, allocator, device);
-        }
-        if result == vk::Result::SUCCESS {
-            let decided = Decided {
-                cache_control: enabled.cache_control,
-                identifiers: wanted.identifiers,
-                binaries: enabled.binaries
-                    && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
-                setup: Setup::read(info, &instance.application),
-            };
-            register(*device, link.next(), instance, known, decided);
-        }
-        result
-    }
-}
-
-/// # Safety
-/// `handle` was just created through `link`.
-unsafe fn register(
-    handle: vk::Device,
-    link: &DeviceLink,
-    instance: Arc<Instance>,
-    physical: Arc<PhysicalDevice>,
-    decided: Decided,
-) {
-    let next = link.get_device_proc_addr;
-    // SAFETY: the caller's contract.
-    unsafe {
-        let table = DeviceTable::load(device_resolver(next, handle));
-        let device = Device::new(handle, next, table, instance, physical, decided);
-        device::insert(handle, Entry::Active(Arc::new(device)));
-    }
-}
+use crate::state::instance::{CacheControl, PhysicalDevice};
+use crate::state::setup::extension_names;
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]
-struct Enabled {
+pub struct Enabled {
     /// pipelineCreationCacheControl.
-    cache_control: bool,
+    pub cache_control: bool,
     /// pipelineBinaries.
-    binaries: bool,
+    pub binaries: bool,
 }
 
 /// What the program asks for, as far as the layer has to know.
 #[derive(Clone, Copy)]
-struct Wanted {
+pub struct Wanted {
     /// What it switched on itself.
-    enabled: Enabled,
+    pub enabled: Enabled,
     /// The layer may switch cache control on.
-    add_cache_control: bool,
+    pub add_cache_control: bool,
     /// The user has asked the layer to switch pipeline binaries on.
-    add_binaries: bool,
-    identifiers: IdentifierMode,
+    pub add_binaries: bool,
+    /// Who will answer for identifiers.
+    pub identifiers: IdentifierMode,
 }
 
 impl Wanted {
+    /// Reads it.
+    ///
     /// # Safety
     /// A valid create info.
-    unsafe fn read(info: &vk::DeviceCreateInfo<'_>, physical: &PhysicalDevice, config: &Config) -> Wanted {
+    pub unsafe fn read(
+        info: &vk::DeviceCreateInfo<'_>,
+        physical: &PhysicalDevice,
+        config: &Config,
+    ) -> Wanted {
         // SAFETY: the caller's contract.
         let asked =
             unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
@@ -184,13 +94,15 @@ const IDENTIFIER_FEATURES: vk::StructureType =
     vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT;
 
 /// The create info that goes down.
-struct Changed<'a> {
-    info: vk::DeviceCreateInfo<'a>,
+pub struct Changed<'a> {
+    /// The copy.
+    pub info: vk::DeviceCreateInfo<'a>,
     names: SmallVec<[*const c_char; 64]>,
 }
 
 impl<'a> Changed<'a> {
-    fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
+    /// Nothing is changed yet.
+    pub fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
         Changed { info: *info, names: SmallVec::new() }
     }
 
@@ -198,7 +110,7 @@ impl<'a> Changed<'a> {
     ///
     /// # Safety
     /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
-    unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
+    pub unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
         let emulated = wanted.identifiers == IdentifierMode::Emulated;
         let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
@@ -319,40 +231,6 @@ fn size_in_device_chain(s_type: vk::StructureType) -> Option<usize> {
     loader::link_info_size(s_type).or_else(|| device_structures::find(s_type).map(|row| row.size))
 }
 
-/// vkDestroyDevice.
-pub unsafe extern "system" fn destroy_device(
-    handle: vk::Device,
-    allocator: *const vk::AllocationCallbacks<'_>,
-) {
-    let destroy = || {
-        if handle == vk::Device::null() {
-            return;
-        }
-        // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
-        // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
-        unsafe {
-            let next = match device::remove(handle) {
-                Some(Entry::Active(device)) => {
-                    let next = device.table.destroy_device;
-                    drop(device);
-                    next
-                }
-                Some(Entry::Inert { next }) => {
-                    let pointer = next(handle, c"vkDestroyDevice".as_ptr());
-                    pointer.map(|pointer| {
-                        std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyDevice>(pointer)
-                    })
-                }
-                None => None,
-            };
-            if let Some(next) = next {
-                next(handle, allocator);
-            }
-        }
-    };
-    guard("vkDestroyDevice", destroy, || ());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,6 +244,7 @@ mod tests {
             native_identifiers: false,
             algorithm: [0; 16],
             emulates: true,
+            pipeline_binaries: false,
             cache_control: CacheControl::None,
             emulates_cache_control: true,
         };
@@ -389,14 +268,14 @@ mod tests {
         let mut changed = Changed::new(&info);
         // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
         let (on, kept, chain) = unsafe {
-            let wanted = Wanted::read(&info, &physical);
-            assert_eq!((wanted.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
+            let wanted = Wanted::read(&info, &physical, &Config::default());
+            assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
             let on = changed.apply(&wanted, &physical, &mut arena);
             let kept: Vec<_> = extension_names(&changed.info).collect();
             let chain: Vec<_> = chain::walk(changed.info.p_next).collect();
             (on, kept, chain)
         };
-        assert!(!on, "the driver has no such feature");
+        assert!(!on.cache_control, "the driver has no such feature");
         assert_eq!(kept, [ash::ext::robustness2::NAME]);
         let [node] = chain[..] else { panic!("{} structures are left", chain.len()) };
         // SAFETY: the only structure left; the cast follows the sType.
