@@ -29,6 +29,19 @@ pub(crate) enum Command {
     /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
     /// driver.
     Modules,
+    /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
+    /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
+    Capture(Capture),
+}
+
+#[derive(Args)]
+pub(crate) struct Capture {
+    /// Times that a step is done in each round.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) iterations: u32,
+    /// Only these cases, by the first part of their figures' ids.
+    #[arg(long, value_delimiter = ',', value_name = "CASE")]
+    pub(crate) only: Vec<String>,
 }
 
 #[derive(Args)]
