@@ -7,12 +7,14 @@
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use smallvec::{SmallVec, smallvec};
 
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, feedback, record};
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
+use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::state::device::Device;
 use crate::stats::Count;
 use crate::store::part::{Key, Kind};
@@ -24,8 +26,10 @@ pub fn applies<I>(request: &Request<'_, I>) -> bool {
 
 /// Where the binaries of a recipe are stored. None where the driver does not tell its global key.
 fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
-    let everything = device.binaries.as_ref()?.digest(device)?;
-    Some(key::digest(key::BINARIES, [recipe.as_slice(), everything].concat().as_slice()))
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(recipe);
+    both[32..].copy_from_slice(device.binaries.as_ref()?.digest(device)?);
+    Some(key::digest(key::BINARIES, &both))
 }
 
 /// Serves the request from stored binaries. None: the next rung's turn.
@@ -42,12 +46,6 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let (cost, listed) = record::parse_binaries(buffer)?;
     let started = Instant::now();
     let binaries = Binaries::from_data(device, &listed)?;
-    let info = PipelineBinaryInfoKHR {
-        s_type: crate::recipe::newer::PIPELINE_BINARY_INFO,
-        p_next: std::ptr::null(),
-        binary_count: binaries.handles.len() as u32,
-        p_pipeline_binaries: binaries.handles.as_ptr(),
-    };
     let mut arena = Arena::default();
     let (fail_on, none) =
         (vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED, vk::PipelineCreateFlags::empty());
@@ -57,8 +55,13 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         let mut changed =
             call::with_flags(&request.info, request.steering.flags2, none, fail_on, &mut arena)?;
         *changed.flags_mut() &= !fail_on;
-        let with_binaries = PipelineBinaryInfoKHR { p_next: *changed.p_next_mut(), ..info };
-        *changed.p_next_mut() = (&raw const with_binaries).cast();
+        let used = PipelineBinaryInfoKHR {
+            s_type: PIPELINE_BINARY_INFO,
+            p_next: *changed.p_next_mut(),
+            binary_count: binaries.handles.len() as u32,
+            p_pipeline_binaries: binaries.handles.as_ptr(),
+        };
+        *changed.p_next_mut() = (&raw const used).cast();
         call::create(device, vk::PipelineCache::null(), &changed, request.allocator)
     };
     drop(binaries);
@@ -125,14 +128,15 @@ pub unsafe fn harvest<I: CreateInfo>(
 /// Binaries that are destroyed when they go out of scope.
 struct Binaries<'a> {
     device: &'a Device,
-    handles: Vec<PipelineBinary>,
+    handles: SmallVec<[PipelineBinary; 4]>,
 }
 
 impl<'a> Binaries<'a> {
     fn from_data(device: &'a Device, listed: &[(&[u8], &[u8])]) -> Option<Binaries<'a>> {
-        let keys: Vec<api::Key> = listed.iter().map(|(key, _)| api::Key::new(key)).collect::<Option<_>>()?;
+        let keys: SmallVec<[api::Key; 4]> =
+            listed.iter().map(|(key, _)| api::Key::new(key)).collect::<Option<_>>()?;
         // The driver only reads what it gets here.
-        let data: Vec<api::Data> = listed
+        let data: SmallVec<[api::Data; 4]> = listed
             .iter()
             .map(|(_, data)| api::Data { size: data.len(), data: data.as_ptr().cast_mut().cast() })
             .collect();
@@ -158,14 +162,14 @@ impl<'a> Binaries<'a> {
                 list.count as usize
             }
         };
-        let mut binaries = Binaries { device, handles: vec![0; count] };
+        let mut binaries = Binaries { device, handles: smallvec![0; count] };
         list.count = count as u32;
         list.binaries = binaries.handles.as_mut_ptr();
         // SAFETY: as above, with room for as many as there are.
         let result = unsafe { create(device.handle, from, std::ptr::null(), &mut list) };
         let all_there = binaries.handles.iter().all(|&handle| handle != 0);
         // What was made in part is destroyed all the same.
-        binaries.handles.retain(|&handle| handle != 0);
+        binaries.handles.retain(|handle| *handle != 0);
         (result == vk::Result::SUCCESS && all_there && count > 0).then_some(binaries)
     }
 

@@ -98,6 +98,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded = info.is_some() && unsafe { binary::harvest(request, answer.pipeline, cost) };
+            device.harvests.note(request.family, recorded, false);
             return (answer, recorded);
         }
         Source::Nowhere => return (answer, false),
