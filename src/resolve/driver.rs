@@ -9,6 +9,7 @@ use ash::vk;
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, binary, compile};
 use crate::identifier::NativeIdentifier;
+use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::model::Parts;
@@ -70,11 +71,16 @@ pub unsafe fn ask_first<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> Option<Answer> {
-    let mut scratch = Scratch::default();
+    let mut copy = *info;
+    // Libraries need keys: they may be linked later.
     // SAFETY: the caller's contract.
+    if unsafe { call::flags_of(&mut copy) }.0 & LIBRARY != 0 {
+        return None;
+    }
+    let mut scratch = Scratch::default();
+    // SAFETY: as above.
     let steering = unsafe { info.capture(&Unnamed(device), &mut scratch) }.ok()?.1;
-    // Libraries and links need keys, now or later.
-    if steering.fail_on_compile_required || steering.library || steering.linked {
+    if steering.fail_on_compile_required {
         return None;
     }
     // Neither key nor parts are looked at before something is recorded, which this rung never does.
