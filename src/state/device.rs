@@ -41,6 +41,9 @@ pub enum IdentifierMode {
     Emulated,
 }
 
+/// VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC, newer than the bindings.
+const INCREMENTAL_CACHES: i32 = 1_000_637_000;
+
 /// Bytes of code that may wait unhashed for a pipeline that needs them.
 const UNHASHED_LIMIT: usize = 32 << 20;
 
@@ -231,18 +234,23 @@ impl Device {
             ..DeviceReport::default()
         };
         let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT.as_raw();
+        let mut policy = policy::of(physical.driver);
+        let switched_on = |s_type: i32| decided.setup.structures.iter().any(|s| s.s_type == s_type);
+        // In this mode reading a cache changes it (contract 4.7).
+        policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
+        let advanced_blend = switched_on(blend);
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         Device {
             handle,
             next,
             table,
-            policy: policy::of(physical.driver),
+            policy,
             cache_control: decided.cache_control,
             cache_control_emulated: physical.emulates_cache_control,
             identifiers: decided.identifiers,
             binaries: decided.binaries.then(Binaries::default),
             has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
-            advanced_blend: decided.setup.structures.iter().any(|s| s.s_type == blend),
+            advanced_blend,
             physical,
             modules: Objects::default(),
             conversions: Objects::default(),
