@@ -134,7 +134,9 @@ unsafe fn without_compiling(
     }
     // SAFETY: as above.
     let answer: Option<Answer> = unsafe {
-        match artifact::serve(&request, &mut buffer) {
+        // Without cache control a blob that the driver does not take would be compiled here and now.
+        let served = device.cache_control.then(|| artifact::serve(&request, &mut buffer)).flatten();
+        match served {
             // The program may forbid compiling; then the driver's answer to the call itself is as good.
             None if !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),
             served => served,
