@@ -472,6 +472,40 @@ fn externally_synchronised_caches_are_touched_by_the_calling_thread_alone() {
     }
 }
 
+/// One call for eight pipelines and an empty cache. Hands over how many bytes that cache holds afterwards, and how
+/// many pipelines there were in each cache that anybody made from data meanwhile.
+fn batching(_: &Value) -> Value {
+    let device = device(false);
+    let driver = TestDriver::open();
+    let cache = device.cache(&[]);
+    let work = Work { count: 8, batch: 8, ..Work::default() };
+    assert!(work.run_through(&device, cache).all_made());
+    let record = driver.take_record();
+    assert_sound(&record);
+    let created = calls(&record, "vkCreatePipelineCache");
+    let loaded = created.iter().filter(|call| call["initial_size"] != 0).map(|call| &call["initial_entries"]);
+    let loaded: Vec<&Value> = loaded.collect();
+    let held = device.cache_data(cache).len();
+    device.destroy_cache(cache);
+    json!({ "loaded": loaded, "held": held })
+}
+
+#[test]
+fn each_artifact_of_a_batch_holds_one_pipeline() {
+    for control in [true, false] {
+        let driver = Driver::Test(json!({ "cache_control": control }));
+        scenario(&[("step", batching)], |scenario| {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
+            let cold = scenario.run_ok::<Value>("step", &env, &()).value;
+            assert_eq!(cold["held"], without["held"], "{control}: the program's cache holds them all");
+            let warm = scenario.run_ok::<Value>("step", &env, &()).value;
+            assert_eq!(warm["loaded"], json!(vec![1; 8]), "{control}: one artifact each");
+            assert_eq!(warm["held"], without["held"], "{control}");
+        });
+    }
+}
+
 /// A cache is destroyed and another made at once, which may get the same handle.
 fn reusing(_: &Value) -> Value {
     let device = device(false);

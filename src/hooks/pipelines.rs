@@ -6,7 +6,7 @@ use ash::vk;
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, CreateInfo, with_flags};
-use crate::resolve::{self, Passed};
+use crate::resolve::{self, Contents, Passed};
 use crate::state::app_cache::InCall;
 use crate::state::device::{self, Device};
 use crate::stats::Count;
@@ -87,12 +87,14 @@ pub(super) unsafe fn create<I: CreateInfo>(
     }
     let passed = passed(device, cache);
     let _in_call = passed.known().map(InCall::new);
+    let later = (count > 1).then(|| passed.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         // SAFETY: the caller's contract: both arrays are valid for `count`.
         let answer = unsafe {
             let info = &*infos.add(index);
-            let answer = element(device, &passed, allocator, info, index, pipelines);
+            let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
+            let answer = element(device, passed, allocator, info, index, pipelines);
             *pipelines.add(index) = answer.pipeline;
             answer
         };
@@ -170,8 +172,8 @@ pub(super) fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
     }
     match device.caches.get(handle) {
         Some(cache) => {
-            let fresh = cache.begin_call();
-            Passed::Known { handle, cache, fresh }
+            let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
+            Passed::Known { handle, cache, contents }
         }
         None => Passed::Unknown(handle),
     }

@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::{self, PrivateCache};
-use super::{Passed, Request, binary, feedback, record};
+use super::{Contents, Passed, Request, binary, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 
@@ -123,9 +123,10 @@ fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
         return Source::Captured;
     }
     let private = match request.passed {
-        Passed::Known { fresh: true, .. } => return Source::Fresh,
+        Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
+        Passed::Known { contents: Contents::SameBatch, .. } => true,
         Passed::Null => asked || device.policy.free_recording,
-        Passed::Known { .. } => asked,
+        Passed::Known { contents: Contents::Anything, .. } => asked,
         Passed::Unknown(_) => false,
     };
     let cache = if private { PrivateCache::new(device, &[]) } else { None };

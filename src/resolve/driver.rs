@@ -7,7 +7,7 @@
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
-use super::{Passed, Request, binary, compile};
+use super::{Contents, Passed, Request, binary, compile};
 use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
@@ -106,7 +106,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     let pointless = match request.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null => device.policy.free_recording && !binary::applies(request),
-        Passed::Known { fresh, .. } => *fresh,
+        Passed::Known { contents, .. } => *contents != Contents::Anything,
         Passed::Unknown(_) => true,
     };
     let recorded = device.keeps_artifacts() && device.gives(request.family);

@@ -55,14 +55,41 @@ pub enum Passed {
         handle: vk::PipelineCache,
         /// What is known of it.
         cache: Arc<AppCache>,
-        /// Nothing has been put into it, so after this call it is a one-pipeline blob.
-        fresh: bool,
+        /// What may be in it.
+        contents: Contents,
     },
     /// A cache that was not.
     Unknown(vk::PipelineCache),
 }
 
+/// What may be in the program's cache when a pipeline's turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing: afterwards it is a one-pipeline blob.
+    Nothing,
+    /// Pipelines that stand before this one in the same batch: it cannot have this one, and would be a blob of
+    /// many.
+    SameBatch,
+    /// Anything.
+    Anything,
+}
+
 impl Passed {
+    /// The same for the pipelines of a batch that follow the first one.
+    pub fn after_the_first(&self) -> Passed {
+        match self {
+            Passed::Null => Passed::Null,
+            Passed::Unknown(handle) => Passed::Unknown(*handle),
+            Passed::Known { handle, cache, contents } => {
+                let contents = match contents {
+                    Contents::Anything => Contents::Anything,
+                    Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
+                };
+                Passed::Known { handle: *handle, cache: cache.clone(), contents }
+            }
+        }
+    }
+
     /// The handle as the program passed it.
     pub fn handle(&self) -> vk::PipelineCache {
         match self {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::call::CreateInfo;
-use super::{Passed, Request};
+use super::{Contents, Passed, Request};
 use crate::identifier;
 use crate::recipe::capture::stage::{self, Named};
 use crate::state::device::{Device, Stored, module_record};
@@ -104,8 +104,12 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
-    if let Passed::Known { cache, fresh: false, .. } = request.passed {
-        cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
+    match request.passed {
+        // The driver has put it in.
+        Passed::Known { contents: Contents::Nothing, .. } | Passed::Null | Passed::Unknown(_) => {}
+        Passed::Known { cache, .. } => {
+            cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
+        }
     }
     // SAFETY: the caller's contract.
     unsafe { record_as(request, &request.key, payload) };

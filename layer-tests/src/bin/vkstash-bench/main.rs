@@ -10,6 +10,7 @@ mod cost;
 mod demo;
 mod environment;
 mod figures;
+mod linked;
 mod machine;
 mod modules;
 mod nvidia;

@@ -87,6 +87,8 @@ pub(crate) struct Figures {
 pub(crate) enum Part {
     /// Share served on the second run; served calls against a hit, the disk cache and a compile.
     Served,
+    /// Graphics pipelines, libraries and links: served ones, and what the layer adds to others.
+    Linked,
     /// What the layer costs on a first run.
     First,
     /// What it costs where the program's own cache is warm and the stash empty.
@@ -111,4 +113,6 @@ pub(crate) enum Driver {
     Lavapipe,
     /// Whatever the loader finds on this machine.
     Gpu,
+    /// The test driver of this repository, which compiles nothing.
+    Test,
 }
