@@ -1,6 +1,6 @@
 //! A small Vulkan client that keeps every result.
 //!
-//! - [`spirv`] modules
+//! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
 //! - [`device`] a device and its objects, destroyed with it
 //!
@@ -9,6 +9,7 @@
 
 pub mod binaries;
 pub mod device;
+pub mod shaders;
 pub mod spirv;
 
 use std::ffi::{CStr, CString, c_void};
