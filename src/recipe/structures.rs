@@ -77,7 +77,7 @@ pub const TABLE: &[Row] = &[
     row::<vk::PipelineDiscardRectangleStateCreateInfoEXT<'_>>(Special, "rectangles where they are static"),
     row::<vk::RenderingAttachmentLocationInfoKHR<'_>>(Special, "with fragment output state"),
     row::<vk::RenderingInputAttachmentIndexInfoKHR<'_>>(Special, "with fragment shader state"),
-    row::<vk::AttachmentSampleCountInfoAMD<'_>>(Special, "with fragment state"),
+    row::<vk::AttachmentSampleCountInfoAMD<'_>>(Special, "with fragment output state"),
     row::<newer::CustomResolveCreateInfoEXT>(Special, "with fragment state"),
     row::<newer::PipelineBinaryInfoKHR>(Special, "with binaries the pipeline is the program's own business"),
     plain::<vk::PipelineRobustnessCreateInfoEXT<'_>>(16),
