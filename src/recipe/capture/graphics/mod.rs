@@ -58,8 +58,8 @@ pub unsafe fn graphics<'a>(
     }
     // Each provides another subset, so their order means nothing.
     keys.sort_unstable();
-    // SAFETY: read only with the subset that it belongs to (06601).
     let rasterization = match subsets.pre_rasterization() {
+        // SAFETY: NULL or valid with the subset that it belongs to (06601).
         true => unsafe { state::rasterization(info.p_rasterization_state, &dynamic) }?,
         false => None,
     };
