@@ -33,7 +33,7 @@ pub enum Program {
     Ncnn,
     /// Kernels in taichi.
     Taichi,
-    /// A film of five pictures.
+    /// The first picture of a film.
     Mpv,
     /// A cube, twenty times.
     Vkcube,
@@ -61,7 +61,7 @@ pub const ALL: [Program; 9] = [
 pub struct Ran {
     /// Exit status as a shell says it: 128 and the number of a signal, and so on.
     pub status: i32,
-    /// What it printed and what it drew.
+    /// What it printed, and a hash of what it showed.
     pub output: Vec<u8>,
     /// Its standard error.
     pub stderr: String,
@@ -69,6 +69,13 @@ pub struct Ran {
     pub wall: Duration,
     /// The layer's reports.
     pub reports: Reports,
+}
+
+impl Ran {
+    /// Whether the layer was in it.
+    pub fn had_layer(&self) -> bool {
+        !self.reports.0.is_empty() || self.stderr.contains("the layer is in this program")
+    }
 }
 
 /// One program at a time: they are compared by time, and xvfb-run looks for a free display number.
@@ -142,6 +149,16 @@ impl Program {
         found.unwrap_or("unknown").to_owned()
     }
 
+    /// Whether it makes the same pipelines in each run: one that a signal ends may not come to all of them.
+    pub fn ends_by_itself(self) -> bool {
+        self.end().is_none()
+    }
+
+    /// Whether what it puts out says something about what it drew.
+    pub fn is_compared(self) -> bool {
+        !matches!(self, Program::Vkcube | Program::Vkd3dGears)
+    }
+
     /// Whether it needs a screen.
     fn windowed(self) -> bool {
         matches!(self, Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears)
@@ -185,7 +202,7 @@ impl Program {
     }
 
     /// The command line, without what is needed around it.
-    fn command(self, output: &Path, driver: &Driver) -> Vec<String> {
+    fn command(self, driver: &Driver) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().expect("a readable path").to_owned();
         let folder = folder();
         let python = |name: &str| {
@@ -204,13 +221,12 @@ impl Program {
                     ["mpv", "--no-config", "--really-quiet", "--vo=gpu", "--gpu-api=vulkan", "--untimed"]
                         .map(str::to_owned)
                         .to_vec();
-                command.push(format!("--script={}", text(sources().join("mpv/screenshot.lua"))));
-                command.push(format!("--script-opts=screenshot-file={}", text(output.join("picture.png"))));
                 if *driver == Driver::Lavapipe {
                     // It takes a CPU only if told to.
                     command.push("--vulkan-device=@DEVICE@".into());
                 }
-                command.push("--frames=5".into());
+                // What takes more shaders than the plain way.
+                command.extend(["--pause", "--scale=ewa_lanczossharp", "--deband=yes"].map(str::to_owned));
                 command.push("av://lavfi:testsrc=size=320x240".into());
                 command
             }
@@ -220,32 +236,30 @@ impl Program {
         }
     }
 
-    /// How programs that go on for ever are ended, and whether what they show then can be compared.
+    /// How programs that go on for ever are ended.
     fn end(self) -> Option<&'static str> {
         match self {
             Program::Vkd3dTriangle => Some("key"),
-            Program::Vkd3dGears => Some("term"),
+            Program::Mpv => Some("term"),
+            Program::Vkd3dGears => Some("moving"),
             _ => None,
         }
     }
 
     /// Runs it once. `place` is a private folder of this run.
     pub fn run(self, env: &Env, place: &Path) -> Ran {
-        let output = place.join("output");
-        fs::create_dir_all(&output).expect("a private folder");
+        fs::create_dir_all(place).expect("a private folder");
         let report = place.join("report");
         let mut env = env.clone().report(&report).var("NO_COLOR", "1");
         let mut words: Vec<String> = Vec::new();
+        let picture = place.join("Xvfb_screen0");
         if self.windowed() {
             let screen = format!("-screen 0 640x480x24 -wr -fbdir {}", place.display());
             words.extend(["xvfb-run".into(), "-a".into(), "-s".into(), screen]);
-            if let Some(end) = self.end() {
-                let script = sources().join("window.sh");
-                let picture = place.join("Xvfb_screen0");
-                words.extend(
-                    ["sh", &script.to_string_lossy(), end, &picture.to_string_lossy()].map(String::from),
-                );
-            }
+            let script = sources().join("window.sh");
+            let end = self.end().unwrap_or("none");
+            words
+                .extend(["sh", &script.to_string_lossy(), end, &picture.to_string_lossy()].map(String::from));
         }
         if *env.driver() == Driver::Radv {
             // The real start-up of the driver, on the stand-in; without a real GPU the X server gets its
@@ -263,20 +277,17 @@ impl Program {
             fs::write(&manifest, content.to_string()).expect("a private file");
             env = env.var("VK_ICD_FILENAMES", manifest);
         }
-        words.extend(self.command(&output, env.driver()));
+        words.extend(self.command(env.driver()));
         if words.iter().any(|word| word.contains("@DEVICE@")) {
             let name = mpv_device(&env);
             words.iter_mut().for_each(|word| *word = word.replace("@DEVICE@", &name));
         }
         let started = Instant::now();
-        let (status, mut stdout, stderr) = run_to_its_end(&env, &words);
-        let wall = started.elapsed();
-        for file in crate::suite::files(&output, "") {
-            stdout.extend_from_slice(
-                format!("\n{}:\n", file.file_name().expect("a file").display()).as_bytes(),
-            );
-            stdout.extend(fs::read(file).expect("a file of ours"));
+        let (mut status, stdout, stderr) = run_to_its_end(&env, &words);
+        if let Ok(text) = fs::read_to_string(picture.with_extension("status")) {
+            status = text.trim().parse().expect("a number");
         }
+        let wall = started.elapsed();
         Ran { status, output: stdout, stderr, wall, reports: Reports::read(&report) }
     }
 }
