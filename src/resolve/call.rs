@@ -51,8 +51,8 @@ pub trait CreateInfo: Copy {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
 
-    /// Whether it links libraries and nothing else, neither optimized again nor to become a library: there is
-    /// nothing to compile, nobody will ask for its key, and it has to be instant.
+    /// Whether it links libraries and has no shaders of its own, neither optimized again nor to become a library:
+    /// there is nothing to compile, nobody will ask for its key, and it has to be instant.
     ///
     /// # Safety
     /// A valid create info.
@@ -135,7 +135,7 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
             let (flags, _) = stage::effective_flags(self.flags, self.p_next);
             flags & !stage::PLAIN_LINK == 0
                 && !subsets::linked(self.p_next).is_empty()
-                && Subsets::provided(flags, self.p_next) == Subsets::default()
+                && !Subsets::provided(flags, self.p_next).shaders()
         }
     }
 

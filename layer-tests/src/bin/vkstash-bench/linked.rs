@@ -132,7 +132,8 @@ fn compare(
     let with = || runner.translate(&layered, &with_store, PIPELINES, comparison.arguments, &[]);
     let without = || runner.translate(&plain, &plain_store, PIPELINES, comparison.arguments, comparison.peer);
     // Fills the stash and the stores; nothing of it counts.
-    (with()?, without()?);
+    with()?;
+    without()?;
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         // In turns, so that a machine that gets slower hurts both alike.

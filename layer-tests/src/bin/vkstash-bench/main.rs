@@ -47,7 +47,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     if let Command::Capture(capture) = &options.command {
-        return print(common, &capture::run(capture, common.rounds.unwrap_or(31))?);
+        return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
     let runner = Runner::new(common)?;
     let tables = match &options.command {

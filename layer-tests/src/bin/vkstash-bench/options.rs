@@ -36,8 +36,9 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Capture {
-    /// Times that a step is done in each round.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    /// Times that a step is done in each round: few enough that most rounds are over before the system lets
+    /// another program run.
+    #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) iterations: u32,
     /// Only these cases, by the first part of their figures' ids.
     #[arg(long, value_delimiter = ',', value_name = "CASE")]
