@@ -9,9 +9,14 @@
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod binaries;
 mod conversions;
+mod deferral;
 mod draft;
 mod libraries;
+mod own_binaries;
+mod ray_tracing;
+mod rays;
 mod rig;
 mod state;
 mod two_drivers;
