@@ -46,8 +46,9 @@ fn own(input: &Value) -> Value {
         (result.as_raw(), made[0])
     };
     // SAFETY: NULL, and valid create infos.
-    let (global, key) =
-        unsafe { (binaries::pipeline_key(device, ptr::null()), binaries::pipeline_key(device, chain(&plain))) };
+    let (global, key) = unsafe {
+        (binaries::pipeline_key(device, ptr::null()), binaries::pipeline_key(device, chain(&plain)))
+    };
     let (captured, pipeline) = create(capturing);
     let made = binaries::captured(device, pipeline).unwrap();
     let listed = binaries::contents(device, &made);
@@ -70,14 +71,16 @@ fn own(input: &Value) -> Value {
         let known = named(plain, &identifier);
         let unknown = named(plain, &[0x77; 32]);
         // SAFETY: valid create infos.
-        let (by_name, by_nothing) =
-            unsafe { (binaries::pipeline_key(device, chain(&known)), binaries::pipeline_key(device, chain(&unknown))) };
+        let (by_name, by_nothing) = unsafe {
+            (binaries::pipeline_key(device, chain(&known)), binaries::pipeline_key(device, chain(&unknown)))
+        };
         let mut from_data = known;
         from_data.flags = vk::PipelineCreateFlags::empty();
         from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
         let (by_binary, _) = create(from_data);
         let probed = internal.then(|| {
-            [probe(&known), probe(&unknown)].map(|found| found.map(|list| list.len()).map_err(vk::Result::as_raw))
+            [probe(&known), probe(&unknown)]
+                .map(|found| found.map(|list| list.len()).map_err(vk::Result::as_raw))
         });
         identified = json!({
             "same_key": by_name == key,
@@ -103,7 +106,8 @@ fn own(input: &Value) -> Value {
 #[test]
 fn the_programs_own_binaries_are_as_without_the_layer() {
     scenario(&[("own", own)], |scenario| {
-        let test = Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true }));
+        let test =
+            Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true }));
         for driver in [Driver::Radv, test, Driver::Machine] {
             for (mode, switch) in [("auto", "0"), ("auto", "1"), ("emulate", "0"), ("emulate", "1")] {
                 let Some(env) = scenario.on(driver.clone()) else { continue };
@@ -117,7 +121,9 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                     for _ in 0..2 {
                         let with = scenario.run_ok::<Value>("own", &env, &input).value;
                         let what = format!("{} {mode} {switch} {input}", driver.name());
-                        for name in ["global", "key", "captured", "listed", "short", "released", "by_data", "probed"] {
+                        for name in
+                            ["global", "key", "captured", "listed", "short", "released", "by_data", "probed"]
+                        {
                             if mode == "emulate" && name == "global" {
                                 // The driver is not asked for identifiers: another device, another key.
                                 continue;
