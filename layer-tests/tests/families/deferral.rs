@@ -107,6 +107,7 @@ fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
                 let input = json!({ "cache": cache, "ask": ask });
                 let without = scenario.run_ok::<Value>("defer", &env.clone().without_layer(), &input).value;
                 if without.is_null() {
+                    assert_eq!(driver, Driver::Machine, "the others have all of it");
                     continue;
                 }
                 // COMPILE_REQUIRED, and nothing is remembered of it.

@@ -68,10 +68,16 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                 let plain = env.clone().without_layer();
                 let without = scenario.run_ok::<Value>("trace", &plain, &input).value;
                 if without.is_null() {
+                    assert_ne!(driver, Driver::Radv, "it has ray tracing");
                     continue;
                 }
                 let again = scenario.run_ok::<Value>("trace", &plain, &input).value;
                 let cold = scenario.run_ok::<Value>("trace", &env, &input);
+                if cache {
+                    // What the program's cache had of a pipeline that differs in nothing that the driver minds is
+                    // in no artifact before the first run in which that cache is not filled.
+                    scenario.run_ok::<Value>("trace", &env, &input);
+                }
                 let warm = scenario.run_ok::<Value>("trace", &env, &input);
                 let made = without["results"].as_array().unwrap().len();
                 assert!(without["results"].as_array().unwrap().iter().all(|one| *one == json!([0, true])));
