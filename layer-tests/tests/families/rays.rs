@@ -123,11 +123,14 @@ impl Rays {
         (result, made[0])
     }
 
-    /// Handles of a pipeline's groups.
+    /// Handles of a pipeline's groups; nothing where the driver has no such command.
     pub fn group_handles(&self, pipeline: vk::Pipeline, groups: u32) -> Vec<u8> {
         let mut properties = vk::PhysicalDeviceRayTracingPipelinePropertiesKHR::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut properties);
         let device = &self.rig.device;
+        if !device.has_command(c"vkGetRayTracingShaderGroupHandlesKHR") {
+            return Vec::new();
+        }
         // SAFETY: a live device and a live pipeline with that many groups.
         unsafe {
             device.instance.raw.get_physical_device_properties2(device.physical, &mut all);
