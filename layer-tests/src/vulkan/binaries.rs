@@ -61,8 +61,8 @@ impl Properties {
             internal_cache_control: 0,
             rest: [0; 3],
         };
-        let mut all = vk::PhysicalDeviceProperties2::default();
-        all.p_next = ptr::from_mut(&mut own).cast();
+        let mut all =
+            vk::PhysicalDeviceProperties2 { p_next: ptr::from_mut(&mut own).cast(), ..Default::default() };
         // SAFETY: a live physical device and a valid chain.
         unsafe { device.instance.raw.get_physical_device_properties2(device.physical, &mut all) };
         own

@@ -58,7 +58,12 @@ const PROGRAMS: &[(&str, Program)] = &[
         let four = maker.four(&draft, RETAIN);
         maker.make("fast", draft.link(&four, Subset::empty(), NONE));
         maker.make("optimized", draft.link(&four, Subset::empty(), OPTIMIZED));
-        maker.make("optimized and retained", draft.link(&four, Subset::empty(), OPTIMIZED | RETAIN));
+    }),
+    ("optimized library", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let four = maker.four(&draft, RETAIN);
+        let flags = OPTIMIZED | RETAIN | Flags::LIBRARY_KHR;
+        maker.make("library", draft.link(&four, Subset::empty(), flags));
     }),
     ("combinations", |maker| {
         let draft = Draft::new(&maker.rig);
@@ -199,6 +204,16 @@ fn make(input: &Value) -> Value {
     json!({ "results": maker.results, "data": data })
 }
 
+/// How many pipelines of a program RADV writes into its caches and never looks for there: optimized libraries of
+/// libraries, and links with shaders of their own that are not optimized.
+fn never_found(program: &str) -> u64 {
+    match program {
+        "optimized library" | "nested" => 1,
+        "own state" => 2,
+        _ => 0,
+    }
+}
+
 /// Runs a program without the layer, cold and warm; its results are always the same.
 fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option<()> {
     let input = json!({ "program": name, "cache": cache });
@@ -219,8 +234,9 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
     let counters = cold.reports.counters();
     let what = format!("{name} on {}, own cache: {cache}: {counters:?}", driver.name());
     assert!(cold.reports.bypassed().is_empty(), "{what} {:?}", cold.reports.bypassed());
-    assert_eq!(cold.reports.sum("not_taken"), 0, "{what}");
+    // A library that is to be optimized again needs its code, whatever the caches hold.
     if !with_names {
+        assert_eq!(cold.reports.sum("not_taken"), 0, "{what}");
         assert_eq!(cold.reports.sum("served"), 0, "{what}");
     }
     let warm = scenario.run_ok::<Value>("make", env, &input);
@@ -230,6 +246,9 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
     assert!(warm.reports.bypassed().is_empty(), "{what}");
     if with_names {
         assert_eq!(warm.reports.sum("compiled"), 0, "{what}");
+    } else if matches!(driver, Driver::Radv | Driver::Machine) && never_found(name) > 0 {
+        assert!(warm.reports.sum("compiled") <= never_found(name), "{what}");
+        return Some(());
     } else {
         covered(driver, &warm.reports, expected.len());
     }

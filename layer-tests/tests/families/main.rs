@@ -4,14 +4,19 @@
 //! - [`libraries`] graphics pipeline libraries and their links
 //! - [`state`] graphics state, member by member
 //! - [`conversions`] YCbCr conversions in immutable samplers
-//! - [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
+//! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod binaries;
 mod conversions;
+mod deferral;
 mod draft;
 mod libraries;
+mod own_binaries;
+mod ray_tracing;
+mod rays;
 mod rig;
 mod state;
 mod two_drivers;

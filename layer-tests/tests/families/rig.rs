@@ -140,8 +140,7 @@ impl Rig {
             }
             head = start.cast();
         }
-        let mut all = vk::PhysicalDeviceFeatures2::default();
-        all.p_next = head;
+        let mut all = vk::PhysicalDeviceFeatures2 { p_next: head, ..Default::default() };
         let mut switch = binaries::InternalCacheControl::disabled();
         let names: Vec<_> = wanted.iter().map(|(name, _)| name.as_ptr()).collect();
         let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];

@@ -1,0 +1,93 @@
+//! Artifacts made of pipeline binaries: VKSTASH_BINARIES, and programs that enabled the extension themselves.
+
+use std::fs;
+
+use ash::vk;
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::suite::device_segments;
+use vkstash_layer_tests::vulkan::{binaries, spirv};
+
+use crate::draft::Draft;
+use crate::rays::Rays;
+use crate::rig::{Options, Rig};
+
+/// The step: compute, graphics, a library and ray tracing, without a cache.
+fn make(input: &Value) -> Value {
+    let without = (input["fewer"] == true).then_some(ash::ext::robustness2::NAME);
+    let rig = Rig::with(Options { binaries: input["own"] == true, without, ..Options::default() });
+    if !rig.device.instance.has(rig.device.physical, binaries::NAME) {
+        return Value::Null;
+    }
+    let none = vk::PipelineCache::null();
+    let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(1));
+    let compute = vk::ComputePipelineCreateInfo::default().stage(stage).layout(rig.device.compute_layout());
+    // SAFETY: a valid create info.
+    let mut results = vec![unsafe { rig.device.create_compute(none, &[compute]) }.0];
+    let draft = Draft::new(&rig);
+    results.push(rig.graphics(none, draft.complete()).0);
+    let subset = vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER;
+    results.push(rig.graphics(none, draft.library(subset, vk::PipelineCreateFlags::empty())).0);
+    if let Some(rays) = Rays::new(rig) {
+        let (result, pipeline) = rays.make(none, rays.groups(1));
+        results.push(result);
+        rays.destroy(&[pipeline]);
+    }
+    json!(results.iter().map(|result| result.as_raw()).collect::<Vec<_>>())
+}
+
+#[test]
+fn binaries_serve_every_kind_and_damaged_ones_reach_no_driver() {
+    scenario(&[("make", make)], |scenario| {
+        let test = Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4" }));
+        for driver in [Driver::Radv, test, Driver::Machine] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let stash = scenario.folder().join(format!("stash {}", driver.name()));
+            let env = env.stash(&stash).var("VKSTASH_BINARIES", "1");
+            let input = json!({});
+            let without = scenario.run_ok::<Value>("make", &env.clone().without_layer(), &input).value;
+            let Some(results) = without.as_array() else {
+                assert_eq!(driver, Driver::Machine, "the others have binaries");
+                continue;
+            };
+            let made = results.len() as u64;
+            let cold = scenario.run_ok::<Value>("make", &env, &input);
+            assert_eq!(cold.value, without);
+            assert_eq!(cold.reports.sum("compiled"), made, "{driver:?} {:?}", cold.reports.counters());
+            let warm = scenario.run_ok::<Value>("make", &env, &input);
+            assert_eq!(warm.value, without);
+            let counters = warm.reports.counters();
+            assert_eq!(warm.reports.sum("served_by_binary"), made, "{driver:?} {counters:?}");
+            assert_eq!(warm.reports.sum("compiled") + warm.reports.sum("not_taken"), 0, "{counters:?}");
+
+            // Another set of extensions and features is another device.
+            let fewer = scenario.run_ok::<Value>("make", &env, &json!({ "fewer": true }));
+            assert_eq!(fewer.reports.sum("served_by_binary"), 0, "{:?}", fewer.reports.counters());
+
+            for segment in device_segments(&stash) {
+                let mut bytes = fs::read(&segment).unwrap();
+                // Behind the header, a byte in every few: no payload is spared.
+                bytes.iter_mut().skip(256).step_by(64).for_each(|byte| *byte ^= 0x5a);
+                fs::write(&segment, bytes).unwrap();
+            }
+            let damaged = scenario.run_ok::<Value>("make", &env, &input);
+            assert_eq!(damaged.value, without);
+            let counters = damaged.reports.counters();
+            assert_eq!(damaged.reports.sum("served") + damaged.reports.sum("not_taken"), 0, "{counters:?}");
+        }
+    });
+}
+
+#[test]
+fn who_enabled_the_extension_is_served_by_binaries_where_they_are_faster() {
+    scenario(&[("make", make)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let input = json!({ "own": true });
+        let cold = scenario.run_ok::<Value>("make", &env, &input);
+        let warm = scenario.run_ok::<Value>("make", &env, &input);
+        assert_eq!(warm.value, cold.value);
+        let made = cold.value.as_array().unwrap().len() as u64;
+        assert_eq!(warm.reports.sum("served_by_binary"), made, "{:?}", warm.reports.counters());
+    });
+}

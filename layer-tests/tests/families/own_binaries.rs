@@ -1,0 +1,147 @@
+//! A program's own use of pipeline binaries under the layer: everything as without it.
+
+use std::ptr;
+
+use ash::vk;
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::vulkan::{IDENTIFIER_EXTENSION, binaries, spirv};
+
+use crate::rig::{Options, Rig, keep, keep_all};
+
+type Info = vk::ComputePipelineCreateInfo<'static>;
+
+fn chain(info: &Info) -> *const std::ffi::c_void {
+    ptr::from_ref(info).cast()
+}
+
+/// The same create info, whose stage has these bytes for its code.
+fn named(info: Info, identifier: &[u8]) -> Info {
+    let bytes = keep_all(identifier.iter().copied());
+    let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(bytes);
+    let mut named = info;
+    named.stage = named.stage.push_next(keep(node));
+    named.stage.module = vk::ShaderModule::null();
+    named.flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    named
+}
+
+/// The step: keys, capture, data, creation from data, probes and release; null where the device lacks binaries.
+fn own(input: &Value) -> Value {
+    let no_internal_cache = input["no_internal_cache"] == true;
+    let rig = Rig::with(Options { binaries: true, no_internal_cache, ..Options::default() });
+    if !rig.has(binaries::NAME) {
+        return Value::Null;
+    }
+    let device = &rig.device;
+    let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(3));
+    let plain = Info::default().stage(stage).layout(device.compute_layout());
+    let flags = vk::PipelineCreateFlags2CreateInfoKHR::default()
+        .flags(vk::PipelineCreateFlags2KHR::from_raw(binaries::CAPTURE_DATA));
+    let capturing = plain.push_next(keep(flags));
+    let create = |info: Info| {
+        // SAFETY: a valid create info.
+        let (result, made) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
+        (result.as_raw(), made[0])
+    };
+    // SAFETY: NULL, and valid create infos.
+    let (global, key) = unsafe {
+        (binaries::pipeline_key(device, ptr::null()), binaries::pipeline_key(device, chain(&plain)))
+    };
+    let (captured, pipeline) = create(capturing);
+    let made = binaries::captured(device, pipeline).unwrap();
+    let listed = binaries::contents(device, &made);
+    let (_, _, _, size) = binaries::data(device, made[0], None);
+    let (short, _, _, told) = binaries::data(device, made[0], Some(size - 1));
+    let released = binaries::release(device, pipeline);
+    let again = binaries::all_stored(device, &listed).unwrap();
+    // With binaries neither code nor identifiers count.
+    let mut from_data = plain;
+    from_data.stage.module = vk::ShaderModule::null();
+    from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
+    let (by_data, _) = create(from_data);
+    let internal = binaries::Properties::of(device).internal_cache != 0 && !no_internal_cache;
+    // SAFETY: a valid create info.
+    let probe = |info: &Info| unsafe { binaries::probe(device, chain(info)) };
+    let probed = internal.then(|| probe(&plain).map(|found| found.len()).map_err(vk::Result::as_raw));
+    let mut identified = json!(null);
+    if rig.has(IDENTIFIER_EXTENSION) {
+        let identifier = device.identifier_of_code(&spirv::compute(3));
+        let known = named(plain, &identifier);
+        let unknown = named(plain, &[0x77; 32]);
+        // SAFETY: valid create infos.
+        let (by_name, by_nothing) = unsafe {
+            (binaries::pipeline_key(device, chain(&known)), binaries::pipeline_key(device, chain(&unknown)))
+        };
+        let mut from_data = known;
+        from_data.flags = vk::PipelineCreateFlags::empty();
+        from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
+        let (by_binary, _) = create(from_data);
+        let probed = internal.then(|| {
+            [probe(&known), probe(&unknown)]
+                .map(|found| found.map(|list| list.len()).map_err(vk::Result::as_raw))
+        });
+        identified = json!({
+            "same_key": by_name == key,
+            "unknown": by_nothing.0.as_raw(),
+            "by_binary": by_binary,
+            "probed": probed.map(|[known, unknown]| (known.is_ok(), unknown.err())),
+        });
+    }
+    made.iter().chain(&again).for_each(|&binary| binaries::destroy(device, binary));
+    json!({
+        "global": [json!(global.0.as_raw()), json!(global.1)],
+        "key": [json!(key.0.as_raw()), json!(key.1)],
+        "captured": captured,
+        "listed": listed.iter().map(|(key, data)| (key.len(), data.len())).collect::<Vec<_>>(),
+        "short": [json!(short.as_raw()), json!(told == size)],
+        "released": released.as_raw(),
+        "by_data": by_data,
+        "probed": format!("{probed:?}"),
+        "identified": identified,
+    })
+}
+
+#[test]
+fn the_programs_own_binaries_are_as_without_the_layer() {
+    scenario(&[("own", own)], |scenario| {
+        let test =
+            Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true }));
+        for driver in [Driver::Radv, test, Driver::Machine] {
+            for (mode, switch) in [("auto", "0"), ("auto", "1"), ("emulate", "0"), ("emulate", "1")] {
+                let Some(env) = scenario.on(driver.clone()) else { continue };
+                let stash = scenario.folder().join(format!("stash {} {mode} {switch}", driver.name()));
+                let env = env.stash(stash).var("VKSTASH_IDENTIFIERS", mode).var("VKSTASH_BINARIES", switch);
+                for input in [json!({}), json!({ "no_internal_cache": true })] {
+                    let without = scenario.run_ok::<Value>("own", &env.clone().without_layer(), &input).value;
+                    if without.is_null() {
+                        assert_eq!(driver, Driver::Machine, "the others have all of it");
+                        continue;
+                    }
+                    for _ in 0..2 {
+                        let with = scenario.run_ok::<Value>("own", &env, &input).value;
+                        let what = format!("{} {mode} {switch} {input}", driver.name());
+                        for name in
+                            ["global", "key", "captured", "listed", "short", "released", "by_data", "probed"]
+                        {
+                            if mode == "emulate" && name == "global" {
+                                // The driver is not asked for identifiers: another device, another key.
+                                continue;
+                            }
+                            assert_eq!(with[name], without[name], "{what}: {name}");
+                        }
+                        let identified = &with["identified"];
+                        if !identified.is_null() && mode == "emulate" {
+                            assert_eq!(identified["same_key"], true, "{what}: {identified}");
+                            assert_eq!(identified["by_binary"], 0, "{what}: {identified}");
+                            assert_ne!(identified["unknown"], 0, "{what}: {identified}");
+                        } else {
+                            assert_eq!(*identified, without["identified"], "{what}");
+                        }
+                    }
+                }
+            }
+        }
+    });
+}

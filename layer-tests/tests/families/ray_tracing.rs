@@ -1,0 +1,118 @@
+//! Ray tracing pipelines made at once: groups of every kind, libraries, stack size, batches.
+
+use ash::vk;
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::report::Reports;
+
+use crate::rays::Rays;
+use crate::rig::{Rig, keep, keep_all};
+use crate::{covered, drivers};
+
+/// The step: makes everything, with a cache of its own if the input says so, and libraries in the order that it
+/// says. Null where the device lacks ray tracing.
+fn trace(input: &Value) -> Value {
+    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
+    let own = input["cache"] == true;
+    let cache = if own { rays.rig.device.cache(&[]) } else { vk::PipelineCache::null() };
+    let (mut results, mut handles, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    let mut make = |info, groups| {
+        let (result, pipeline) = rays.make(cache, info);
+        results.push((result.as_raw(), pipeline != vk::Pipeline::null()));
+        if groups > 0 {
+            handles.push(rays.group_handles(pipeline, groups));
+        }
+        all.push(pipeline);
+        pipeline
+    };
+    make(rays.plain(1), 1);
+    make(rays.groups(2), 5);
+    make(rays.plain(1).max_pipeline_ray_recursion_depth(0), 1);
+    let dynamic = vk::PipelineDynamicStateCreateInfo::default()
+        .dynamic_states(keep_all([vk::DynamicState::RAY_TRACING_PIPELINE_STACK_SIZE_KHR]));
+    make(rays.groups(2).dynamic_state(keep(dynamic)), 5);
+    make(rays.groups(2).flags(vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_MISS_SHADERS_KHR), 5);
+    let mut libraries = [make(rays.library(rays.groups(3)), 0), make(rays.library(rays.plain(4)), 0)];
+    if input["reversed"] == true {
+        libraries.reverse();
+    }
+    make(rays.linked(rays.plain(5), &libraries), 7);
+    // Three at once, of which two are equal.
+    let mut batch = [vk::Pipeline::null(); 3];
+    let infos = [rays.plain(6), rays.groups(7), rays.plain(6)];
+    let together = rays.create(vk::DeferredOperationKHR::null(), cache, &infos, &mut batch);
+    results.extend(batch.map(|pipeline| (together.as_raw(), pipeline != vk::Pipeline::null())));
+    rays.destroy(&batch);
+    rays.destroy(&all);
+    rays.rig.device.destroy_cache(cache);
+    json!({ "results": results, "handles": handles })
+}
+
+/// What must be equal of the handles of each pipeline's groups. RADV's start with an address.
+fn contents(driver: &Driver, value: &Value) -> Vec<Vec<u8>> {
+    let all: Vec<Vec<u8>> = serde_json::from_value(value["handles"].clone()).unwrap();
+    let kept = |(index, byte): (usize, u8)| if *driver == Driver::Radv && index % 32 < 8 { 0 } else { byte };
+    all.into_iter().map(|one| one.into_iter().enumerate().map(kept).collect()).collect()
+}
+
+#[test]
+fn every_kind_of_group_is_served_with_the_same_handles() {
+    scenario(&[("trace", trace)], |scenario| {
+        for driver in drivers(json!({})) {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            for cache in [false, true] {
+                let env =
+                    env.clone().stash(scenario.folder().join(format!("stash {} {cache}", driver.name())));
+                let input = json!({ "cache": cache });
+                let plain = env.clone().without_layer();
+                let without = scenario.run_ok::<Value>("trace", &plain, &input).value;
+                if without.is_null() {
+                    assert_ne!(driver, Driver::Radv, "it has ray tracing");
+                    continue;
+                }
+                let again = scenario.run_ok::<Value>("trace", &plain, &input).value;
+                let cold = scenario.run_ok::<Value>("trace", &env, &input);
+                if cache {
+                    // What the program's cache had of a pipeline that differs in nothing that the driver minds is
+                    // in no artifact before the first run in which that cache is not filled.
+                    scenario.run_ok::<Value>("trace", &env, &input);
+                }
+                let warm = scenario.run_ok::<Value>("trace", &env, &input);
+                let made = without["results"].as_array().unwrap().len();
+                assert!(without["results"].as_array().unwrap().iter().all(|one| *one == json!([0, true])));
+                for with in [&cold, &warm] {
+                    assert_eq!(with.value["results"], without["results"]);
+                    assert!(with.reports.bypassed().is_empty(), "{:?}", with.reports.bypassed());
+                    let [theirs, again, ours] =
+                        [&without, &again, &with.value].map(|value| contents(&driver, value));
+                    if theirs == again {
+                        assert_eq!(ours, theirs, "{}", driver.name());
+                    }
+                }
+                assert_eq!(cold.reports.sum("not_taken"), 0, "{:?}", cold.reports.counters());
+                // RADV writes a library with any-hit shaders into its caches and does not look for it there.
+                let never_found = u64::from(driver == Driver::Radv);
+                let all_had = |reports: &Reports| match reports.sum("compiled") {
+                    1 if never_found == 1 => {
+                        assert_eq!(reports.sum("served"), made as u64 - 1, "{:?}", reports.counters());
+                    }
+                    _ => covered(&driver, reports, made),
+                };
+                all_had(&warm.reports);
+                // The same libraries the other way round: another pipeline, and the only one.
+                let reversed = json!({ "cache": cache, "reversed": true });
+                let other = scenario.run_ok::<Value>("trace", &env, &reversed);
+                let counters = other.reports.counters();
+                assert!(other.reports.sum("not_taken") <= never_found, "{counters:?}");
+                assert_eq!(other.value["results"], without["results"]);
+                if driver.name() != "lavapipe" {
+                    let compiled = other.reports.sum("compiled") - other.reports.sum("not_taken");
+                    assert_eq!(compiled, 1, "{}: {counters:?}", driver.name());
+                }
+                let other = scenario.run_ok::<Value>("trace", &env, &reversed);
+                all_had(&other.reports);
+            }
+        }
+    });
+}
