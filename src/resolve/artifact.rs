@@ -34,6 +34,11 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
         return None;
     }
+    let refusals = record::refusals(buffer);
+    request.refusals.set(refusals);
+    if refusals >= record::REFUSALS_LIMIT {
+        return None;
+    }
     let (cost, blob) = record::parse(buffer)?;
     let started = Instant::now();
 
@@ -60,6 +65,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         vk::Result::SUCCESS => {}
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
+            request.refusals.set(refusals + 1);
             return None;
         }
         // An error with our cache is no error of the program's call: the next rung asks without it.

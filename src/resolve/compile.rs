@@ -81,7 +81,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         return (answer, false);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-    let prefix = record::prefix(cost);
+    let prefix = record::prefix(cost, request.refusals.get());
     let payload = match &source {
         Source::Private(cache) => {
             let mut info = request.info;
@@ -116,7 +116,8 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
-    if !device.keeps_artifacts() || !device.gives(request.family) || device.stored().is_none() {
+    let refused = request.refusals.get() >= record::REFUSALS_LIMIT;
+    if refused || !device.keeps_artifacts() || !device.gives(request.family) || device.stored().is_none() {
         return Source::Nowhere;
     }
     if asked && binary::applies(request) {

@@ -5,6 +5,7 @@
 //! structures it may read until the operation is complete, and at most another cache. Recipes are recorded
 //! before the call, because the program's structures may be gone when it is complete; artifacts afterwards.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
@@ -35,6 +36,8 @@ struct Element {
     had: Option<vk::Pipeline>,
     key: Option<Key>,
     library: Option<Result<Library, Refusal>>,
+    /// How often the driver has refused its artifacts.
+    refusals: u8,
     /// Why it must bypass.
     refusal: Option<Refusal>,
     /// It names its code by an identifier of ours: no driver can make it.
@@ -121,13 +124,24 @@ unsafe fn without_compiling(
                     had: None,
                     key: None,
                     library: is_library.then_some(Err(refusal)),
+                    refusals: 0,
                     refusal: Some(refusal),
                     ours_alone: named && device.identifiers == IdentifierMode::Emulated,
                 };
             }
         };
-    let request =
-        Request { device, passed, allocator, info: *info, steering, family, key, recipe: &recipe, parts };
+    let request = Request {
+        device,
+        passed,
+        allocator,
+        info: *info,
+        steering,
+        family,
+        key,
+        recipe: &recipe,
+        parts,
+        refusals: Cell::new(0),
+    };
     let ours_alone = steering.identifier_only && device.identifiers == IdentifierMode::Emulated;
     if steering.identifier_only {
         device.count(Count::IdentifierRequests);
@@ -152,7 +166,8 @@ unsafe fn without_compiling(
         device.count(Count::IdentifierServed);
     }
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
-    Element { had, key: Some(key), library, refusal: None, ours_alone }
+    let refusals = request.refusals.get();
+    Element { had, key: Some(key), library, refusals, refusal: None, ours_alone }
 }
 
 /// The driver's turn, in the operation.
@@ -178,6 +193,8 @@ unsafe fn compile(
         Passed::Known { .. } => device.cache_control,
         Passed::Unknown(_) => false,
     };
+    let refusals = elements.iter().map(|element| element.refusals).max().unwrap_or(0);
+    let free = free && refusals < record::REFUSALS_LIMIT;
     let recorded = free && device.gives(Family::RayTracing) && device.stored().is_some();
     let ours = keys.as_ref().filter(|_| recorded).and_then(|_| PrivateCache::for_threads(device));
     let cache = match &ours {
@@ -200,6 +217,7 @@ unsafe fn compile(
         },
         libraries: libraries.filter_map(|(index, element)| Some((index, element.library?))).collect(),
         pipelines,
+        refusals,
         started: Instant::now(),
     };
     // Before the call: other threads may join the operation as soon as the driver knows of it.
@@ -233,7 +251,7 @@ pub unsafe fn settle(
         None
     } else {
         // SAFETY: a cache of ours that the driver is done with.
-        unsafe { private_cache::data_behind(device, pending.cache, &record::prefix(cost)) }
+        unsafe { private_cache::data_behind(device, pending.cache, &record::prefix(cost, pending.refusals)) }
     };
     // SAFETY: as above.
     unsafe { private_cache::destroy(device, pending.cache) };

@@ -4,6 +4,8 @@
 //! through a cache of ours, the driver is asked with the program's own call. It answers from what it has or
 //! says COMPILE_REQUIRED within microseconds.
 
+use std::cell::Cell;
+
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
@@ -87,7 +89,18 @@ pub unsafe fn ask_first<I: CreateInfo>(
     let (key, parts) = (Key::default(), Parts::default());
     let family = Family::Complete;
     let recipe = &[];
-    let request = Request { device, passed, allocator, info: *info, steering, family, key, recipe, parts };
+    let request = Request {
+        device,
+        passed,
+        allocator,
+        info: *info,
+        steering,
+        family,
+        key,
+        recipe,
+        parts,
+        refusals: Cell::new(0),
+    };
     // SAFETY: as above.
     unsafe { ask(&request) }
 }

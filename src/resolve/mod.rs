@@ -26,7 +26,7 @@ mod private_cache;
 mod record;
 mod rehydrate;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,6 +121,8 @@ struct Request<'a, I> {
     recipe: &'a [u8],
     /// What the recipe names by digest.
     parts: Parts,
+    /// How often the driver has refused this recipe's artifacts.
+    refusals: Cell<u8>,
 }
 
 /// Buffers that are reused from call to call.
@@ -214,7 +216,18 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         *info
     };
-    let request = Request { device, passed, allocator, info, steering, family, key, recipe, parts };
+    let request = Request {
+        device,
+        passed,
+        allocator,
+        info,
+        steering,
+        family,
+        key,
+        recipe,
+        parts,
+        refusals: Cell::new(0),
+    };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe { climb(&request, artifact) };
     if steering.library && answer.result == vk::Result::SUCCESS {

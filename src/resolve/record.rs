@@ -16,16 +16,26 @@ pub const PREFIX: usize = 8;
 
 /// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
 /// microseconds, and the form of the rest.
-pub fn prefix(cost: Duration) -> [u8; PREFIX] {
+pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
     let micros = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
     bytes[..4].copy_from_slice(&micros.to_le_bytes());
     bytes[4] = FORM_CACHE_BLOB;
+    bytes[5] = refusals;
     bytes
 }
 
 /// The rest is the data of a VkPipelineCache.
 const FORM_CACHE_BLOB: u8 = 1;
+
+/// Drivers give out blobs that they never take back: RADV does so for some ray tracing libraries. After this many
+/// refusals an artifact is neither offered nor made again for this device header.
+pub const REFUSALS_LIMIT: u8 = 3;
+
+/// How often in a row the driver has refused what was recorded under this key.
+pub fn refusals(payload: &[u8]) -> u8 {
+    payload.get(5).copied().unwrap_or(0)
+}
 
 /// An artifact's payload: the cost of the compile and the blob. None for a form that this version does not
 /// know.
@@ -40,7 +50,7 @@ const FORM_BINARIES: u8 = 2;
 
 /// An artifact's payload made of binaries: of each the driver's key and its data.
 pub fn binaries_payload<'a>(cost: Duration, listed: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<u8> {
-    let mut payload = prefix(cost).to_vec();
+    let mut payload = prefix(cost, 0).to_vec();
     payload[4] = FORM_BINARIES;
     for (key, data) in listed {
         payload.extend((key.len() as u32).to_le_bytes());

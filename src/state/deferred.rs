@@ -21,6 +21,8 @@ pub struct Pending {
     pub libraries: Vec<(usize, LibraryObject)>,
     /// Where the driver writes the handles; the program keeps it valid until the operation is complete.
     pub pipelines: *mut vk::Pipeline,
+    /// How often at most the driver has refused artifacts of these keys.
+    pub refusals: u8,
     /// When the call was made.
     pub started: Instant,
 }
