@@ -13,6 +13,12 @@ pub const LOG: &str = "VKSTASH_LOG";
 pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
 /// `auto` (the default), `emulate` (identifiers of our own even where the driver has some) or `off`.
 pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
+/// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
+/// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's own caches.
+pub const BINARIES: &str = "VKSTASH_BINARIES";
+/// `1`: an emulated identifier without an artifact is compiled from the stash's SPIR-V instead of being answered
+/// COMPILE_REQUIRED: a compile in a call that promises not to do any. Off by default.
+pub const REHYDRATE: &str = "VKSTASH_REHYDRATE";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
 
@@ -35,6 +41,10 @@ pub struct Config {
     pub root: Option<PathBuf>,
     /// Identifiers.
     pub identifiers: Identifiers,
+    /// [`BINARIES`].
+    pub binaries: bool,
+    /// [`REHYDRATE`].
+    pub rehydrate: bool,
     /// Folder for reports.
     pub report: Option<PathBuf>,
 }
@@ -53,7 +63,13 @@ impl Config {
             Some("off") => Identifiers::Off,
             _ => Identifiers::Auto,
         };
-        Config { root: path(DIR).or_else(default_root), identifiers, report: path(REPORT) }
+        Config {
+            root: path(DIR).or_else(default_root),
+            identifiers,
+            binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
+            rehydrate: lookup(REHYDRATE).is_some_and(|value| value == "1"),
+            report: path(REPORT),
+        }
     }
 }
 
@@ -94,5 +110,15 @@ mod tests {
         assert_eq!(with("emulate"), Identifiers::Emulate);
         assert_eq!(with("off"), Identifiers::Off);
         assert_eq!(with("maybe"), Identifiers::Auto);
+    }
+
+    #[test]
+    fn compiling_behind_a_promise_not_to_takes_a_plain_yes() {
+        let with = |value: &'static str| {
+            Config::from_lookup(|name| (name == REHYDRATE).then(|| OsString::from(value))).rehydrate
+        };
+        assert!(with("1"));
+        assert!(!["", "0", "2", "off", "yes"].into_iter().any(with));
+        assert!(!Config::from_lookup(|_| None).rehydrate);
     }
 }

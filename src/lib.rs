@@ -9,7 +9,7 @@
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
 //! - [`recipe`] model, capture and key of pipelines
-//! - [`identifier`] module identities
+//! - [`identifier`] module identities; `pipeline_binary` an extension newer than the bindings
 //! - [`store`] the stash on disk
 //! - [`stats`] counters and reports
 //! - [`config`], `log`, `guard`, `loader` the environment, log lines, the end of panics, the loader's interface
@@ -21,6 +21,7 @@ mod hooks;
 pub mod identifier;
 mod loader;
 mod log;
+mod pipeline_binary;
 pub mod recipe;
 mod resolve;
 mod state;

@@ -31,6 +31,8 @@ macro_rules! counters {
 counters! {
     /// Pipelines made through an artifact of ours that the driver confirmed to have taken.
     Served => "served",
+    /// Of those, the ones that were made of pipeline binaries.
+    ServedByBinary => "served_by_binary",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
     Offered => "offered",
     /// Artifacts that the driver did not take.
@@ -41,6 +43,9 @@ counters! {
     Compiled => "compiled",
     /// Pipelines that the driver compiled and of which nothing could or should be recorded.
     CompiledUnrecorded => "compiled_unrecorded",
+    /// Libraries without shaders, and links without link-time optimization: the driver has nothing to compile
+    /// and gets the call as it is.
+    NothingToCompile => "nothing_to_compile",
     /// Requests answered with VK_PIPELINE_COMPILE_REQUIRED.
     CompileRequired => "compile_required",
     /// Requests that the driver answered with an error.
@@ -51,6 +56,8 @@ counters! {
     IdentifierRequests => "identifier_requests",
     /// Of those, the ones that the stash served.
     IdentifierServed => "identifier_served",
+    /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_REHYDRATE says so.
+    Rehydrated => "rehydrated",
     /// Shader modules created by the program.
     Modules => "modules",
     /// Shader modules that the stash had not seen before.
@@ -81,10 +88,10 @@ pub enum BypassReason {
     UnknownStructure,
     /// A known structure or flag whose content must not be cached (capture/replay handles, addresses).
     NotCacheable,
-    /// Graphics pipeline libraries, made or linked.
-    Library,
-    /// Ray tracing pipelines.
+    /// Ray tracing pipelines of VK_NV_ray_tracing.
     RayTracing,
+    /// The program makes the pipeline from pipeline binaries of its own.
+    OwnBinaries,
     /// A flag bit that this version does not know.
     UnknownFlag,
     /// A shader module, layout, render pass or sampler that could not be described.
@@ -101,8 +108,8 @@ impl BypassReason {
         match self {
             BypassReason::UnknownStructure => "unknown_structure",
             BypassReason::NotCacheable => "not_cacheable",
-            BypassReason::Library => "library",
             BypassReason::RayTracing => "ray_tracing",
+            BypassReason::OwnBinaries => "own_binaries",
             BypassReason::UnknownFlag => "unknown_flag",
             BypassReason::OpaqueObject => "opaque_object",
             BypassReason::UnknownObject => "unknown_object",

@@ -81,6 +81,10 @@ impl Scenario {
     /// An environment with this driver and everything private below this test's folder; None, and a line that
     /// says why, where the driver is missing (a failure if VKSTASH_REQUIRE_DRIVERS=1).
     pub fn on(&self, driver: Driver) -> Option<Env> {
+        if driver == Driver::Machine && std::env::var_os(env::MACHINE_DRIVER).is_none() {
+            // Nobody has named one: there is no such test.
+            return None;
+        }
         match self.available(&driver) {
             Ok(()) => Some(Env::new(driver, &self.folder)),
             Err(reason) => {

@@ -18,6 +18,9 @@ pub const VALIDATION: &str = "VK_LAYER_KHRONOS_validation";
 /// Turns a missing driver from a skipped test into a failed one.
 pub const REQUIRE_DRIVERS: &str = "VKSTASH_REQUIRE_DRIVERS";
 
+/// Names the manifest of [`Driver::Machine`]; its tests exist only where it is set.
+pub const MACHINE_DRIVER: &str = "VKSTASH_TEST_DRIVER";
+
 const DRIVER_FOLDERS: [&str; 3] =
     ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 const VALIDATION_MANIFESTS: [&str; 2] = [
@@ -34,6 +37,8 @@ pub enum Driver {
     Radv,
     /// Mesa's CPU driver.
     Lavapipe,
+    /// The driver whose manifest VKSTASH_TEST_DRIVER names: for suites that are carried to a machine with a GPU.
+    Machine,
 }
 
 impl Driver {
@@ -43,6 +48,7 @@ impl Driver {
             Driver::Test(_) => "test driver",
             Driver::Radv => "RADV",
             Driver::Lavapipe => "lavapipe",
+            Driver::Machine => "the machine's driver",
         }
     }
 
@@ -52,6 +58,14 @@ impl Driver {
             Driver::Test(_) => return paths::test_driver_library().map(|_| None),
             Driver::Radv => "radeon_icd",
             Driver::Lavapipe => "lvp_icd",
+            Driver::Machine => {
+                let named = std::env::var_os(MACHINE_DRIVER).ok_or_else(|| format!("no {MACHINE_DRIVER}"))?;
+                let path = PathBuf::from(named);
+                let canonical = path.canonicalize();
+                return canonical
+                    .map(Some)
+                    .map_err(|error| format!("{MACHINE_DRIVER} names {}: {error}", path.display()));
+            }
         };
         let mut found: Vec<PathBuf> = DRIVER_FOLDERS
             .iter()
@@ -260,9 +274,12 @@ impl Env {
             command.env("RADV_FORCE_FAMILY", "navi21");
         }
         if self.driver_cache {
-            command.env("MESA_SHADER_CACHE_DIR", self.folder.join("driver-cache"));
+            let cache = self.folder.join("driver-cache");
+            fs::create_dir_all(&cache).expect("a private folder");
+            command.env("MESA_SHADER_CACHE_DIR", &cache);
+            command.env("__GL_SHADER_DISK_CACHE", "1").env("__GL_SHADER_DISK_CACHE_PATH", &cache);
         } else {
-            command.env("MESA_SHADER_CACHE_DISABLE", "1");
+            command.env("MESA_SHADER_CACHE_DISABLE", "1").env("__GL_SHADER_DISK_CACHE", "0");
         }
     }
 
@@ -315,7 +332,7 @@ pub fn installed(driver: &Driver) -> Result<(), String> {
 /// Variables of the tester's own that would change what a test sees.
 fn leaks(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let kept = [paths::LAYER_VARIABLE, paths::TEST_DRIVER_VARIABLE, REQUIRE_DRIVERS];
+    let kept = [paths::LAYER_VARIABLE, paths::TEST_DRIVER_VARIABLE, MACHINE_DRIVER, REQUIRE_DRIVERS];
     let prefixes = ["VK_", "VKSTASH", "MESA", "RADV_", "LVP_", "LP_", "XDG_", "ENABLE_VK", "DISABLE_VK"];
     !kept.contains(&name) && prefixes.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -8,6 +8,8 @@
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
 //! - [`suite`] what the suites have in common
+//! - [`corpus`] real compute shaders
+//! - [`translators`] clients with the habits of programs that translate shaders
 //! - [mod@bench] what the client and the benchmark say to each other
 //!
 //! The suites stand in `tests/`, one concern a file.
@@ -15,10 +17,12 @@
 
 pub mod bench;
 pub mod child;
+pub mod corpus;
 pub mod env;
 pub mod paths;
 pub mod report;
 pub mod suite;
 pub mod test_driver;
+pub mod translators;
 pub mod vulkan;
 pub mod work;

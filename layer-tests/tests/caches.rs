@@ -1,16 +1,19 @@
 //! The program's own pipeline caches: what it is told about them must be true whether or not the stash served.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::collections::BTreeSet;
 use std::ptr;
 
-use ash::vk;
+use ash::vk::{self, Handle as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
-use vkstash_layer_tests::work::{Caches, Feedback, Shader, Work};
+use vkstash_layer_tests::work::{Caches, Feedback, Shader, UNKNOWN_STRUCTURE, Work};
 
 fn on_radv(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {
@@ -200,6 +203,427 @@ fn what_the_drivers_own_disk_cache_has_is_recorded_where_that_is_free() {
             let first = run(scenario, &env, &work);
             assert!(first.value.all_made());
             assert_all_served(&run(scenario, &env, &work), 3);
+        });
+    }
+}
+
+/// How a program comes by the data that it keeps.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Habit {
+    /// A cache for each pipeline, merged at the end.
+    OneKeyEach,
+    /// One cache for all.
+    Shared,
+    /// The same, with time for the writer before each pipeline group and before the end.
+    Unhurried,
+    /// One cache that starts with what the program kept of the first three pipelines.
+    Preloaded,
+    /// A cache for each thread, merged at the end.
+    PerThread,
+    /// One cache, read while other threads fill it; the last answer counts.
+    ReadMeanwhile,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Keeping {
+    habit: Habit,
+    shader: Shader,
+    initial: Vec<u8>,
+}
+
+/// First constants of four groups of three pipelines each.
+const GROUPS: [u32; 4] = [1, 11, 21, 31];
+
+/// Makes all groups and answers with the data that the program would write to a file.
+fn keeping(input: &Value) -> Value {
+    let Keeping { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
+    let device = device(false);
+    let all = device.cache(&initial);
+    let group = |first| Work { first, shader, ..Work::default() };
+    let through = |cache, work: Work| assert!(work.run_through(&device, cache).all_made());
+    let merge = |from: &[vk::PipelineCache]| {
+        // SAFETY: live caches that no other thread uses, the destination is no source.
+        unsafe { device.raw.merge_pipeline_caches(all, from) }.unwrap();
+        from.iter().for_each(|&cache| device.destroy_cache(cache));
+    };
+    match habit {
+        Habit::OneKeyEach => {
+            for value in GROUPS.into_iter().flat_map(|first| first..first + 3) {
+                let cache = device.cache(&[]);
+                through(cache, Work { count: 1, ..group(value) });
+                merge(&[cache]);
+            }
+        }
+        Habit::Shared | Habit::Preloaded => GROUPS.into_iter().for_each(|first| through(all, group(first))),
+        Habit::Unhurried => GROUPS.into_iter().for_each(|first| {
+            through(all, group(first));
+            std::thread::sleep(std::time::Duration::from_millis(150));
+        }),
+        Habit::PerThread => {
+            let caches = GROUPS.map(|_| device.cache(&[]));
+            std::thread::scope(|scope| {
+                for (first, cache) in GROUPS.into_iter().zip(caches) {
+                    scope.spawn(move || through(cache, group(first)));
+                }
+            });
+            merge(&caches);
+        }
+        Habit::ReadMeanwhile => std::thread::scope(|scope| {
+            let busy = GROUPS.map(|first| scope.spawn(move || through(all, group(first))));
+            let mut largest = 0;
+            while !busy.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                let size = device.cache_data(all).len();
+                // Mesa aligns each object but not the end, so a few bytes depend on the order.
+                assert!(size + 64 >= largest, "{size} after {largest}: a cache does not shrink");
+                largest = size;
+                std::thread::yield_now();
+            }
+        }),
+    }
+    let data = device.cache_data(all);
+    device.destroy_cache(all);
+    json!(data)
+}
+
+/// How many of all groups a cache with this data holds, on a device without the layer.
+fn holding(input: &Value) -> Value {
+    let Keeping { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
+    let device = device(true);
+    let cache = device.cache(&initial);
+    let count = |first| {
+        let work = Work { first, shader, fail_on: true, feedback: true, ..Work::default() };
+        let done = work.run_through(&device, cache);
+        let mut both = done.made.iter().zip(&done.feedback);
+        assert!(both.all(|(&made, feedback)| !made || feedback.says_hit()));
+        done.made.iter().filter(|&&made| made).count()
+    };
+    let held: usize = GROUPS.into_iter().map(count).sum();
+    device.destroy_cache(cache);
+    json!(held)
+}
+
+#[test]
+fn data_of_a_served_run_warms_a_run_without_the_layer() {
+    for shader in [Shader::Compute, Shader::RenderPass] {
+        scenario(&[("keep", keeping), ("hold", holding)], |scenario| {
+            let Some(radv) = scenario.on(Driver::Radv) else { return };
+            let habits =
+                [Habit::OneKeyEach, Habit::Shared, Habit::Preloaded, Habit::PerThread, Habit::ReadMeanwhile];
+            for (number, habit) in habits.into_iter().enumerate() {
+                let env = radv.clone().stash(scenario.folder().join(format!("stash-{number}")));
+                let bare = env.clone().without_layer();
+                let mut input = Keeping { habit, shader, initial: Vec::new() };
+                if matches!(habit, Habit::Preloaded) {
+                    input.initial = scenario.run_ok("keep", &bare, &input).value;
+                    let half = input.initial.len() / 2;
+                    input.initial.truncate(half);
+                }
+                for round in ["cold", "warm", "warm again"] {
+                    let kept = scenario.run_ok::<Vec<u8>>("keep", &env, &input);
+                    let counters = kept.reports.counters();
+                    if round != "cold" && !matches!(habit, Habit::Preloaded) {
+                        assert_eq!(kept.reports.sum("served"), 12, "{habit:?} {counters:?}");
+                    }
+                    let kept = Keeping { initial: kept.value, ..input };
+                    let held = scenario.run_ok::<usize>("hold", &bare, &kept).value;
+                    assert_eq!(held, 12, "{habit:?} {shader:?} {round}: {counters:?}");
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn on_a_driver_that_keeps_nothing_the_data_is_the_drivers_own() {
+    scenario(&[("keep", keeping)], |scenario| {
+        let Some(env) = scenario.on(Driver::Lavapipe) else { return };
+        for habit in [Habit::OneKeyEach, Habit::Shared, Habit::PerThread, Habit::ReadMeanwhile] {
+            let input = Keeping { habit, shader: Shader::Compute, initial: Vec::new() };
+            let without = scenario.run_ok::<Vec<u8>>("keep", &env.clone().without_layer(), &input).value;
+            for round in ["cold", "warm"] {
+                let with = scenario.run_ok::<Vec<u8>>("keep", &env, &input).value;
+                assert_eq!(with, without, "{habit:?} {round}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_stash_that_cannot_be_written_starves_no_cache() {
+    scenario(&[("keep", keeping), ("hold", holding)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let env = env.file_size_limit(0);
+        for habit in [Habit::OneKeyEach, Habit::Shared, Habit::Unhurried, Habit::PerThread] {
+            let input = Keeping { habit, shader: Shader::Compute, initial: Vec::new() };
+            let run = scenario.run_ok::<Vec<u8>>("keep", &env, &input);
+            assert_eq!(run.reports.sum("served"), 0, "{:?}", run.reports.counters());
+            let kept = Keeping { initial: run.value, ..input };
+            let held = scenario.run_ok::<usize>("hold", &env.clone().without_layer(), &kept).value;
+            assert_eq!(held, 12, "{habit:?}");
+        }
+    });
+}
+
+/// What a program sees of a cache call, and what the driver saw of it.
+fn calls<'a>(record: &'a Value, command: &str) -> Vec<&'a Value> {
+    record["calls"].as_array().unwrap().iter().filter(|call| call["command"] == command).collect()
+}
+
+fn assert_sound(record: &Value) {
+    assert_eq!(record["violations"], json!([]));
+}
+
+fn on_test_driver(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
+    scenario(&[("step", step)], |scenario| {
+        if let Some(env) = scenario.on(Driver::Test(json!({}))) {
+            test(scenario, &env);
+        }
+    });
+}
+
+/// Asks for the data again and again, and counts what that costs the driver.
+fn asking(_: &Value) -> Value {
+    let device = device(false);
+    let driver = TestDriver::open();
+    let cache = device.cache(&[]);
+    let mut costs = Vec::new();
+    let mut ask = || {
+        driver.take_record();
+        let data = device.cache_data(cache);
+        let record = driver.take_record();
+        assert_sound(&record);
+        let names = ["vkMergePipelineCaches", "vkGetPipelineCacheData", "vkCreatePipelineCache"];
+        costs.push(names.map(|name| calls(&record, name).len()));
+        data
+    };
+    let make = |first, count| Work { first, count, ..Work::default() }.run_through(&device, cache);
+    make(1, 10);
+    let whole = ask();
+    assert_eq!(ask(), whole);
+    // Made again, and known already.
+    make(1, 10);
+    assert_eq!(ask(), whole);
+    make(11, 1);
+    let more = ask();
+    assert!(more.len() > whole.len());
+    assert_eq!(ask(), more);
+    device.destroy_cache(cache);
+    json!(costs)
+}
+
+#[test]
+fn a_program_that_asks_every_few_seconds_pays_for_what_is_new() {
+    on_test_driver(asking, |scenario, env| {
+        scenario.run_ok::<Value>("step", env, &());
+        let costs = scenario.run_ok::<Vec<[usize; 3]>>("step", env, &()).value;
+        assert_eq!(costs[0][0], 10, "everything is merged once: {costs:?}");
+        assert_eq!([costs[1], costs[2], costs[4]], [[0; 3]; 3], "nothing is new: {costs:?}");
+        assert_eq!(costs[3], [1, 1, 2], "one thing is new: {costs:?}");
+    });
+}
+
+/// Every call that names the program's cache, by thread; the program uses one thread that is not the first.
+fn synchronised(input: &Value) -> Value {
+    let flags = input.as_u64().unwrap() as u32;
+    let device = device(true);
+    let driver = TestDriver::open();
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let info =
+                vk::PipelineCacheCreateInfo::default().flags(vk::PipelineCacheCreateFlags::from_raw(flags));
+            // SAFETY: a live device, a valid create info, caches that only this thread uses.
+            unsafe {
+                let [one, two] = [(); 2].map(|()| device.raw.create_pipeline_cache(&info, None).unwrap());
+                for first in GROUPS {
+                    Work { first, ..Work::default() }.run_through(&device, one);
+                    assert!(device.cache_data(one).len() > 32);
+                }
+                device.raw.merge_pipeline_caches(two, &[one]).unwrap();
+                assert_eq!(device.cache_data(two).len(), device.cache_data(one).len());
+                [one, two].map(|cache| cache.as_raw().to_string())
+            }
+        });
+        let named = busy.join().unwrap();
+        // Time for a thread that does what it must not.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let record = driver.take_record();
+        assert_sound(&record);
+        let created = calls(&record, "vkCreatePipelineCache");
+        let theirs = created.iter().filter(|call| call["flags"][0] == flags);
+        assert!(theirs.count() >= 2, "flags reach the driver as they are");
+        let of_theirs = record["calls"].as_array().unwrap().iter().filter(|call| {
+            call["cache"].as_str().is_some_and(|cache| named.iter().any(|name| name == cache))
+        });
+        let threads: BTreeSet<u64> = of_theirs.map(|call| call["thread"].as_u64().unwrap()).collect();
+        json!(threads.len())
+    })
+}
+
+#[test]
+fn externally_synchronised_caches_are_touched_by_the_calling_thread_alone() {
+    // EXTERNALLY_SYNCHRONIZED; INTERNALLY_SYNCHRONIZED_MERGE of maintenance8; a flag of the future.
+    for flags in [1u32, 8, 1 << 20] {
+        on_test_driver(synchronised, |scenario, env| {
+            for round in ["cold", "warm"] {
+                let run = scenario.run_ok::<usize>("step", env, &flags);
+                assert_eq!(run.value, 1, "{round} {flags}: {:?}", run.reports.counters());
+            }
+        });
+    }
+}
+
+/// One call for eight pipelines and an empty cache. Hands over how many bytes that cache holds afterwards, and how
+/// many pipelines there were in each cache that anybody made from data meanwhile.
+fn batching(_: &Value) -> Value {
+    let device = device(false);
+    let driver = TestDriver::open();
+    let cache = device.cache(&[]);
+    let work = Work { count: 8, batch: 8, ..Work::default() };
+    assert!(work.run_through(&device, cache).all_made());
+    let record = driver.take_record();
+    assert_sound(&record);
+    let created = calls(&record, "vkCreatePipelineCache");
+    let loaded = created.iter().filter(|call| call["initial_size"] != 0).map(|call| &call["initial_entries"]);
+    let loaded: Vec<&Value> = loaded.collect();
+    let held = device.cache_data(cache).len();
+    device.destroy_cache(cache);
+    json!({ "loaded": loaded, "held": held })
+}
+
+#[test]
+fn each_artifact_of_a_batch_holds_one_pipeline() {
+    for control in [true, false] {
+        let driver = Driver::Test(json!({ "cache_control": control }));
+        scenario(&[("step", batching)], |scenario| {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
+            let cold = scenario.run_ok::<Value>("step", &env, &()).value;
+            assert_eq!(cold["held"], without["held"], "{control}: the program's cache holds them all");
+            let warm = scenario.run_ok::<Value>("step", &env, &()).value;
+            assert_eq!(warm["loaded"], json!(vec![1; 8]), "{control}: one artifact each");
+            assert_eq!(warm["held"], without["held"], "{control}");
+        });
+    }
+}
+
+/// A cache is destroyed and another made at once, which may get the same handle.
+fn reusing(_: &Value) -> Value {
+    let device = device(false);
+    let mut sizes = Vec::new();
+    for first in [1, 4, 4] {
+        let cache = device.cache(&[]);
+        let empty = device.cache_data(cache).len();
+        Work { first, ..Work::default() }.run_through(&device, cache);
+        sizes.push([empty, device.cache_data(cache).len()]);
+        device.destroy_cache(cache);
+    }
+    json!(sizes)
+}
+
+#[test]
+fn a_handle_that_is_used_again_brings_nothing_along() {
+    for driver in [Driver::Radv, Driver::Test(json!({}))] {
+        scenario(&[("step", reusing)], |scenario| {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
+            for round in ["cold", "warm"] {
+                assert_eq!(scenario.run_ok::<Value>("step", &env, &()).value, without, "{round}");
+            }
+        });
+    }
+}
+
+/// What every size of buffer gets: result, size, and how many pipelines a cache made of it holds.
+fn cutting(_: &Value) -> Value {
+    let device = device(true);
+    let cache = device.cache(&[]);
+    Work { count: 5, ..Work::default() }.run_through(&device, cache);
+    let full = device.cache_data(cache).len();
+    let mut sizes: Vec<usize> = vec![0, 1, 31, 32, 33, 34, 35, 36, full - 1, full];
+    sizes.extend((1..8).map(|eighths| full * eighths / 8));
+    let answers = sizes.into_iter().map(|room| {
+        let mut buffer = vec![0xaa; full + 16];
+        let mut size = room;
+        // SAFETY: a live cache, a buffer that is larger than it says.
+        let result = unsafe {
+            let get = device.raw.fp_v1_0().get_pipeline_cache_data;
+            get(device.raw.handle(), cache, &mut size, buffer.as_mut_ptr().cast())
+        };
+        assert!(buffer[room..].iter().all(|&byte| byte == 0xaa), "written past the end");
+        (room, result.as_raw(), size)
+    });
+    let answers: Vec<_> = answers.collect();
+    device.destroy_cache(cache);
+    json!(answers)
+}
+
+#[test]
+fn a_short_buffer_gets_as_much_as_without_the_layer() {
+    on_test_driver(cutting, |scenario, env| {
+        let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
+        for round in ["cold", "warm"] {
+            assert_eq!(scenario.run_ok::<Value>("step", env, &()).value, without, "{round}");
+        }
+    });
+}
+
+/// Feedback of a pipeline with no cache, with a cold one, and with one that it has gone through.
+fn feeding(_: &Value) -> Value {
+    let device = device(false);
+    let cache = device.cache(&[]);
+    Work { first: 99, count: 1, ..Work::default() }.run_through(&device, cache);
+    let work = Work { feedback: true, ..Work::default() };
+    let hits = [vk::PipelineCache::null(), cache, cache].map(|cache| {
+        let feedback = work.run_through(&device, cache).feedback;
+        let valid = vk::PipelineCreationFeedbackFlags::VALID.as_raw();
+        assert!(feedback.iter().all(|feedback| feedback.pipeline & valid != 0));
+        feedback.iter().filter(|feedback| feedback.says_hit()).count()
+    });
+    device.destroy_cache(cache);
+    json!(hits)
+}
+
+/// Merges into a cache of which the layer knows nothing, because its create info has a chain.
+fn merging_into_the_unknown(_: &Value) -> Value {
+    let device = device(false);
+    let chain =
+        vk::BaseInStructure { s_type: vk::StructureType::from_raw(UNKNOWN_STRUCTURE), ..Default::default() };
+    let info = vk::PipelineCacheCreateInfo { p_next: ptr::from_ref(&chain).cast(), ..Default::default() };
+    let one = device.cache(&[]);
+    Work { count: 5, ..Work::default() }.run_through(&device, one);
+    // SAFETY: a live device and caches; this driver passes over structures that it does not know.
+    let data = unsafe {
+        let into = device.raw.create_pipeline_cache(&info, None).unwrap();
+        device.raw.merge_pipeline_caches(into, &[one]).unwrap();
+        let data = device.cache_data(into);
+        device.destroy_cache(into);
+        data
+    };
+    assert_eq!(data.len(), device.cache_data(one).len());
+    device.destroy_cache(one);
+    json!(data.len())
+}
+
+#[test]
+fn a_merge_into_a_cache_that_the_layer_does_not_know_is_complete() {
+    on_test_driver(merging_into_the_unknown, |scenario, env| {
+        let without = scenario.run_ok::<usize>("step", &env.clone().without_layer(), &()).value;
+        for round in ["cold", "warm"] {
+            let run = scenario.run_ok::<usize>("step", env, &());
+            assert_eq!(run.value, without, "{round}: {:?}", run.reports.counters());
+        }
+    });
+}
+
+#[test]
+fn feedback_speaks_of_the_programs_cache_alone() {
+    for driver in [Driver::Radv, Driver::Test(json!({}))] {
+        scenario(&[("step", feeding)], |scenario| {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            for round in ["cold", "warm"] {
+                let run = scenario.run_ok::<[usize; 3]>("step", &env, &());
+                assert_eq!(run.value, [0, 0, 3], "{round}: {:?}", run.reports.counters());
+            }
         });
     }
 }

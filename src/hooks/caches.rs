@@ -1,11 +1,10 @@
 //! The program's own pipeline caches: passed through, and their bookkeeping.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use ash::vk;
 
-use crate::guard::guard;
+use crate::guard::{guard, is_late};
 use crate::resolve::app_data;
 use crate::state::app_cache::AppCache;
 use crate::state::device::{self, Device};
@@ -20,8 +19,14 @@ pub unsafe extern "system" fn create(
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: a valid create info.
+    let mut below = unsafe { *info };
+    if device.cache_control_emulated {
+        // A flag of the feature that the driver lacks (contract 2.6); a cache that locks serves as well.
+        below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
+    }
     // SAFETY: the program's valid arguments.
-    let result = unsafe { next(handle, info, allocator, cache) };
+    let result = unsafe { next(handle, &below, allocator, cache) };
     if result == vk::Result::SUCCESS && device.keeps_artifacts() {
         // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
         let note = || unsafe {
@@ -60,18 +65,21 @@ pub unsafe extern "system" fn get_data(
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
-    let complete = || unsafe { complete(&device, cache) };
-    match guard("vkGetPipelineCacheData", complete, || None) {
-        // SAFETY: a valid size, and NULL or that many bytes.
-        Some(answer) => unsafe { write(&answer, &mut *size, data.cast()) },
-        // SAFETY: as above.
-        None => unsafe { next(handle, cache, size, data) },
-    }
+    let answer = || unsafe {
+        let answer = complete(&device, cache)?;
+        Some(write(&device, answer.as_slice(), &mut *size, data.cast()))
+    };
+    // SAFETY: as above.
+    guard("vkGetPipelineCacheData", answer, || None)
+        .unwrap_or_else(|| unsafe { next(handle, cache, size, data) })
 }
 
 /// # Safety
 /// A live cache that the program lets this thread read.
-unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<Arc<[u8]>> {
+unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::Answer> {
+    if is_late() {
+        return None;
+    }
     let cache = device.caches.get(handle)?;
     // SAFETY: the caller's contract.
     unsafe { app_data::complete(device, handle, &cache) }
@@ -82,7 +90,7 @@ unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<Arc<[u8
 ///
 /// # Safety
 /// `data` is NULL or valid for `size` bytes.
-unsafe fn write(answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
+unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
     if data.is_null() {
         *size = answer.len();
         return vk::Result::SUCCESS;
@@ -93,8 +101,18 @@ unsafe fn write(answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
         *size = answer.len();
         return vk::Result::SUCCESS;
     }
-    // What a driver writes cannot be cut where we like: the header alone is a usable prefix.
     let header = app_data::HEADER_SIZE;
+    if *size > header {
+        let mut written = *size;
+        // SAFETY: the caller's contract.
+        let result = unsafe { app_data::write_prefix(device, answer, &mut written, data) };
+        // Whatever the driver makes of its own data, this is not all of it.
+        if result.is_some() && written <= *size {
+            *size = written;
+            return vk::Result::INCOMPLETE;
+        }
+    }
+    // The header alone is a usable prefix, too.
     let written = if *size >= header && answer.len() >= header { header } else { 0 };
     // SAFETY: as above; not more than `size`.
     unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, written) };
@@ -116,12 +134,16 @@ pub unsafe extern "system" fn merge(
     let result = unsafe { next(handle, into, count, sources) };
     if result == vk::Result::SUCCESS {
         let note = || {
-            let Some(target) = device.caches.get(into) else { return };
+            let target = device.caches.get(into);
             for index in 0..count as usize {
                 // SAFETY: pSrcCaches is valid for srcCacheCount.
-                match device.caches.get(unsafe { *sources.add(index) }) {
-                    Some(source) => target.merge_from(&source),
-                    None => target.mark_filled(),
+                let source = device.caches.get(unsafe { *sources.add(index) });
+                match (&target, source) {
+                    (Some(target), Some(source)) => target.merge_from(&source),
+                    (Some(target), None) => target.mark_filled(),
+                    // SAFETY: the program synchronises the destination's use in this command (contract 4.4).
+                    (None, Some(source)) => unsafe { app_data::pay(&device, into, &source) },
+                    (None, None) => {}
                 }
             }
         };

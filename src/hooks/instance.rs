@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::{device_command, identifier_command, instance_command, physical_device_command};
+use super::{device_command, identifier_command, instance_command, physical_device_command, wants};
 use crate::config::{self, Config};
 use crate::guard::guard;
 use crate::loader;
@@ -98,7 +98,8 @@ pub unsafe extern "system" fn get_device_proc_addr(
                         };
                     }
                     let below = (device.next)(handle, name.as_ptr());
-                    device_command(name).filter(|_| below.is_some()).or(below)
+                    let hook = device_command(name).filter(|_| wants(&device, name));
+                    hook.filter(|_| below.is_some()).or(below)
                 }
             }
         }

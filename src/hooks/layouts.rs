@@ -1,4 +1,4 @@
-//! Samplers, descriptor set layouts and pipeline layouts: described when they are created.
+//! Colour conversions, samplers, descriptor set layouts and pipeline layouts: described when they are created.
 
 use ash::vk;
 
@@ -57,6 +57,15 @@ macro_rules! object_hooks {
 pub(super) use object_hooks;
 
 object_hooks!(
+    create_sampler_ycbcr_conversion,
+    destroy_sampler_ycbcr_conversion,
+    conversions,
+    conversion,
+    vk::SamplerYcbcrConversionCreateInfo<'_>,
+    vk::SamplerYcbcrConversion,
+    "SamplerYcbcrConversion"
+);
+object_hooks!(
     create_sampler,
     destroy_sampler,
     samplers,
@@ -86,12 +95,22 @@ object_hooks!(
 
 /// # Safety
 /// A valid create info.
-unsafe fn sampler(
+unsafe fn conversion(
     _device: &Device,
+    info: &vk::SamplerYcbcrConversionCreateInfo<'_>,
+) -> Described<crate::recipe::model::YcbcrConversion> {
+    // SAFETY: the caller's contract.
+    unsafe { objects::conversion(info) }
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn sampler(
+    device: &Device,
     info: &vk::SamplerCreateInfo<'_>,
 ) -> Described<crate::recipe::model::Sampler> {
     // SAFETY: the caller's contract.
-    unsafe { objects::sampler(info) }
+    unsafe { objects::sampler(info, |conversion| described(&device.conversions, conversion)) }
 }
 
 /// # Safety

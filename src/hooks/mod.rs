@@ -5,12 +5,14 @@
 //! - [`device`] vkCreateDevice, vkDestroyDevice
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's own pipeline caches
-//! - [`pipelines`] the creation calls
-//! - [`identifiers`] the two queries, where the layer answers them
+//! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
+//! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
+//!   use such identifiers
 //!
 //! Which commands are hooked is decided statically here. Everything else is the next layer's own pointer, so
 //! drawing costs nothing.
 
+mod binaries;
 mod caches;
 mod device;
 mod identifiers;
@@ -19,11 +21,15 @@ mod layouts;
 mod modules;
 mod physical;
 mod pipelines;
+mod ray_tracing;
 mod render_passes;
 
 use std::ffi::CStr;
 
 use ash::vk;
+
+use crate::pipeline_binary;
+use crate::state::device::{Device, IdentifierMode};
 
 /// A hook as the loader wants it.
 macro_rules! erased {
@@ -79,6 +85,12 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDestroyDevice" => erased!(device::destroy_device as vk::PFN_vkDestroyDevice),
         b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
         b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
+        b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {
+            erased!(layouts::create_sampler_ycbcr_conversion as vk::PFN_vkCreateSamplerYcbcrConversion)
+        }
+        b"vkDestroySamplerYcbcrConversion" | b"vkDestroySamplerYcbcrConversionKHR" => {
+            erased!(layouts::destroy_sampler_ycbcr_conversion as vk::PFN_vkDestroySamplerYcbcrConversion)
+        }
         b"vkCreateSampler" => erased!(layouts::create_sampler as vk::PFN_vkCreateSampler),
         b"vkDestroySampler" => erased!(layouts::destroy_sampler as vk::PFN_vkDestroySampler),
         b"vkCreateDescriptorSetLayout" => {
@@ -109,12 +121,41 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
             erased!(pipelines::create_graphics as vk::PFN_vkCreateGraphicsPipelines)
         }
         b"vkCreateRayTracingPipelinesKHR" => {
-            erased!(pipelines::create_ray_tracing_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
+            erased!(ray_tracing::create_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
         }
         b"vkCreateRayTracingPipelinesNV" => {
-            erased!(pipelines::create_ray_tracing_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
+            erased!(ray_tracing::create_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
         }
+        b"vkDeferredOperationJoinKHR" => {
+            erased!(ray_tracing::join as vk::PFN_vkDeferredOperationJoinKHR)
+        }
+        b"vkGetDeferredOperationResultKHR" => {
+            erased!(ray_tracing::result as vk::PFN_vkGetDeferredOperationResultKHR)
+        }
+        b"vkDestroyDeferredOperationKHR" => {
+            erased!(ray_tracing::destroy_operation as vk::PFN_vkDestroyDeferredOperationKHR)
+        }
+        CREATE_BINARIES => erased!(binaries::create as pipeline_binary::PfnCreate),
+        GET_PIPELINE_KEY => erased!(binaries::get_key as pipeline_binary::PfnGetKey),
+        DESTROY_PIPELINE => erased!(pipelines::destroy as vk::PFN_vkDestroyPipeline),
         _ => None,
+    }
+}
+
+/// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
+const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
+
+/// Hooked only on a device whose identifiers are ours.
+const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
+/// The same.
+const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
+
+/// Whether this device needs the hook of a command that not all devices need.
+fn wants(device: &Device, name: &CStr) -> bool {
+    match name.to_bytes() {
+        DESTROY_PIPELINE => device.has_libraries,
+        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers == IdentifierMode::Emulated,
+        _ => true,
     }
 }
 

@@ -35,7 +35,7 @@ pub unsafe extern "system" fn create(
 /// A valid create info and the module that was made of it.
 unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, module: vk::ShaderModule) {
     // SAFETY: the caller's contract.
-    let (code, scanned) = unsafe { (stage::code(info), chain::scan(info.p_next, |_| Ok(false))) };
+    let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
@@ -48,7 +48,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     }
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
-    if device.keeps_artifacts() {
+    if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code).into()) };
     }

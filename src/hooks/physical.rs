@@ -1,5 +1,5 @@
 //! What the layer adds to a physical device's lists, features and properties where it emulates
-//! VK_EXT_shader_module_identifier.
+//! VK_EXT_shader_module_identifier, and VK_EXT_pipeline_creation_cache_control, which that one needs.
 //!
 //! The manifest does not list the extension: the loader would then append it to every device and hide which
 //! drivers have it (contract 1.5).
@@ -7,14 +7,13 @@
 use std::ffi::{CStr, c_char};
 
 use ash::vk;
+use smallvec::SmallVec;
 
 use crate::guard::guard;
 use crate::identifier::ALGORITHM_UUID;
 use crate::loader::LAYER_NAME;
 use crate::recipe::chain;
-use crate::state::instance::{self, Instance};
-
-const IDENTIFIER: &CStr = ash::ext::shader_module_identifier::NAME;
+use crate::state::instance::{self, Instance, PhysicalDevice};
 
 /// vkEnumerateDeviceExtensionProperties.
 pub unsafe extern "system" fn enumerate_extensions(
@@ -40,55 +39,67 @@ pub unsafe extern "system" fn enumerate_extensions(
             }
             let known = instance.physical_device(device);
             if ours {
-                let own = [own_extension()];
-                return write_list(&own[..usize::from(known.emulates)], &mut *count, properties);
+                return write_list(&offered(&known), &mut *count, properties);
             }
-            if !known.emulates || known.native_identifiers {
-                return below();
-            }
-            append(below, count, properties)
+            let mut lacking = offered(&known);
+            lacking.retain(|extension| !(known.native_identifiers && is_identifier(extension)));
+            if lacking.is_empty() { below() } else { append(below, &lacking, count, properties) }
         }
     };
     guard("vkEnumerateDeviceExtensionProperties", enumerate, below)
 }
 
-fn own_extension() -> vk::ExtensionProperties {
-    let mut extension = vk::ExtensionProperties {
-        spec_version: ash::ext::shader_module_identifier::SPEC_VERSION,
-        ..Default::default()
-    };
-    for (to, &from) in extension.extension_name.iter_mut().zip(IDENTIFIER.to_bytes()) {
+/// What the layer offers on this device in its own right.
+fn offered(known: &PhysicalDevice) -> SmallVec<[vk::ExtensionProperties; 2]> {
+    use ash::ext::{pipeline_creation_cache_control as control, shader_module_identifier as identifier};
+    let mut list = SmallVec::new();
+    if known.emulates_cache_control {
+        list.push(extension(control::NAME, control::SPEC_VERSION));
+    }
+    if known.emulates {
+        list.push(extension(identifier::NAME, identifier::SPEC_VERSION));
+    }
+    list
+}
+
+fn is_identifier(extension: &vk::ExtensionProperties) -> bool {
+    extension.extension_name_as_c_str() == Ok(ash::ext::shader_module_identifier::NAME)
+}
+
+fn extension(name: &CStr, spec_version: u32) -> vk::ExtensionProperties {
+    let mut extension = vk::ExtensionProperties { spec_version, ..Default::default() };
+    for (to, &from) in extension.extension_name.iter_mut().zip(name.to_bytes()) {
         *to = from as c_char;
     }
     extension
 }
 
-/// The next layer's list and one more: with as many calls down as without us. `count` stays a raw pointer,
+/// The next layer's list and `more`: with as many calls down as without us. `count` stays a raw pointer,
 /// because `below` writes through the same one.
 ///
 /// # Safety
 /// `count` is valid, `target` is NULL or valid for that many elements, and `below` fills both.
 unsafe fn append(
     below: impl FnOnce() -> vk::Result,
+    more: &[vk::ExtensionProperties],
     count: *mut u32,
     target: *mut vk::ExtensionProperties,
 ) -> vk::Result {
-    // SAFETY: the caller's contract; the element behind the last one written is within the room.
+    // SAFETY: the caller's contract; what is written behind the last element is within the room.
     unsafe {
         let room = *count;
         let result = below();
         if result != vk::Result::SUCCESS {
             return result;
         }
+        let held = *count;
         if target.is_null() {
-            *count += 1;
+            *count = held + more.len() as u32;
             return result;
         }
-        if *count >= room {
-            return vk::Result::INCOMPLETE;
-        }
-        target.add(*count as usize).write(own_extension());
-        *count += 1;
+        let mut written = room.saturating_sub(held);
+        let result = write_list(more, &mut written, target.add(held as usize));
+        *count = held + written;
         result
     }
 }
@@ -142,14 +153,27 @@ unsafe fn features2(
             let Some(instance) = instance::find(device) else { return };
             let Some(next) = command(&instance) else { return };
             next(device, features);
-            if instance.inert || !instance.physical_device(device).emulates {
+            if instance.inert {
+                return;
+            }
+            let known = instance.physical_device(device);
+            if !known.emulates {
                 return;
             }
             for node in chain::walk((*features).p_next) {
-                if (*node).s_type == vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT
-                {
-                    let own = node.cast::<vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT<'_>>();
-                    (*own.cast_mut()).shader_module_identifier = vk::TRUE;
+                match (*node).s_type {
+                    vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT => {
+                        let own = node.cast::<vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT<'_>>();
+                        (*own.cast_mut()).shader_module_identifier = vk::TRUE;
+                    }
+                    // VkPhysicalDeviceVulkan13Features is no structure of a device that lacks the feature.
+                    vk::StructureType::PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES
+                        if known.emulates_cache_control =>
+                    {
+                        let own = node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                        (*own.cast_mut()).pipeline_creation_cache_control = vk::TRUE;
+                    }
+                    _ => {}
                 }
             }
         }

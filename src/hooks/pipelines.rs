@@ -5,10 +5,11 @@ use ash::vk;
 
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
-use crate::resolve::call::{self, Answer, CreateInfo, names_code_by_identifier, with_flags};
-use crate::resolve::{self, Passed, feedback};
-use crate::state::device::{self, Device, IdentifierMode};
-use crate::stats::{BypassReason, Count};
+use crate::resolve::call::{self, Answer, CreateInfo, with_flags};
+use crate::resolve::{self, Contents, Passed};
+use crate::state::app_cache::InCall;
+use crate::state::device::{self, Device};
+use crate::stats::Count;
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create_compute(
@@ -23,7 +24,10 @@ pub unsafe extern "system" fn create_compute(
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
-    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    let untouched = || unsafe {
+        resolve::refuse_nameless(&device, count, infos, pipelines)
+            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+    };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateComputePipelines", batch, || {
@@ -45,7 +49,10 @@ pub unsafe extern "system" fn create_graphics(
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
-    let untouched = || unsafe { next(handle, cache, count, infos, allocator, pipelines) };
+    let untouched = || unsafe {
+        resolve::refuse_nameless(&device, count, infos, pipelines)
+            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+    };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateGraphicsPipelines", batch, || {
@@ -54,9 +61,11 @@ pub unsafe extern "system" fn create_graphics(
     })
 }
 
+/// Takes a batch apart.
+///
 /// # Safety
 /// The arguments of vkCreate*Pipelines.
-unsafe fn create<I: CreateInfo>(
+pub(super) unsafe fn create<I: CreateInfo>(
     device: &Device,
     cache: vk::PipelineCache,
     count: u32,
@@ -77,12 +86,15 @@ unsafe fn create<I: CreateInfo>(
         return result;
     }
     let passed = passed(device, cache);
+    let _in_call = passed.known().map(InCall::new);
+    let later = (count > 1).then(|| passed.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         // SAFETY: the caller's contract: both arrays are valid for `count`.
         let answer = unsafe {
             let info = &*infos.add(index);
-            let answer = element(device, &passed, allocator, info, index, pipelines);
+            let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
+            let answer = element(device, passed, allocator, info, index, pipelines);
             *pipelines.add(index) = answer.pipeline;
             answer
         };
@@ -153,91 +165,32 @@ unsafe fn returns_early<I: CreateInfo>(info: &I) -> bool {
     flags & u64::from(vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.as_raw()) != 0
 }
 
-fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
+/// What is known of the cache that the program passed; counts the call in.
+pub(super) fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
     if handle == vk::PipelineCache::null() {
         return Passed::Null;
     }
     match device.caches.get(handle) {
         Some(cache) => {
-            let fresh = cache.begin_call();
-            Passed::Known { handle, cache, fresh }
+            let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
+            Passed::Known { handle, cache, contents }
         }
         None => Passed::Unknown(handle),
     }
 }
 
-/// vkCreateRayTracingPipelinesKHR: counted, and passed on unchanged.
-pub unsafe extern "system" fn create_ray_tracing_khr(
+/// vkDestroyPipeline, on devices that can have libraries.
+pub unsafe extern "system" fn destroy(
     handle: vk::Device,
-    deferred: vk::DeferredOperationKHR,
-    cache: vk::PipelineCache,
-    count: u32,
-    infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
+    pipeline: vk::Pipeline,
     allocator: *const vk::AllocationCallbacks<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
+) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
-    let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
-    let watch = || unsafe {
-        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_KHR);
-        let infos = slice(infos, count);
-        let nameless = device.identifiers == IdentifierMode::Emulated
-            && infos.iter().any(|info| names_code_by_identifier(slice(info.p_stages, info.stage_count)));
-        if nameless {
-            // A driver without identifiers must never see a stage without code.
-            infos.iter().for_each(|info| feedback::say_none(info.p_next));
-            (0..count as usize).for_each(|index| *pipelines.add(index) = vk::Pipeline::null());
-            return Some(vk::Result::PIPELINE_COMPILE_REQUIRED);
-        }
-        None
-    };
-    let answered = guard("vkCreateRayTracingPipelinesKHR", watch, || None);
-    // SAFETY: as above.
-    answered.unwrap_or_else(|| unsafe { next(handle, deferred, cache, count, infos, allocator, pipelines) })
-}
-
-/// vkCreateRayTracingPipelinesNV: counted, and passed on unchanged.
-pub unsafe extern "system" fn create_ray_tracing_nv(
-    handle: vk::Device,
-    cache: vk::PipelineCache,
-    count: u32,
-    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
-    // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
-    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
-    let watch = || {
-        bypass_all(&device, cache, count, vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV);
-    };
-    guard("vkCreateRayTracingPipelinesNV", watch, || ());
-    // SAFETY: the program's valid arguments.
-    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
-}
-
-fn bypass_all(device: &Device, cache: vk::PipelineCache, count: u32, s_type: vk::StructureType) {
-    if is_late() {
-        return;
+    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    // Forgotten first: the driver may give the handle to another thread at once.
+    guard("vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
+    if let Some(next) = device.table.destroy_pipeline {
+        // SAFETY: the program's valid arguments.
+        unsafe { next(handle, pipeline, allocator) };
     }
-    device.session();
-    for _ in 0..count {
-        device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
-    }
-    if let Some(cache) = device.caches.get(cache) {
-        cache.begin_call();
-        cache.mark_filled();
-    }
-}
-
-/// # Safety
-/// `pointer` is valid for `count` elements unless `count` is 0.
-unsafe fn slice<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
-    if count == 0 || pointer.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller's contract.
-    unsafe { std::slice::from_raw_parts(pointer, count as usize) }
 }

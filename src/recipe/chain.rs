@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::model::{Bytes, Extension, Extensions};
+use super::model::{Bytes, Extension, Extensions, Flattened, Words};
 use super::structures::{self, Handling};
 use crate::stats::BypassReason;
 
@@ -43,16 +43,26 @@ pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *const vk::Bas
     .take(LONGEST)
 }
 
+/// What the part of capture whose chain it is makes of a special structure.
+pub enum Special {
+    /// It does not belong in this chain.
+    Foreign,
+    /// It was read, or has nothing to say.
+    Read,
+    /// It goes into the recipe as these words.
+    Words(Words),
+}
+
 /// Sorts a chain by the table: plain structures are returned, ignored ones skipped, special ones given to
-/// `special`, which says whether they belong there.
+/// `special`.
 ///
 /// # Safety
 /// As [`walk`]; the chain outlives `'a`.
 pub unsafe fn scan<'a>(
     p_next: *const c_void,
-    mut special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<bool, Refusal>,
+    mut special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Extensions<'a>, Refusal> {
-    let mut extensions = Extensions::new();
+    let mut extensions = Extensions::default();
     // SAFETY: the caller's contract is that of `walk`.
     for (index, node) in unsafe { walk(p_next) }.enumerate() {
         // SAFETY: `walk` yields pointers to structures of a chain that lives for `'a`.
@@ -62,11 +72,13 @@ pub unsafe fn scan<'a>(
         match row.handling {
             Handling::Ignored => {}
             Handling::Bypass(reason) => return Err(Refusal { reason, ..unknown }),
-            Handling::Special => {
-                if !special(base)? {
-                    return Err(unknown);
+            Handling::Special => match special(base)? {
+                Special::Foreign => return Err(unknown),
+                Special::Read => {}
+                Special::Words(words) => {
+                    extensions.flattened.push(Flattened { s_type: base.s_type.as_raw(), words });
                 }
-            }
+            },
             Handling::Plain(length) => {
                 // SAFETY: the table gives the size of the members behind the header of a structure of this
                 // sType (contract 7.1); they are initialised numbers without padding.
@@ -76,12 +88,22 @@ pub unsafe fn scan<'a>(
                         length,
                     )
                 };
-                extensions.push(Extension { s_type: base.s_type.as_raw(), members: Bytes(members) });
+                extensions.plain.push(Extension { s_type: base.s_type.as_raw(), members: Bytes(members) });
             }
         }
     }
-    extensions.sort_unstable();
+    extensions.plain.sort_unstable();
+    extensions.flattened.sort_unstable();
     Ok(extensions)
+}
+
+/// A chain in which no special structure belongs.
+///
+/// # Safety
+/// As [`scan`].
+pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Refusal> {
+    // SAFETY: the caller's contract.
+    unsafe { scan(p_next, |_| Ok(Special::Foreign)) }
 }
 
 /// Room for copies of structures. Its address must not change while copies are in use, which the borrow of
@@ -172,7 +194,7 @@ mod tests {
     fn an_unknown_structure_refuses_and_is_named() {
         let stranger = vk::BaseInStructure { s_type: vk::StructureType::from_raw(123), ..Default::default() };
         // SAFETY: a chain of one valid structure.
-        let scanned = unsafe { scan((&raw const stranger).cast(), |_| Ok(true)) };
+        let scanned = unsafe { scan((&raw const stranger).cast(), |_| Ok(Special::Read)) };
         assert_eq!(scanned, Err(Refusal { reason: BypassReason::UnknownStructure, s_type: 123 }));
     }
 
@@ -181,7 +203,7 @@ mod tests {
         let mut feedback = vk::PipelineCreationFeedbackCreateInfo::default();
         feedback.p_next = (&raw const feedback).cast();
         // SAFETY: every structure in the (endless) chain is valid.
-        assert!(unsafe { scan(feedback.p_next, |_| Ok(true)) }.is_err());
+        assert!(unsafe { scan_plain(feedback.p_next) }.is_err());
     }
 
     #[test]
@@ -195,11 +217,9 @@ mod tests {
         one.0.p_next = (&raw mut one.1).cast();
         two.1.p_next = (&raw const two.0).cast();
         // SAFETY: both chains are valid and live on this stack frame.
-        let scans = unsafe {
-            (scan((&raw const one.0).cast(), |_| Ok(false)), scan((&raw const two.1).cast(), |_| Ok(false)))
-        };
+        let scans = unsafe { (scan_plain((&raw const one.0).cast()), scan_plain((&raw const two.1).cast())) };
         assert_eq!(scans.0, scans.1);
-        assert_eq!(scans.0.map(|extensions| extensions.len()), Ok(2));
+        assert_eq!(scans.0.map(|extensions| extensions.plain.len()), Ok(2));
     }
 
     #[test]

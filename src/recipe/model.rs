@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::store::part::Key;
 
 /// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Bytes that are encoded with their length and decoded without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,8 +51,28 @@ pub struct Extension<'a> {
     pub members: Bytes<'a>,
 }
 
-/// The plain structures of one chain, sorted by type: the order in a chain means nothing.
-pub type Extensions<'a> = SmallVec<[Extension<'a>; 2]>;
+/// A pNext structure with counts and pointers, written out as 32-bit words: its members in order, each array
+/// behind its count. What the specification ignores is absent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, DeriveDeserialize)]
+pub struct Flattened {
+    /// VkStructureType.
+    pub s_type: i32,
+    /// The words.
+    pub words: Words,
+}
+
+/// A structure's words.
+pub type Words = SmallVec<[u32; 16]>;
+
+/// The structures of one chain, each list sorted by type: the order in a chain means nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Extensions<'a> {
+    /// Structures of numbers alone.
+    #[serde(borrow)]
+    pub plain: SmallVec<[Extension<'a>; 2]>,
+    /// The others. They are rare: no room is kept for any.
+    pub flattened: SmallVec<[Flattened; 0]>,
+}
 
 /// One pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
@@ -70,31 +90,43 @@ pub struct Recipe<'a> {
 pub enum Pipeline<'a> {
     /// VkComputePipelineCreateInfo.
     Compute(#[serde(borrow)] Compute<'a>),
-    /// VkGraphicsPipelineCreateInfo of a complete pipeline.
+    /// VkGraphicsPipelineCreateInfo: a complete pipeline, a library, or a link of libraries.
     Graphics(#[serde(borrow)] Graphics<'a>),
+    /// VkRayTracingPipelineCreateInfoKHR.
+    RayTracing(#[serde(borrow)] RayTracing<'a>),
 }
 
 /// What a recipe names by digest: records of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Of the [`PipelineLayout`].
-    pub layout: Key,
+    /// Of the [`PipelineLayout`], where there is one.
+    pub layout: Option<Key>,
     /// Of the [`RenderPass`], where there is one.
     pub render_pass: Option<Key>,
 }
 
-impl Pipeline<'_> {
+impl<'a> Pipeline<'a> {
     /// What the recipe names by digest.
     pub fn parts(&self) -> Parts {
         match self {
             Pipeline::Compute(compute) => Parts { layout: compute.layout, render_pass: None },
+            Pipeline::RayTracing(tracing) => Parts { layout: tracing.layout, render_pass: None },
             Pipeline::Graphics(graphics) => Parts {
                 layout: graphics.layout,
                 render_pass: match &graphics.target {
                     Target::RenderPass { render_pass, .. } => Some(*render_pass),
-                    Target::Dynamic { .. } => None,
+                    Target::None | Target::Dynamic { .. } => None,
                 },
             },
+        }
+    }
+
+    /// The stages, in the order in which the program gave them.
+    pub fn stages(&self) -> &[Stage<'a>] {
+        match self {
+            Pipeline::Compute(compute) => std::slice::from_ref(&compute.stage),
+            Pipeline::Graphics(graphics) => &graphics.stages,
+            Pipeline::RayTracing(tracing) => &tracing.stages,
         }
     }
 }
@@ -107,9 +139,9 @@ pub struct Compute<'a> {
     /// Its only stage.
     #[serde(borrow)]
     pub stage: Stage<'a>,
-    /// Digest of the [`PipelineLayout`].
-    pub layout: Key,
-    /// Plain structures of the pipeline's chain.
+    /// Digest of the [`PipelineLayout`]; None with descriptor heaps, which need none.
+    pub layout: Option<Key>,
+    /// Structures of the pipeline's chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -145,16 +177,34 @@ pub struct Stage<'a> {
     /// Specialization constants by identifier, sorted; bytes that no entry names are left out.
     #[serde(borrow)]
     pub specialization: SmallVec<[(u32, Bytes<'a>); 4]>,
+    /// VkShaderDescriptorSetAndBindingMappingInfoEXT; empty where there is none.
+    pub mappings: SmallVec<[Mapping; 0]>,
     /// Plain structures of the stage's chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
 
-/// A complete graphics pipeline. State that the contract declares ignored is absent.
+/// Where a stage finds the descriptors of some bindings in a descriptor heap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Mapping {
+    /// Set, first binding, number of bindings, resource mask, VkDescriptorMappingSourceEXT.
+    pub members: [u32; 5],
+    /// The numbers of the source's own structure, in order.
+    pub source: SmallVec<[u32; 11]>,
+    /// The embedded sampler, where there is one.
+    pub sampler: Option<Box<Sampler>>,
+}
+
+/// A graphics pipeline, complete or a part of one. State that the contract declares ignored, and state that
+/// belongs to another part, is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub struct Graphics<'a> {
     /// VkPipelineCreateFlags2, less what only steers the call.
     pub flags: u64,
+    /// VkGraphicsPipelineLibraryFlagsEXT: the subsets of state that this create info itself provides.
+    pub subsets: u32,
+    /// Keys of the libraries that are linked, sorted: which of them comes first means nothing.
+    pub libraries: SmallVec<[Key; 4]>,
     /// The stages in the order in which the program gave them.
     #[serde(borrow)]
     pub stages: SmallVec<[Stage<'a>; 5]>,
@@ -184,11 +234,11 @@ pub struct Graphics<'a> {
     pub color_blend: Option<ColorBlend<'a>>,
     /// VkDynamicState values, sorted, without duplicates.
     pub dynamic: SmallVec<[i32; 24]>,
-    /// Digest of the [`PipelineLayout`].
-    pub layout: Key,
+    /// Digest of the [`PipelineLayout`]; None where no subset needs one.
+    pub layout: Option<Key>,
     /// What the pipeline renders to.
     pub target: Target,
-    /// Plain structures of the pipeline's chain.
+    /// Structures of the pipeline's chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -196,6 +246,8 @@ pub struct Graphics<'a> {
 /// What a graphics pipeline renders to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub enum Target {
+    /// None of the subsets needs one.
+    None,
     /// A subpass of a render pass.
     RenderPass {
         /// Digest of the [`RenderPass`].
@@ -203,7 +255,7 @@ pub enum Target {
         /// Index.
         subpass: u32,
     },
-    /// VkPipelineRenderingCreateInfo, or its absence (all zero).
+    /// VkPipelineRenderingCreateInfo, or its absence (all zero). Formats belong to the fragment output state.
     Dynamic {
         /// View mask.
         view_mask: u32,
@@ -214,6 +266,32 @@ pub enum Target {
         /// VkFormat.
         stencil: i32,
     },
+}
+
+/// A ray tracing pipeline or library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct RayTracing<'a> {
+    /// VkPipelineCreateFlags2, less what only steers the call.
+    pub flags: u64,
+    /// The stages, in the order in which the groups number them.
+    #[serde(borrow)]
+    pub stages: SmallVec<[Stage<'a>; 4]>,
+    /// Of each group: type, general, closest hit, any hit and intersection shader. Their order is that of the
+    /// shader group handles.
+    pub groups: SmallVec<[[u32; 5]; 4]>,
+    /// maxPipelineRayRecursionDepth.
+    pub max_recursion: u32,
+    /// maxPipelineRayPayloadSize and maxPipelineRayHitAttributeSize, where there is an interface.
+    pub interface: Option<(u32, u32)>,
+    /// Keys of the libraries, in order: their groups follow the pipeline's own.
+    pub libraries: SmallVec<[Key; 2]>,
+    /// VkDynamicState values, sorted, without duplicates.
+    pub dynamic: SmallVec<[i32; 2]>,
+    /// Digest of the [`PipelineLayout`].
+    pub layout: Option<Key>,
+    /// Structures of the pipeline's chain.
+    #[serde(borrow)]
+    pub extensions: Extensions<'a>,
 }
 
 /// Vertex bindings, attributes and divisors, each sorted by its number.
@@ -227,7 +305,7 @@ pub struct VertexInput<'a> {
     pub attributes: SmallVec<[(u32, u32, i32, u32); 8]>,
     /// (binding, divisor).
     pub divisors: SmallVec<[(u32, u32); 2]>,
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -241,7 +319,7 @@ pub struct InputAssembly<'a> {
     pub topology: i32,
     /// Primitive restart.
     pub restart: u32,
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -253,7 +331,7 @@ pub struct Tessellation<'a> {
     pub flags: u32,
     /// Control points; 0 where dynamic.
     pub patch_control_points: u32,
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -271,7 +349,7 @@ pub struct Viewport<'a> {
     pub scissor_count: u32,
     /// Offset and extent; empty where dynamic.
     pub scissors: SmallVec<[(i32, i32, u32, u32); 1]>,
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -287,7 +365,7 @@ pub struct Rasterization<'a> {
     pub modes: [u32; 3],
     /// Depth bias constant, clamp, slope and line width as bits; 0 where dynamic.
     pub factors: [u32; 4],
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -305,7 +383,7 @@ pub struct Multisample<'a> {
     pub sample_mask: SmallVec<[u32; 2]>,
     /// alphaToCoverageEnable, alphaToOneEnable.
     pub alpha: [u32; 2],
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -322,7 +400,7 @@ pub struct DepthStencil<'a> {
     pub stencil: [[u32; 7]; 2],
     /// Depth bounds as bits; 0 where dynamic.
     pub bounds: [u32; 2],
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -340,7 +418,7 @@ pub struct ColorBlend<'a> {
     pub attachments: SmallVec<[[u32; 8]; 4]>,
     /// Blend constants as bits; 0 where dynamic.
     pub constants: [u32; 4],
-    /// Plain structures.
+    /// Structures of its chain.
     #[serde(borrow)]
     pub extensions: Extensions<'a>,
 }
@@ -361,6 +439,17 @@ pub struct Sampler {
     pub flags: u32,
     /// Every member of VkSamplerCreateInfo after the flags, in order, as 32-bit words.
     pub members: [u32; 15],
+    /// The VkSamplerYcbcrConversion of its chain.
+    pub conversion: Option<YcbcrConversion>,
+    /// Plain structures.
+    pub extensions: Vec<OwnedExtension>,
+}
+
+/// VkSamplerYcbcrConversionCreateInfo.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct YcbcrConversion {
+    /// Format, model, range, four components, x and y chroma offset, filter, explicit reconstruction.
+    pub members: [u32; 11],
     /// Plain structures.
     pub extensions: Vec<OwnedExtension>,
 }
@@ -443,6 +532,8 @@ pub struct Subpass {
     pub depth_stencil: Option<Reference>,
     /// Depth resolve mode, stencil resolve mode and the attachment.
     pub depth_stencil_resolve: Option<(u32, u32, Option<Reference>)>,
+    /// The fragment shading rate attachment and the width and height of its texels.
+    pub shading_rate: Option<(Option<Reference>, u32, u32)>,
     /// Preserved attachments.
     pub preserve: Vec<u32>,
     /// Plain structures.

@@ -4,54 +4,140 @@
 use std::sync::Arc;
 
 use ash::vk;
+use rustc_hash::FxHashSet;
 
 pub use super::private_cache::HEADER_SIZE;
-use super::private_cache::{PrivateCache, data_behind};
+use super::private_cache::PrivateCache;
 use super::record;
-use crate::state::app_cache::{AppCache, Remembered};
+use crate::state::app_cache::{AppCache, Remembered, Version};
+use crate::state::budget::Kept;
 use crate::state::device::Device;
 use crate::store::part::{Key, Kind};
+
+/// Complete data of a cache.
+pub enum Answer {
+    /// Made for this call.
+    Made(Vec<u8>),
+    /// The same as last time.
+    Remembered(Arc<Kept>),
+}
+
+impl Answer {
+    /// The data.
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            Answer::Made(data) => data,
+            Answer::Remembered(data) => data,
+        }
+    }
+}
 
 /// The complete data of a cache that is owed something. None: the driver's own answer is complete, or nothing
 /// better can be had.
 ///
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read now.
-pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<Arc<[u8]>> {
+pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<Answer> {
+    // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
     let mut answer = cache.answer();
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.version == version) {
-        return Some(remembered.data.clone());
+        return Some(Answer::Remembered(remembered.data.clone()));
     }
     let owed = cache.owed();
-    let data: Arc<[u8]> = match owed.as_slice() {
+    match owed.as_slice() {
         [] => return None,
-        // An empty cache and one pipeline: the artifact is the answer as it is.
-        [key] if !cache.driver_filled() => artifact(device, key)?.into(),
-        keys => {
-            let all = PrivateCache::new(device, &[])?;
-            let merge = device.table.merge_pipeline_caches?;
-            if cache.driver_filled() {
-                // SAFETY: both caches are alive; the destination is ours alone, the source may be read.
-                unsafe { merge(device.handle, all.handle(), 1, &handle) }.result().ok()?;
-            }
-            for key in keys {
-                let Some(part) = artifact(device, key).and_then(|blob| PrivateCache::new(device, &blob))
-                else {
-                    continue;
-                };
-                // SAFETY: both caches are ours alone.
-                unsafe { merge(device.handle, all.handle(), 1, &part.handle()) }.result().ok()?;
-            }
-            // SAFETY: a cache of ours.
-            unsafe { data_behind(device, all.handle(), &[]) }?.into()
+        // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
+        // have a cache for each pipeline, and reading it again is as good.
+        [key] if !cache.driver_filled() => return artifact(device, cache, key).map(Answer::Made),
+        _ => {}
+    }
+    // SAFETY: the caller's contract.
+    let (data, keys) = unsafe { merged(device, handle, cache, version, &owed, answer.as_ref()) }?;
+    // What the next answer is built upon must not stand beside it.
+    *answer = None;
+    match Kept::answer(data) {
+        Ok(data) => {
+            let data = Arc::new(data);
+            *answer = Some(Remembered { version, keys: Arc::new(keys), data: data.clone() });
+            Some(Answer::Remembered(data))
         }
-    };
-    *answer = Some(Remembered { version, data: data.clone() });
-    Some(data)
+        // No room: the next question costs as much again.
+        Err(data) => Some(Answer::Made(data)),
+    }
 }
 
-fn artifact(device: &Device, key: &Key) -> Option<Vec<u8>> {
+/// The data of a cache of ours into which goes what the last answer held, what the driver put into the
+/// program's own since, and what it has been owed since; and the owed keys that are in it.
+///
+/// # Safety
+/// As [`complete`].
+unsafe fn merged(
+    device: &Device,
+    handle: vk::PipelineCache,
+    cache: &AppCache,
+    version: Version,
+    owed: &[Key],
+    last: Option<&Remembered>,
+) -> Option<(Vec<u8>, FxHashSet<Key>)> {
+    let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
+    let same_fills = last.is_some_and(|last| last.version.fills == version.fills);
+    if cache.driver_filled() && !same_fills {
+        // SAFETY: both caches are alive; the destination is ours alone, the source may be read.
+        unsafe { all.take_from(handle) }?;
+    }
+    let mut keys = last.map_or_else(FxHashSet::default, |last| FxHashSet::clone(&last.keys));
+    for key in owed {
+        if keys.contains(key) {
+            continue;
+        }
+        let blob = artifact(device, cache, key);
+        if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
+            // SAFETY: both caches are ours alone.
+            unsafe { all.take_from(part.handle()) }?;
+            keys.insert(*key);
+        }
+    }
+    Some((all.data_behind(&[])?, keys))
+}
+
+/// Puts what `source` is owed into the driver's own object of a cache that nothing is remembered for.
+///
+/// # Safety
+/// `into` is a live cache that the program lets this thread change now.
+pub unsafe fn pay(device: &Device, into: vk::PipelineCache, source: &AppCache) {
+    let Some(merge) = device.table.merge_pipeline_caches else { return };
+    for key in source.owed() {
+        let blob = artifact(device, source, &key);
+        let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
+        // SAFETY: the caller's contract; the source is ours alone. A failure costs the program a compile.
+        let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
+    }
+}
+
+/// Has the driver write as much of `answer` as fits: what it writes cannot be cut where we like (contract
+/// 4.2). None: it cannot.
+///
+/// # Safety
+/// `data` is valid for `size` bytes.
+pub unsafe fn write_prefix(
+    device: &Device,
+    answer: &[u8],
+    size: &mut usize,
+    data: *mut u8,
+) -> Option<vk::Result> {
+    let get = device.table.get_pipeline_cache_data?;
+    let copy = PrivateCache::new(device, answer)?;
+    // SAFETY: a cache of ours, the caller's buffer.
+    let result = unsafe { get(device.handle, copy.handle(), size, data.cast()) };
+    (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
+}
+
+/// What the cache is owed for a key: as it was kept when it was compiled, or from the stash.
+fn artifact(device: &Device, cache: &AppCache, key: &Key) -> Option<Vec<u8>> {
+    if let Some(kept) = cache.kept(key) {
+        return Some(kept.to_vec());
+    }
     let mut payload = Vec::new();
     if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {
         return None;

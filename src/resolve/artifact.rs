@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, feedback, modules, record};
+use super::{Passed, Request, binary, feedback, modules, record};
 use crate::recipe::chain::Arena;
 use crate::state::device::IdentifierMode;
 use crate::stats::Count;
@@ -21,8 +21,14 @@ use crate::store::part::Kind;
 /// The request's create info is valid.
 pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
     let device = request.device;
-    if !device.keeps_artifacts() {
+    if !device.keeps_artifacts() || !(device.gives(request.family) || request.steering.identifier_only) {
         return None;
+    }
+    if binary::applies(request) {
+        // SAFETY: the caller's contract.
+        if let Some(answer) = unsafe { binary::serve(request, buffer) } {
+            return Some(answer);
+        }
     }
     let stored = device.stored()?;
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
@@ -61,23 +67,11 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     }
     // SAFETY: the driver has filled the program's structures.
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(*info.p_next_mut()) } == Some(true);
-    settle(request, confirmed, cost.as_nanos() as u64, started.elapsed().as_nanos() as u64);
+    record::settle(device, confirmed, cost, started.elapsed());
     // SAFETY: as above.
     unsafe { put_feedback_right(request, &mut info) };
     stored.stash.note_use(Kind::Artifact, &request.key);
     Some(answer)
-}
-
-/// Counts what was served, and what it saved.
-fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: u64, spent: u64) {
-    let counters = request.device.counters();
-    if confirmed {
-        counters.count(Count::Served);
-        counters.add(Count::ServedNanos, spent);
-        counters.add(Count::SavedNanos, cost.saturating_sub(spent));
-    } else {
-        counters.count(Count::Offered);
-    }
 }
 
 /// The hit was in our cache; the program's own holds the pipeline only if the stash has owed it before.

@@ -1,12 +1,12 @@
-//! One creation call of either kind, and its copies with changed flags.
+//! One creation call of any kind, and its copies with changed flags.
 
 use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::recipe::capture::compute::{self, Scratch};
+use crate::recipe::capture::graphics::subsets::{self, Subsets};
 use crate::recipe::capture::stage::{self, Named, Steering};
-use crate::recipe::capture::{Objects, graphics};
+use crate::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
 use crate::recipe::chain::{self, Arena, Edit, Refusal};
 use crate::recipe::model::Recipe;
 use crate::state::device::Device;
@@ -27,7 +27,7 @@ impl Answer {
     }
 }
 
-/// What both kinds of create infos have in common.
+/// What the kinds of create infos have in common.
 pub trait CreateInfo: Copy {
     /// Captures the recipe.
     ///
@@ -50,6 +50,15 @@ pub trait CreateInfo: Copy {
         allocator: *const vk::AllocationCallbacks<'_>,
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
+
+    /// Whether it links libraries and nothing else, neither optimized again nor to become a library: there is
+    /// nothing to compile, nobody will ask for its key, and it has to be instant.
+    ///
+    /// # Safety
+    /// A valid create info.
+    unsafe fn is_fast_link(&self) -> bool {
+        false
+    }
 
     /// The old flags.
     fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
@@ -120,6 +129,16 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
 }
 
 impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
+    unsafe fn is_fast_link(&self) -> bool {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (flags, _) = stage::effective_flags(self.flags, self.p_next);
+            flags & !stage::PLAIN_LINK == 0
+                && !subsets::linked(self.p_next).is_empty()
+                && Subsets::provided(flags, self.p_next) == Subsets::default()
+        }
+    }
+
     unsafe fn capture<'a>(
         &'a self,
         objects: &impl Objects,
@@ -157,7 +176,11 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
 
     unsafe fn stages(&self) -> &[vk::PipelineShaderStageCreateInfo<'_>] {
         // SAFETY: the chain of a valid create info.
-        if self.stage_count == 0 || self.p_stages.is_null() || !unsafe { has_shader_subsets(self) } {
+        let subsets = unsafe {
+            let (flags, _) = stage::effective_flags(self.flags, self.p_next);
+            Subsets::provided(flags, self.p_next)
+        };
+        if self.stage_count == 0 || self.p_stages.is_null() || !subsets.shaders() {
             return &[];
         }
         // SAFETY: valid for its count where a subset that reads stages is present (06600).
@@ -169,32 +192,54 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
     }
 }
 
-/// Whether a graphics create info has one of the subsets that read pStages (P:5901: without the structure,
-/// a library or a link has none and anything else has all).
-///
-/// # Safety
-/// A valid create info.
-unsafe fn has_shader_subsets(info: &vk::GraphicsPipelineCreateInfo<'_>) -> bool {
-    let mut linked = false;
-    // SAFETY: the caller's contract; the casts follow the sType.
-    unsafe {
-        for node in chain::walk(info.p_next) {
-            match (*node).s_type {
-                vk::StructureType::GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT => {
-                    let subsets = (*node.cast::<vk::GraphicsPipelineLibraryCreateInfoEXT<'_>>()).flags;
-                    return subsets.intersects(
-                        vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS
-                            | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER,
-                    );
-                }
-                vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR => {
-                    linked |= (*node.cast::<vk::PipelineLibraryCreateInfoKHR<'_>>()).library_count > 0;
-                }
-                _ => {}
-            }
+impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
+    unsafe fn capture<'a>(
+        &'a self,
+        objects: &impl Objects,
+        scratch: &'a mut Scratch,
+    ) -> Result<(Recipe<'a>, Steering), Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { ray_tracing::ray_tracing(self, objects, scratch) }
+    }
+
+    /// Never deferred: what the caller passes must not have to outlive the call.
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        let now = vk::DeferredOperationKHR::null();
+        match device.table.create_ray_tracing_pipelines_khr {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, now, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
         }
-        let library = u64::from(vk::PipelineCreateFlags::LIBRARY_KHR.as_raw());
-        !linked && stage::effective_flags(info.flags, info.p_next).0 & library == 0
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn stages(&self) -> &[vk::PipelineShaderStageCreateInfo<'_>] {
+        if self.stage_count == 0 || self.p_stages.is_null() {
+            return &[];
+        }
+        // SAFETY: valid for its count.
+        unsafe { std::slice::from_raw_parts(self.p_stages, self.stage_count as usize) }
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        self.p_stages = stages.as_ptr().cast();
     }
 }
 

@@ -6,7 +6,8 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::{self, PrivateCache};
-use super::{Passed, Request, feedback, record};
+use super::{Contents, Passed, Request, binary, feedback, record};
+use crate::recipe::chain::Arena;
 use crate::stats::Count;
 
 /// Where a call's artifact can be taken from.
@@ -15,6 +16,8 @@ enum Source<'a> {
     Private(PrivateCache<'a>),
     /// The program's own cache, empty until now: the same, for nothing.
     Fresh,
+    /// The pipeline itself, whose binaries the driver keeps for us.
+    Captured,
     /// Nowhere: the call goes down as the program made it.
     Nowhere,
 }
@@ -48,6 +51,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     let source = source(request, asked);
     let cache = match &source {
         Source::Private(cache) => cache.handle(),
+        Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
             if let Passed::Known { cache, .. } = request.passed {
                 cache.mark_filled();
@@ -55,11 +59,18 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
             request.passed.handle()
         }
     };
+    let mut arena = Arena::default();
+    let info = match &source {
+        // SAFETY: the caller's contract; the arena stays on this stack frame.
+        Source::Captured => unsafe { binary::capturing(request, &mut arena) },
+        _ => Some(request.info),
+    };
     let started = Instant::now();
     // SAFETY: the caller's contract.
-    let mut answer = unsafe { call::create(device, cache, &request.info, request.allocator) };
-    if answer.result.as_raw() < 0 && matches!(source, Source::Private(_)) {
-        // Whether the private cache is to blame cannot be told: the program's own call decides.
+    let mut answer =
+        unsafe { call::create(device, cache, info.as_ref().unwrap_or(&request.info), request.allocator) };
+    if answer.result.as_raw() < 0 && matches!(source, Source::Private(_) | Source::Captured) {
+        // Whether our part in the call is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: as above.
         answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
@@ -84,10 +95,16 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
             // through caches of ours.
             unsafe { private_cache::data_behind(device, cache, &prefix) }
         }
+        Source::Captured => {
+            // SAFETY: the caller's contract; the pipeline was just made.
+            let recorded = info.is_some() && unsafe { binary::harvest(request, answer.pipeline, cost) };
+            device.harvests.note(request.family, recorded, false);
+            return (answer, recorded);
+        }
         Source::Nowhere => return (answer, false),
     };
     let beside_its_cache = matches!((&source, request.passed), (Source::Private(_), Passed::Known { .. }));
-    device.note_harvest(payload.is_some(), beside_its_cache);
+    device.harvests.note(request.family, payload.is_some(), beside_its_cache);
     let recorded = payload.is_some();
     if let Some(payload) = payload {
         // SAFETY: the caller's contract.
@@ -99,13 +116,17 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
-    if !device.keeps_artifacts() || device.stored().is_none() {
+    if !device.keeps_artifacts() || !device.gives(request.family) || device.stored().is_none() {
         return Source::Nowhere;
     }
+    if asked && binary::applies(request) {
+        return Source::Captured;
+    }
     let private = match request.passed {
-        Passed::Known { fresh: true, .. } => return Source::Fresh,
+        Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
+        Passed::Known { contents: Contents::SameBatch, .. } => true,
         Passed::Null => asked || device.policy.free_recording,
-        Passed::Known { .. } => asked,
+        Passed::Known { contents: Contents::Anything, .. } => asked,
         Passed::Unknown(_) => false,
     };
     let cache = if private { PrivateCache::new(device, &[]) } else { None };

@@ -7,13 +7,14 @@
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
-use super::{Passed, Request, compile};
+use super::{Contents, Passed, Request, binary, compile};
 use crate::identifier::NativeIdentifier;
-use crate::recipe::capture::compute::Scratch;
-use crate::recipe::capture::{Objects, SubpassUse};
+use crate::recipe::capture::stage::LIBRARY;
+use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::model::Parts;
 use crate::state::device::Device;
+use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 
@@ -50,6 +51,10 @@ impl Objects for Unnamed<'_> {
         self.0.render_pass(render_pass, subpass)
     }
 
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
+        self.0.library(library)
+    }
+
     fn advanced_blend(&self) -> bool {
         self.0.advanced_blend()
     }
@@ -66,15 +71,23 @@ pub unsafe fn ask_first<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> Option<Answer> {
-    let mut scratch = Scratch::default();
+    let mut copy = *info;
+    // Libraries need keys: they may be linked later.
     // SAFETY: the caller's contract.
+    if unsafe { call::flags_of(&mut copy) }.0 & LIBRARY != 0 {
+        return None;
+    }
+    let mut scratch = Scratch::default();
+    // SAFETY: as above.
     let steering = unsafe { info.capture(&Unnamed(device), &mut scratch) }.ok()?.1;
     if steering.fail_on_compile_required {
         return None;
     }
     // Neither key nor parts are looked at before something is recorded, which this rung never does.
     let (key, parts) = (Key::default(), Parts::default());
-    let request = Request { device, passed, allocator, info: *info, steering, key, recipe: &[], parts };
+    let family = Family::Complete;
+    let recipe = &[];
+    let request = Request { device, passed, allocator, info: *info, steering, family, key, recipe, parts };
     // SAFETY: as above.
     unsafe { ask(&request) }
 }
@@ -91,11 +104,13 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     }
     // Where nothing can be recorded anyway, or recording is free, the call itself asks the driver.
     let pointless = match request.passed {
-        Passed::Null => device.policy.free_recording,
-        Passed::Known { fresh, .. } => *fresh,
+        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
+        Passed::Null => device.policy.free_recording && !binary::applies(request),
+        Passed::Known { contents, .. } => *contents != Contents::Anything,
         Passed::Unknown(_) => true,
     };
-    if pointless || !device.cache_control || !device.keeps_artifacts() {
+    let recorded = device.keeps_artifacts() && device.gives(request.family);
+    if pointless || !device.cache_control || !recorded {
         return None;
     }
     let mut arena = Arena::default();

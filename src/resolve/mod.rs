@@ -1,22 +1,30 @@
 //! The ladder: the ordered ways to serve one creation call. One file a rung.
 //!
-//! - [`call`] one creation call of either kind, and its copies with changed flags
+//! - [`call`] one creation call of any kind, and its copies with changed flags
 //! - [`artifact`] rung 3: from our artifact, confirmed as taken
+//! - [`binary`] the same with VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
+//! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`app_data`] what the program's own caches are owed
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
+//! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
+//! - [`emulated`] cache control on a driver that lacks it
 //! - [`private_cache`], [`feedback`], [`record`] what the rungs share
 
 pub mod app_data;
 mod artifact;
+mod binary;
 pub mod call;
 mod compile;
+pub mod deferred;
 mod driver;
+mod emulated;
 pub mod feedback;
-mod modules;
+pub mod modules;
 mod private_cache;
 mod record;
+mod rehydrate;
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -25,13 +33,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 
-use crate::recipe::capture::compute::Scratch;
-use crate::recipe::capture::stage::Steering;
+use crate::recipe::capture::stage::{LIBRARY, Steering};
+use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
-use crate::recipe::model::{Parts, Recipe};
+use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::state::app_cache::AppCache;
 use crate::state::device::{Device, IdentifierMode};
+use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
 use crate::store::part::Key;
 use call::{Answer, CreateInfo};
@@ -46,19 +55,54 @@ pub enum Passed {
         handle: vk::PipelineCache,
         /// What is known of it.
         cache: Arc<AppCache>,
-        /// Nothing has been put into it, so after this call it is a one-pipeline blob.
-        fresh: bool,
+        /// What may be in it.
+        contents: Contents,
     },
     /// A cache that was not.
     Unknown(vk::PipelineCache),
 }
 
+/// What may be in the program's cache when a pipeline's turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing: afterwards it is a one-pipeline blob.
+    Nothing,
+    /// Pipelines that stand before this one in the same batch: it cannot have this one, and would be a blob of
+    /// many.
+    SameBatch,
+    /// Anything.
+    Anything,
+}
+
 impl Passed {
+    /// The same for the pipelines of a batch that follow the first one.
+    pub fn after_the_first(&self) -> Passed {
+        match self {
+            Passed::Null => Passed::Null,
+            Passed::Unknown(handle) => Passed::Unknown(*handle),
+            Passed::Known { handle, cache, contents } => {
+                let contents = match contents {
+                    Contents::Anything => Contents::Anything,
+                    Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
+                };
+                Passed::Known { handle: *handle, cache: cache.clone(), contents }
+            }
+        }
+    }
+
     /// The handle as the program passed it.
     pub fn handle(&self) -> vk::PipelineCache {
         match self {
             Passed::Null => vk::PipelineCache::null(),
             Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
+        }
+    }
+
+    /// What is known of it.
+    pub fn known(&self) -> Option<&AppCache> {
+        match self {
+            Passed::Known { cache, .. } => Some(cache),
+            Passed::Null | Passed::Unknown(_) => None,
         }
     }
 }
@@ -71,6 +115,7 @@ struct Request<'a, I> {
     /// The program's create info; on a driver without identifiers less their structures.
     info: I,
     steering: Steering,
+    family: Family,
     key: Key,
     /// The encoded recipe.
     recipe: &'a [u8],
@@ -123,6 +168,26 @@ unsafe fn serve_with<I: CreateInfo>(
     buffers: &mut Buffers,
 ) -> Answer {
     let Buffers { recipe, artifact } = buffers;
+    let mut without_flags = Arena::default();
+    let stripped;
+    let info = if device.cache_control_emulated {
+        // SAFETY: the caller vouches for the create info; the arena stays on this stack frame.
+        stripped = unsafe { emulated::without_cache_control(device, info, &mut without_flags) };
+        match &stripped {
+            Some(stripped) => stripped,
+            // SAFETY: as above.
+            None => return unsafe { forbid(device, info) },
+        }
+    } else {
+        info
+    };
+    // SAFETY: the caller vouches for the create info.
+    if unsafe { info.is_fast_link() } {
+        // SAFETY: as above.
+        let answer = unsafe { pass_on(device, passed, allocator, info) };
+        count_result(device, answer.result);
+        return answer;
+    }
     if device.asks_driver_first() {
         // SAFETY: the caller vouches for the create info.
         if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
@@ -131,14 +196,12 @@ unsafe fn serve_with<I: CreateInfo>(
     }
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
-    let captured = unsafe { info.capture(device, &mut scratch) };
-    let keyed = captured
-        .and_then(|(model, steering)| Ok((key_of(&model, recipe)?, model.pipeline.parts(), steering)));
-    let (key, parts, steering) = match keyed {
-        Ok(keyed) => keyed,
+    let (captured, steering) = match unsafe { describe(device, info, &mut scratch, recipe) } {
+        Ok(described) => described,
         // SAFETY: as above.
         Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
     };
+    let Described { key, parts, family } = captured;
     if steering.identifier_only {
         device.count(Count::IdentifierRequests);
     }
@@ -151,25 +214,91 @@ unsafe fn serve_with<I: CreateInfo>(
     } else {
         *info
     };
-    let request = Request { device, passed, allocator, info, steering, key, recipe, parts };
+    let request = Request { device, passed, allocator, info, steering, family, key, recipe, parts };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
-    let answer = unsafe {
-        match artifact::serve(&request, artifact) {
-            Some(answer) => {
-                if steering.identifier_only {
-                    device.count(Count::IdentifierServed);
-                }
-                answer
-            }
-            None if emulated && steering.identifier_only => refuse(&request.info),
-            None => match driver::ask(&request) {
-                Some(answer) => answer,
-                None => compile::compile(&request),
-            },
-        }
-    };
+    let answer = unsafe { climb(&request, artifact) };
+    if steering.library && answer.result == vk::Result::SUCCESS {
+        device.libraries.insert(answer.pipeline, Ok(Library { key, traits: steering.made }));
+    }
     count_result(device, answer.result);
     answer
+}
+
+/// The rungs, one after the other.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>) -> Answer {
+    let Request { device, steering, .. } = request;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if steering.nothing_to_compile {
+            return pass_on(device, request.passed, request.allocator, &request.info);
+        }
+        if let Some(answer) = artifact::serve(request, artifact) {
+            if steering.identifier_only {
+                device.count(Count::IdentifierServed);
+            }
+            return answer;
+        }
+        if device.identifiers == IdentifierMode::Emulated && steering.identifier_only {
+            return rehydrate::rehydrate(request).unwrap_or_else(|| refuse(&request.info));
+        }
+        match driver::ask(request) {
+            Some(answer) => answer,
+            None => compile::compile(request),
+        }
+    }
+}
+
+/// The driver gets the call as it is: what it makes of it costs less than looking for it.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn pass_on<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+) -> Answer {
+    if let Passed::Known { cache, .. } = passed {
+        cache.mark_filled();
+    }
+    // SAFETY: the caller's contract.
+    let answer = unsafe { call::create(device, passed.handle(), info, allocator) };
+    if answer.result == vk::Result::SUCCESS {
+        device.count(Count::NothingToCompile);
+    }
+    answer
+}
+
+/// What the ladder has to know of a pipeline.
+struct Described {
+    key: Key,
+    parts: Parts,
+    family: Family,
+}
+
+/// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
+///
+/// # Safety
+/// `info` is a valid create info of the device.
+unsafe fn describe<'a, I: CreateInfo>(
+    device: &Device,
+    info: &'a I,
+    scratch: &'a mut Scratch,
+    buffer: &mut Vec<u8>,
+) -> Result<(Described, Steering), Refusal> {
+    // SAFETY: the caller's contract.
+    let (model, steering) = unsafe { info.capture(device, scratch) }?;
+    let family = match (&model.pipeline, steering.linked, steering.library) {
+        (Pipeline::RayTracing(_), ..) => Family::RayTracing,
+        (_, true, _) => Family::Link,
+        (_, _, true) => Family::Library,
+        _ => Family::Complete,
+    };
+    let (key, parts) = (key_of(&model, buffer)?, model.pipeline.parts());
+    Ok((Described { key, parts, family }, steering))
 }
 
 /// Encodes a recipe into `buffer` and hashes it.
@@ -189,21 +318,36 @@ unsafe fn bypass<I: CreateInfo>(
     info: &I,
     refusal: Refusal,
 ) -> Answer {
-    if device.counters().bypass(refusal.reason, refusal.s_type) {
-        log_bypass(refusal);
-    }
-    // SAFETY: as the caller's contract; a driver without identifiers must never see a stage without code.
+    bypass_counted(device, refusal);
+    let emulated = device.identifiers == IdentifierMode::Emulated;
+    let mut stripped = modules::Stripped::default();
+    let mut arena = Arena::default();
+    let mut copy = *info;
+    // SAFETY: as the caller's contract; a driver without identifiers must never see a stage without code. With
+    // binaries neither modules nor identifiers count (contract 5.5).
     unsafe {
-        if device.identifiers == IdentifierMode::Emulated && call::names_code_by_identifier(info.stages()) {
+        if emulated && refusal.reason == BypassReason::OwnBinaries {
+            copy = modules::without_identifiers(info, &mut arena, &mut stripped).unwrap_or(copy);
+        } else if emulated && call::names_code_by_identifier(info.stages()) {
             device.count(Count::CompileRequired);
             return refuse(info);
         }
         if let Passed::Known { cache, .. } = passed {
             cache.mark_filled();
         }
-        let answer = call::create(device, passed.handle(), info, allocator);
+        let answer = call::create(device, passed.handle(), &copy, allocator);
+        if answer.result == vk::Result::SUCCESS && call::flags_of(&mut copy).0 & LIBRARY != 0 {
+            device.libraries.insert(answer.pipeline, Err(refusal));
+        }
         count_result(device, answer.result);
         answer
+    }
+}
+
+/// Counts a pipeline that bypasses the stash, and tells of the first of its kind.
+fn bypass_counted(device: &Device, refusal: Refusal) {
+    if device.counters().bypass(refusal.reason, refusal.s_type) {
+        log_bypass(refusal);
     }
 }
 
@@ -213,7 +357,7 @@ fn log_bypass(Refusal { reason, s_type }: Refusal) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let (name, s_type) = (reason.name(), vk::StructureType::from_raw(s_type));
     let by_design =
-        matches!(reason, BypassReason::Library | BypassReason::RayTracing | BypassReason::NotCacheable);
+        matches!(reason, BypassReason::RayTracing | BypassReason::OwnBinaries | BypassReason::NotCacheable);
     if by_design || TOLD.swap(true, Ordering::Relaxed) {
         tracing::info!("a pipeline bypasses the stash: {name} ({s_type:?})");
     } else {
@@ -230,6 +374,62 @@ unsafe fn refuse<I: CreateInfo>(info: &I) -> Answer {
     // SAFETY: the caller's contract.
     unsafe { feedback::say_none(*copy.p_next_mut()) };
     Answer::compile_required()
+}
+
+/// The layer's own COMPILE_REQUIRED to a whole call.
+///
+/// # Safety
+/// Both arrays are valid for `count`.
+unsafe fn refuse_all<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    for index in 0..count as usize {
+        // SAFETY: the caller's contract.
+        unsafe {
+            refuse(&*infos.add(index));
+            *pipelines.add(index) = vk::Pipeline::null();
+        }
+    }
+    device.counters().add(Count::CompileRequired, count.into());
+    vk::Result::PIPELINE_COMPILE_REQUIRED
+}
+
+/// What comes before a call goes down as the program made it: code that is named by an identifier of ours is
+/// nothing to a driver that has never heard of identifiers. None: the call may go down.
+///
+/// # Safety
+/// The arguments of vkCreate*Pipelines.
+pub unsafe fn refuse_nameless<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+) -> Option<vk::Result> {
+    if device.identifiers != IdentifierMode::Emulated {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    let nameless = |index| unsafe { call::names_code_by_identifier((*infos.add(index)).stages()) };
+    // SAFETY: as above.
+    (0..count as usize).any(nameless).then(|| unsafe { refuse_all(device, count, infos, pipelines) })
+}
+
+/// The layer's answer to a request that forbids compiling, where the driver cannot be asked.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn forbid<I: CreateInfo>(device: &Device, info: &I) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if call::names_code_by_identifier(info.stages()) {
+            device.count(Count::IdentifierRequests);
+        }
+        device.count(Count::CompileRequired);
+        refuse(info)
+    }
 }
 
 fn count_result(device: &Device, result: vk::Result) {

@@ -6,10 +6,11 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::call::CreateInfo;
+use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::key;
-use crate::recipe::model::{Code, Pipeline, Recipe};
+use crate::recipe::model::{Code, Recipe};
 use crate::state::device::{Device, Stored};
 use crate::store::part::{Key, Kind};
 
@@ -75,19 +76,44 @@ impl<'a> Brought<'a> {
     /// lives and stays where it is.
     pub unsafe fn bring<I: CreateInfo>(&mut self, info: &I, recipe: &[u8], stored: &Stored) -> Option<I> {
         let recipe = key::decode::<Recipe<'_>>(recipe).ok()?;
-        let codes: SmallVec<[Code<'_>; 5]> = match &recipe.pipeline {
-            Pipeline::Compute(compute) => SmallVec::from_slice(&[compute.stage.code]),
-            Pipeline::Graphics(graphics) => graphics.stages.iter().map(|stage| stage.code).collect(),
+        let stages = recipe.pipeline.stages();
+        let identity = |index: usize| match stages.get(index)?.code {
+            Code::Module(identity) => Some(identity),
+            Code::Native { .. } => None,
         };
-        let mut copy = *info;
         // SAFETY: the caller's contract.
+        unsafe { self.bring_by(info, stored, |index, _| identity(index)) }
+    }
+
+    /// The same for a create info whose stages still carry their identifiers, which are module identities.
+    ///
+    /// # Safety
+    /// A valid create info; the copy is used only while `self` lives and stays where it is.
+    pub unsafe fn bring_identified<I: CreateInfo>(&mut self, info: &I, stored: &Stored) -> Option<I> {
+        // SAFETY: the caller's contract.
+        unsafe { self.bring_by(info, stored, |_, native| Key::try_from(native?.as_bytes()).ok()) }
+    }
+
+    unsafe fn bring_by<I: CreateInfo>(
+        &mut self,
+        info: &I,
+        stored: &Stored,
+        identity: impl Fn(usize, Option<NativeIdentifier>) -> Option<Key>,
+    ) -> Option<I> {
+        let mut copy = *info;
+        // SAFETY: the callers' contract.
         unsafe {
-            for (info, code) in info.stages().iter().zip(codes) {
+            for (index, info) in info.stages().iter().enumerate() {
                 let mut stage = lengthened(info);
-                if !matches!(stage::named(info), Some(Named::Module(_) | Named::Inline(_))) {
-                    let Code::Module(identity) = code else { return None };
-                    stage.module = self.create(&identity, stored)?;
-                }
+                let native = match stage::named(info) {
+                    Some(Named::Module(_) | Named::Inline(_)) => {
+                        self.stages.push(stage);
+                        continue;
+                    }
+                    Some(Named::Identifier(native)) => Some(native),
+                    None => None,
+                };
+                stage.module = self.create(&identity(index, native)?, stored)?;
                 self.stages.push(stage);
             }
             copy.set_stages(&self.stages);

@@ -23,18 +23,46 @@ impl<'a> PrivateCache<'a> {
             // One thread uses it, for one call: the driver may leave its lock alone (needs the feature).
             info = info.flags(vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED);
         }
+        PrivateCache::create(device, &info)
+    }
+
+    /// An empty cache that several threads of the driver may fill.
+    pub fn for_threads(device: &'a Device) -> Option<PrivateCache<'a>> {
+        PrivateCache::create(device, &vk::PipelineCacheCreateInfo::default())
+    }
+
+    fn create(device: &'a Device, info: &vk::PipelineCacheCreateInfo<'_>) -> Option<PrivateCache<'a>> {
         let mut handle = vk::PipelineCache::null();
         // SAFETY: a valid create info with data that this driver wrote (00768, 00769) and whose checksum was
         // verified; no allocator, so that none is needed to destroy it.
         let result = unsafe {
-            (device.table.create_pipeline_cache?)(device.handle, &info, std::ptr::null(), &mut handle)
+            (device.table.create_pipeline_cache?)(device.handle, info, std::ptr::null(), &mut handle)
         };
         (result == vk::Result::SUCCESS).then_some(PrivateCache { device, handle })
+    }
+
+    /// The handle, which the caller destroys from now on.
+    pub fn into_handle(self) -> vk::PipelineCache {
+        let handle = self.handle;
+        std::mem::forget(self);
+        handle
     }
 
     /// The handle.
     pub fn handle(&self) -> vk::PipelineCache {
         self.handle
+    }
+
+    /// Takes over what another cache holds. None where the driver does not.
+    ///
+    /// # Safety
+    /// `source` is a live cache that this thread may read now.
+    pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
+        // SAFETY: the caller's contract; the destination is ours alone and therefore not the source (00770).
+        let result = unsafe {
+            (self.device.table.merge_pipeline_caches?)(self.device.handle, self.handle, 1, &source)
+        };
+        (result == vk::Result::SUCCESS).then_some(())
     }
 
     /// Everything in it, behind `prefix`. None where there is nothing but the header.
@@ -46,10 +74,19 @@ impl<'a> PrivateCache<'a> {
 
 impl Drop for PrivateCache<'_> {
     fn drop(&mut self) {
-        if let Some(destroy) = self.device.table.destroy_pipeline_cache {
-            // SAFETY: our own cache, created without an allocator, used by nobody any more.
-            unsafe { destroy(self.device.handle, self.handle, std::ptr::null()) };
-        }
+        // SAFETY: our own cache, used by nobody any more.
+        unsafe { destroy(self.device, self.handle) };
+    }
+}
+
+/// Destroys a cache of ours.
+///
+/// # Safety
+/// NULL, or a cache that was created here and that nobody uses any more.
+pub unsafe fn destroy(device: &Device, cache: vk::PipelineCache) {
+    if let Some(destroy) = device.table.destroy_pipeline_cache {
+        // SAFETY: the caller's contract; created without an allocator.
+        unsafe { destroy(device.handle, cache, std::ptr::null()) };
     }
 }
 
@@ -95,16 +132,16 @@ pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u
         }
         None
     };
-    READ.with(|buffer| match buffer.try_borrow_mut() {
-        Ok(mut buffer) => {
-            let data = read(&mut buffer);
-            // One large cache must not be paid for by every thread for ever.
-            buffer.truncate(GUESS);
-            buffer.shrink_to(GUESS);
-            data
-        }
-        Err(_) => read(&mut Vec::new()),
-    })
+    let kept = READ.try_with(|buffer| {
+        let mut buffer = buffer.try_borrow_mut().ok()?;
+        let data = read(&mut buffer);
+        // One large cache must not be paid for by every thread for ever.
+        buffer.truncate(GUESS);
+        buffer.shrink_to(GUESS);
+        Some(data)
+    });
+    // In use, or a thread that is past its local storage.
+    kept.ok().flatten().unwrap_or_else(|| read(&mut Vec::new()))
 }
 
 /// Whether this is cache data of the device (contract 4.1) with something behind its header.

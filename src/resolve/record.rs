@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::call::CreateInfo;
-use super::{Passed, Request};
+use super::{Contents, Passed, Request};
 use crate::identifier;
 use crate::recipe::capture::stage::{self, Named};
 use crate::state::device::{Device, Stored, module_record};
@@ -35,25 +35,97 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
     (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
 }
 
+/// The rest is the binaries of VK_KHR_pipeline_binary, each behind the lengths of its key and its data.
+const FORM_BINARIES: u8 = 2;
+
+/// An artifact's payload made of binaries: of each the driver's key and its data.
+pub fn binaries_payload<'a>(cost: Duration, listed: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<u8> {
+    let mut payload = prefix(cost).to_vec();
+    payload[4] = FORM_BINARIES;
+    for (key, data) in listed {
+        payload.extend((key.len() as u32).to_le_bytes());
+        payload.extend((data.len() as u32).to_le_bytes());
+        payload.extend(key);
+        payload.extend(data);
+    }
+    payload
+}
+
+/// The reverse: the cost of the compile and the binaries. None for another form, or where the lengths lie.
+#[allow(clippy::type_complexity, reason = "keys and data, borrowed")]
+pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)> {
+    let (head, mut rest) = payload.split_at_checked(PREFIX)?;
+    if head[4] != FORM_BINARIES {
+        return None;
+    }
+    let word = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(u32::from_le_bytes);
+    let cost = Duration::from_micros(word(&head[..4])?.into());
+    let mut listed = Vec::new();
+    while !rest.is_empty() {
+        let (lengths, behind) = rest.split_at_checked(8)?;
+        let (key, behind) = behind.split_at_checked(word(&lengths[..4])? as usize)?;
+        let (data, behind) = behind.split_at_checked(word(&lengths[4..])? as usize)?;
+        listed.push((key, data));
+        rest = behind;
+    }
+    Some((cost, listed))
+}
+
+/// Counts what was served, and what it saved.
+pub fn settle(device: &Device, confirmed: bool, cost: Duration, spent: Duration) {
+    let counters = device.counters();
+    if confirmed {
+        counters.count(Count::Served);
+        counters.add(Count::ServedNanos, spent.as_nanos() as u64);
+        counters.add(Count::SavedNanos, cost.saturating_sub(spent).as_nanos() as u64);
+    } else {
+        counters.count(Count::Offered);
+    }
+}
+
+/// Queues an artifact under another name than the recipe's key, and whatever of the recipe is missing.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, payload: Vec<u8>) -> bool {
+    let device = request.device;
+    let Some(stored) = device.stored() else { return false };
+    if !stored.device.put(Kind::Artifact, name, payload.into_boxed_slice()) {
+        device.count(Count::Dropped);
+        return false;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { record_recipe(request, stored) };
+    true
+}
+
 /// Queues an artifact and whatever of its recipe the stash does not have yet.
 ///
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
-    let device = request.device;
-    let Some(stored) = device.stored() else { return };
-    if !stored.device.put(Kind::Artifact, &request.key, payload.into_boxed_slice()) {
-        device.count(Count::Dropped);
-        return;
+    match request.passed {
+        // The driver has put it in.
+        Passed::Known { contents: Contents::Nothing, .. } | Passed::Null | Passed::Unknown(_) => {}
+        Passed::Known { cache, .. } => {
+            cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
+        }
     }
+    // SAFETY: the caller's contract.
+    unsafe { record_as(request, &request.key, payload) };
+}
+
+/// Queues what the stash does not have yet of a recipe and of what it names.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
+    let device = request.device;
+    // SAFETY: the caller's contract.
+    unsafe { record_inline_modules(device, stored, &request.info) };
     if !stored.portable.contains(Kind::Recipe, &request.key) {
-        // SAFETY: the caller's contract.
-        unsafe { record_inline_modules(device, stored, &request.info) };
         record_named_objects(device, stored, request);
         stored.put(device, Kind::Recipe, &request.key, request.recipe);
-    }
-    if let Passed::Known { cache, fresh: false, .. } = request.passed {
-        cache.owe(&request.key);
     }
 }
 
@@ -68,13 +140,16 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
             stored.put(device, kind, digest, &object.bytes);
         }
     };
-    keep(Kind::Layout, &device.layouts, &request.parts.layout);
+    if let Some(layout) = &request.parts.layout {
+        keep(Kind::Layout, &device.layouts, layout);
+    }
     if let Some(render_pass) = &request.parts.render_pass {
         keep(Kind::RenderPass, &device.render_passes, render_pass);
     }
 }
 
-/// Code that was passed inside a stage and never made a module.
+/// Code that was passed inside a stage and never made a module, and what this driver calls it: the recipe may
+/// be known from another driver.
 ///
 /// # Safety
 /// `info` is valid.
@@ -86,7 +161,11 @@ unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored,
             // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
-            stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
+            if !stored.portable.contains(Kind::Module, &identity) {
+                stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
+            }
+            // SAFETY: as above.
+            unsafe { device.keep_inline_identifier(inline.flags, code, &identity) };
         }
     }
 }

@@ -4,21 +4,34 @@
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those
 //! artifacts are put in (design: the application's own VkPipelineCache).
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::budget::Kept;
 use crate::store::part::Key;
 
+/// Changes whenever the answer of a cache may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Calls in which the driver may have filled its own object, counted when they begin and when they end.
+    pub fills: u32,
+    /// What the cache is owed, counted.
+    pub owed: u32,
+}
+
 /// A complete answer to vkGetPipelineCacheData: the two calls of a query must agree, and engines that ask
-/// often must not pay each time.
+/// often must not pay each time. The next answer is built upon it.
 #[derive(Clone)]
 pub struct Remembered {
     /// [`AppCache::version`] at the time.
-    pub version: (u32, u32),
+    pub version: Version,
+    /// The keys that were owed and are in it.
+    pub keys: Arc<FxHashSet<Key>>,
     /// The data.
-    pub data: Arc<[u8]>,
+    pub data: Arc<Kept>,
 }
 
 /// One live cache of the program.
@@ -26,10 +39,13 @@ pub struct AppCache {
     empty_at_first: bool,
     calls: AtomicU32,
     driver_filled: AtomicBool,
+    fills: AtomicU32,
     // Translators make a cache for one pipeline: the first key needs no map, and costs no allocation.
     first: OnceLock<Key>,
     further: OnceLock<papaya::HashMap<Key, u32, FxBuildHasher>>,
-    owed_count: AtomicU32,
+    order: AtomicU32,
+    owed_changes: AtomicU32,
+    compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
 }
 
@@ -40,9 +56,12 @@ impl AppCache {
             empty_at_first,
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
+            fills: AtomicU32::new(0),
             first: OnceLock::new(),
             further: OnceLock::new(),
-            owed_count: AtomicU32::new(0),
+            order: AtomicU32::new(0),
+            owed_changes: AtomicU32::new(0),
+            compiled: Mutex::default(),
             answer: Mutex::default(),
         }
     }
@@ -56,6 +75,7 @@ impl AppCache {
     /// The driver gets this cache in a call and may fill it.
     pub fn mark_filled(&self) {
         self.driver_filled.store(true, Ordering::Release);
+        self.fills.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether the driver's own object may hold anything.
@@ -64,8 +84,9 @@ impl AppCache {
     }
 
     /// Changes whenever the answer may change.
-    pub fn version(&self) -> (u32, u32) {
-        (self.calls.load(Ordering::Acquire), self.owed_count.load(Ordering::Acquire))
+    pub fn version(&self) -> Version {
+        let (fills, owed) = (self.fills.load(Ordering::Acquire), self.owed_changes.load(Ordering::Acquire));
+        Version { fills, owed }
     }
 
     /// The last answer.
@@ -76,15 +97,37 @@ impl AppCache {
     /// The stash made a pipeline of this key for a call that named this cache. Lock-free: engines share one
     /// cache between all their threads.
     pub fn owe(&self, key: &Key) {
-        if self.first.get_or_init(|| *key) == key {
-            // Says the same however often it is said.
-            self.owed_count.fetch_max(1, Ordering::AcqRel);
+        if self.first.get() == Some(key) {
             return;
         }
-        let further = self.further.get_or_init(|| papaya::HashMap::with_hasher(FxBuildHasher)).pin();
-        if further.get(key).is_none() {
-            further.insert(*key, self.owed_count.fetch_add(1, Ordering::AcqRel));
+        if self.first.set(*key).is_err() {
+            let further = self.further.get_or_init(|| papaya::HashMap::with_hasher(FxBuildHasher)).pin();
+            if self.first.get() == Some(key) || further.get(key).is_some() {
+                return;
+            }
+            further.insert(*key, self.order.fetch_add(1, Ordering::Relaxed));
         }
+        // Afterwards: whoever reads the new version finds the key.
+        self.owed_changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The same for a pipeline that was compiled through a cache of ours: the driver would have kept it in
+    /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
+    pub fn owe_compiled(&self, key: &Key, blob: &[u8]) {
+        // No room: then there is what the stash keeps.
+        if let Some(kept) = Kept::compiled(blob) {
+            self.compiled().insert(*key, Arc::new(kept));
+        }
+        self.owe(key);
+    }
+
+    fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was compiled for this cache and is kept here.
+    pub fn kept(&self, key: &Key) -> Option<Arc<Kept>> {
+        self.compiled().get(key).cloned()
     }
 
     /// Whether the program may expect this key in its cache.
@@ -103,12 +146,41 @@ impl AppCache {
         self.first.get().copied().into_iter().chain(keys.into_iter().map(|(_, key)| key)).collect()
     }
 
-    /// Takes over what another cache is owed: vkMergePipelineCaches.
+    /// Takes over what another cache is owed: vkMergePipelineCaches, after the driver has merged.
     pub fn merge_from(&self, source: &AppCache) {
-        source.owed().iter().for_each(|key| self.owe(key));
         self.calls.fetch_add(1, Ordering::AcqRel);
         if source.driver_filled() {
             self.mark_filled();
+        }
+        for key in source.owed() {
+            if let Some(kept) = source.kept(&key) {
+                self.compiled().insert(key, kept);
+            }
+            self.owe(&key);
+        }
+    }
+}
+
+/// A creation call that names a cache. Its end is a change too: who asked in the middle of it has an answer
+/// without what the driver put in later.
+pub struct InCall<'a> {
+    cache: &'a AppCache,
+    fills: u32,
+}
+
+impl InCall<'_> {
+    /// Before the driver gets the cache.
+    pub fn new(cache: &AppCache) -> InCall<'_> {
+        let fills = cache.fills.load(Ordering::Acquire);
+        InCall { cache, fills }
+    }
+}
+
+impl Drop for InCall<'_> {
+    fn drop(&mut self) {
+        // Other calls' fills count as ours at worst.
+        if self.cache.fills.load(Ordering::Acquire) != self.fills {
+            self.cache.fills.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
@@ -129,11 +201,33 @@ mod tests {
     #[test]
     fn keys_are_owed_once_in_order_and_merge() {
         let (one, two) = (AppCache::new(true), AppCache::new(true));
-        [[1; 32], [2; 32], [1; 32]].iter().for_each(|key| one.owe(key));
+        one.owe_compiled(&[1; 32], b"blob");
+        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key));
         let before = two.version();
         two.merge_from(&one);
-        assert_eq!(two.owed(), [[1; 32], [2; 32]]);
+        assert_eq!(two.owed(), [[1; 32], [2; 32], [3; 32]]);
         assert_ne!(two.version(), before);
-        assert!(two.holds(&[2; 32]) && !two.holds(&[3; 32]));
+        assert!(two.holds(&[2; 32]) && !two.holds(&[4; 32]));
+        assert!(two.kept(&[1; 32]).is_some_and(|kept| **kept == *b"blob"));
+        assert!(!two.begin_call(), "it may hold something now");
+    }
+
+    #[test]
+    fn the_version_changes_when_something_may_have_come_in_and_only_then() {
+        let cache = AppCache::new(false);
+        let mut last = cache.version();
+        let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
+        cache.owe(&[1; 32]);
+        assert!(changed(&cache));
+        let call = InCall::new(&cache);
+        cache.begin_call();
+        cache.owe(&[1; 32]);
+        drop(call);
+        assert!(!changed(&cache), "served again");
+        let call = InCall::new(&cache);
+        cache.mark_filled();
+        assert!(changed(&cache));
+        drop(call);
+        assert!(changed(&cache), "the driver has put it in by now");
     }
 }

@@ -1,23 +1,28 @@
 //! Live devices.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
+use super::binaries::Binaries;
+use super::deferred::Pending;
 use super::dispatch::DeviceTable;
+use super::family::{Family, Harvests};
 use super::instance::{Instance, PhysicalDevice};
-use super::objects::{EncodedObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed};
+use super::objects::{
+    ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed,
+};
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use crate::guard::is_late;
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
-use crate::recipe::capture::{self, SubpassUse};
+use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{BypassReason, Count, Counters, DeviceReport};
@@ -36,9 +41,8 @@ pub enum IdentifierMode {
     Emulated,
 }
 
-/// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
-/// taken to give nothing, and the layer stands aside.
-const PATIENCE: u32 = 8;
+/// VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC, newer than the bindings.
+const INCREMENTAL_CACHES: i32 = 1_000_637_000;
 
 /// Bytes of code that may wait unhashed for a pipeline that needs them.
 const UNHASHED_LIMIT: usize = 32 << 20;
@@ -55,14 +59,22 @@ pub struct Device {
     pub physical: Arc<PhysicalDevice>,
     /// What is known about the driver.
     pub policy: Policy,
-    /// pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
+    /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
     pub cache_control: bool,
+    /// The layer offers that feature itself, so the driver must not see its flags.
+    pub cache_control_emulated: bool,
     /// Identifiers.
     pub identifiers: IdentifierMode,
+    /// VK_KHR_pipeline_binary, where artifacts are made of binaries.
+    pub binaries: Option<Binaries>,
+    /// VK_KHR_pipeline_library is enabled.
+    pub has_libraries: bool,
     /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
     pub advanced_blend: bool,
     /// Shader modules.
     pub modules: Objects<Module>,
+    /// Colour conversions.
+    pub conversions: Objects<ConversionObject>,
     /// Samplers.
     pub samplers: Objects<SamplerObject>,
     /// Descriptor set layouts.
@@ -71,6 +83,8 @@ pub struct Device {
     pub layouts: Objects<EncodedObject>,
     /// Render passes.
     pub render_passes: Objects<EncodedObject>,
+    /// Pipelines that are libraries.
+    pub libraries: Objects<LibraryObject>,
     /// The program's pipeline caches.
     pub caches: Objects<AppCache>,
     /// Driver identifiers (by digest) to module identities, as far as met in this process.
@@ -81,7 +95,10 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
-    fruitless: AtomicU32,
+    /// What the driver's caches have given so far.
+    pub harvests: Harvests,
+    /// Deferred operations under way.
+    deferred: Mutex<BTreeMap<u64, Pending>>,
     /// Bytes of code that live modules hold unhashed.
     unhashed: AtomicUsize,
 }
@@ -190,6 +207,8 @@ pub struct Decided {
     pub cache_control: bool,
     /// Who answers for identifiers.
     pub identifiers: IdentifierMode,
+    /// Artifacts are made of pipeline binaries.
+    pub binaries: bool,
     /// The device as the program asked for it.
     pub setup: Setup,
 }
@@ -215,21 +234,31 @@ impl Device {
             ..DeviceReport::default()
         };
         let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT.as_raw();
+        let mut policy = policy::of(physical.driver);
+        let switched_on = |s_type: i32| decided.setup.structures.iter().any(|s| s.s_type == s_type);
+        // In this mode reading a cache changes it (contract 4.7).
+        policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
+        let advanced_blend = switched_on(blend);
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         Device {
             handle,
             next,
             table,
-            policy: policy::of(physical.driver),
+            policy,
             cache_control: decided.cache_control,
+            cache_control_emulated: physical.emulates_cache_control,
             identifiers: decided.identifiers,
-            advanced_blend: decided.setup.structures.iter().any(|s| s.s_type == blend),
+            binaries: decided.binaries.then(Binaries::default),
+            has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
+            advanced_blend,
             physical,
             modules: Objects::default(),
+            conversions: Objects::default(),
             samplers: Objects::default(),
             set_layouts: Objects::default(),
             layouts: Objects::default(),
             render_passes: Objects::default(),
+            libraries: Objects::default(),
             caches: Objects::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             stats: Arc::new(stats),
@@ -237,7 +266,8 @@ impl Device {
             setup: decided.setup,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            fruitless: AtomicU32::new(0),
+            harvests: Harvests::default(),
+            deferred: Mutex::default(),
             unhashed: AtomicUsize::new(0),
         }
     }
@@ -245,6 +275,16 @@ impl Device {
     /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.stats.counters
+    }
+
+    /// The device as the program asked for it.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Deferred operations under way, by handle.
+    pub fn deferred(&self) -> MutexGuard<'_, BTreeMap<u64, Pending>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds one to a counter.
@@ -307,29 +347,31 @@ impl Device {
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
             && !is_late()
-            && self.fruitless.load(Ordering::Relaxed) < PATIENCE
+            && (self.gives(Family::Complete) || self.binaries.is_some())
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
             && self.table.get_pipeline_cache_data.is_some()
     }
 
-    /// Whether modules have to be known: for recipes, or because the program may ask for identifiers.
+    /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
-        self.keeps_artifacts() || (self.identifiers == IdentifierMode::Emulated && !is_late())
+        let answers = self.identifiers == IdentifierMode::Emulated || self.cache_control_emulated;
+        self.keeps_artifacts() || (answers && !is_late())
     }
 
-    /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
-    /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
-    pub fn note_harvest(&self, fruitful: bool, at_its_cost: bool) {
-        if fruitful {
-            self.fruitless.store(0, Ordering::Relaxed);
-            return;
-        }
-        let step = if at_its_cost { PATIENCE } else { 1 };
-        let before = self.fruitless.fetch_add(step, Ordering::Relaxed);
-        if before < PATIENCE && before + step >= PATIENCE {
-            tracing::info!("the driver's pipeline caches hold nothing; standing aside");
-        }
+    /// Whether an emulated identifier without an artifact is compiled from stored SPIR-V.
+    pub fn rehydrates(&self) -> bool {
+        self.instance.config.rehydrate && self.identifiers == IdentifierMode::Emulated && !is_late()
+    }
+
+    /// Whether the stash keeps the code of modules.
+    pub fn keeps_modules(&self) -> bool {
+        self.keeps_artifacts() || self.rehydrates()
+    }
+
+    /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
+    pub fn gives(&self, family: Family) -> bool {
+        self.harvests.give(family)
     }
 
     /// Whether the driver is asked for a pipeline before anything is hashed: the stash has nothing to serve. A
@@ -404,6 +446,37 @@ impl Device {
         // SAFETY: the caller's contract.
         unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
         NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
+    }
+
+    /// Learns what the driver calls code that never made a module: a program that passes its code inside the
+    /// stages may still name it by identifier later.
+    ///
+    /// # Safety
+    /// A valid create info.
+    pub unsafe fn keep_inline_identifier(
+        &self,
+        flags: vk::ShaderModuleCreateFlags,
+        code: &[u8],
+        identity: &Key,
+    ) {
+        if self.identifiers != IdentifierMode::Native {
+            return;
+        }
+        let Some(query) = self.table.get_shader_module_create_info_identifier else { return };
+        // Flags and code alone: in a stage's chain, what follows the create info belongs to the stage.
+        let info = vk::ShaderModuleCreateInfo {
+            flags,
+            code_size: code.len(),
+            p_code: code.as_ptr().cast(),
+            ..Default::default()
+        };
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: a live device that enabled the extension natively, and the caller's contract.
+        unsafe { query(self.handle, &info, &mut identifier) };
+        let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
+        if let Some(native) = bytes.and_then(NativeIdentifier::new) {
+            self.learn_pair(&native, identity);
+        }
     }
 
     /// Learns that a driver's identifier stands for a module.
@@ -483,7 +556,15 @@ impl capture::Objects for Device {
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-        identifier::module_identity(flags, code)
+        let identity = identifier::module_identity(flags, code);
+        if self.rehydrates() {
+            // Otherwise it is kept together with the artifact, if there is one.
+            let lacking = |stored: &&Stored| !stored.portable.contains(Kind::Module, &identity);
+            if let Some(stored) = self.stored().filter(lacking) {
+                stored.put(self, Kind::Module, &identity, &module_record(flags, code));
+            }
+        }
+        identity
     }
 
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
@@ -513,6 +594,11 @@ impl capture::Objects for Device {
             },
         };
         self.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
+        let read = |object: &LibraryObject| object.as_ref().copied().map_err(opaque);
+        self.libraries.read(library, read).unwrap_or_else(|| Err(unknown_object()))
     }
 
     fn advanced_blend(&self) -> bool {

@@ -1,5 +1,5 @@
 //! The structures that may stand in the chain of VkDeviceCreateInfo, with what is needed to copy and to hash
-//! them. Data, listed from the bindings.
+//! them. Data, listed from the bindings and, for what is newer, from the registry.
 
 use ash::vk::{self, TaggedStructure};
 
@@ -16,6 +16,13 @@ pub struct DeviceStructure {
 
 const fn row<T: TaggedStructure>(switches: usize) -> DeviceStructure {
     DeviceStructure { s_type: T::STRUCTURE_TYPE, size: size_of::<T>(), switches }
+}
+
+/// A structure that is newer than the bindings and consists of VkBool32 alone, as the registry says.
+const fn newer(s_type: i32, switches: usize) -> DeviceStructure {
+    let header = size_of::<vk::BaseInStructure<'_>>();
+    let size = (header + 4 * switches).next_multiple_of(align_of::<vk::BaseInStructure<'_>>());
+    DeviceStructure { s_type: vk::StructureType::from_raw(s_type), size, switches }
 }
 
 /// The row of a structure, if it has one.
@@ -212,6 +219,185 @@ const TABLE: &[DeviceStructure] = &[
     row::<vk::PhysicalDeviceYcbcrDegammaFeaturesQCOM<'_>>(1),
     row::<vk::PhysicalDeviceYcbcrImageArraysFeaturesEXT<'_>>(1),
     row::<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures<'_>>(1),
+    // Features newer than the bindings.
+    // VkDevicePipelineBinaryInternalCacheControlKHR
+    newer(1_000_483_008, 1),
+    // VkPhysicalDeviceAntiLagFeaturesAMD
+    newer(1_000_476_000, 1),
+    // VkPhysicalDeviceClusterAccelerationStructureFeaturesNV
+    newer(1_000_569_000, 1),
+    // VkPhysicalDeviceCommandBufferInheritanceFeaturesNV
+    newer(1_000_559_000, 1),
+    // VkPhysicalDeviceComputeOccupancyPriorityFeaturesNV
+    newer(1_000_645_001, 1),
+    // VkPhysicalDeviceCooperativeMatrix2FeaturesNV
+    newer(1_000_593_000, 7),
+    // VkPhysicalDeviceCooperativeMatrixConversionFeaturesQCOM
+    newer(1_000_172_000, 1),
+    // VkPhysicalDeviceCooperativeMatrixDecodeVectorFeaturesNV
+    newer(1_000_689_000, 1),
+    // VkPhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT
+    newer(1_000_659_000, 5),
+    // VkPhysicalDeviceCooperativeVectorFeaturesNV
+    newer(1_000_491_000, 2),
+    // VkPhysicalDeviceCopyMemoryIndirectFeaturesKHR
+    newer(1_000_549_000, 2),
+    // VkPhysicalDeviceCustomResolveFeaturesEXT
+    newer(1_000_628_000, 1),
+    // VkPhysicalDeviceDataGraphFeaturesARM
+    newer(1_000_507_006, 5),
+    // VkPhysicalDeviceDataGraphModelFeaturesQCOM
+    newer(1_000_629_000, 1),
+    // VkPhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM
+    newer(1_000_676_002, 1),
+    // VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM
+    newer(1_000_631_000, 1),
+    // VkPhysicalDeviceDenseGeometryFormatFeaturesAMDX
+    newer(1_000_478_000, 1),
+    // VkPhysicalDeviceDepthClampControlFeaturesEXT
+    newer(1_000_582_000, 1),
+    // VkPhysicalDeviceDescriptorBufferTensorFeaturesARM
+    newer(1_000_460_018, 1),
+    // VkPhysicalDeviceDescriptorHeapFeaturesEXT
+    newer(1_000_135_009, 2),
+    // VkPhysicalDeviceDeviceAddressCommandsFeaturesKHR
+    newer(1_000_318_006, 1),
+    // VkPhysicalDeviceDeviceGeneratedCommandsFeaturesEXT
+    newer(1_000_572_000, 2),
+    // VkPhysicalDeviceElapsedTimerQueryFeaturesQCOM
+    newer(1_000_173_000, 1),
+    // VkPhysicalDeviceExtendedFlagsFeaturesKHR
+    newer(1_000_668_004, 1),
+    // VkPhysicalDeviceFaultFeaturesKHR
+    newer(1_000_573_000, 4),
+    // VkPhysicalDeviceFormatPackFeaturesARM
+    newer(1_000_609_000, 1),
+    // VkPhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE
+    newer(1_000_611_000, 1),
+    // VkPhysicalDeviceGpaFeaturesAMD
+    newer(1_000_133_000, 4),
+    // VkPhysicalDeviceHdrVividFeaturesHUAWEI
+    newer(1_000_590_000, 1),
+    // VkPhysicalDeviceImageAlignmentControlFeaturesMESA
+    newer(1_000_575_000, 1),
+    // VkPhysicalDeviceImageProcessing3FeaturesQCOM
+    newer(1_000_303_000, 3),
+    // VkPhysicalDeviceImageTilingControlFeaturesEXT
+    newer(1_000_687_000, 1),
+    // VkPhysicalDeviceInternallySynchronizedQueuesFeaturesKHR
+    newer(1_000_504_000, 1),
+    // VkPhysicalDeviceLegacyVertexAttributesFeaturesEXT
+    newer(1_000_495_000, 1),
+    // VkPhysicalDeviceMaintenance10FeaturesKHR
+    newer(1_000_630_000, 1),
+    // VkPhysicalDeviceMaintenance11FeaturesKHR
+    newer(1_000_657_000, 1),
+    // VkPhysicalDeviceMaintenance7FeaturesKHR
+    newer(1_000_562_000, 1),
+    // VkPhysicalDeviceMaintenance8FeaturesKHR
+    newer(1_000_574_000, 1),
+    // VkPhysicalDeviceMaintenance9FeaturesKHR
+    newer(1_000_584_000, 1),
+    // VkPhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT
+    newer(1_000_616_000, 1),
+    // VkPhysicalDeviceOpacityMicromapFeaturesKHR
+    newer(1_000_623_000, 1),
+    // VkPhysicalDevicePartitionedAccelerationStructureFeaturesNV
+    newer(1_000_570_000, 1),
+    // VkPhysicalDevicePerformanceCountersByRegionFeaturesARM
+    newer(1_000_605_000, 1),
+    // VkPhysicalDevicePipelineBinaryFeaturesKHR
+    newer(1_000_483_000, 1),
+    // VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC
+    newer(1_000_637_000, 1),
+    // VkPhysicalDevicePipelineOpacityMicromapFeaturesARM
+    newer(1_000_596_000, 1),
+    // VkPhysicalDevicePresentId2FeaturesKHR
+    newer(1_000_479_002, 1),
+    // VkPhysicalDevicePresentMeteringFeaturesNV
+    newer(1_000_613_001, 1),
+    // VkPhysicalDevicePresentModeFifoLatestReadyFeaturesKHR
+    newer(1_000_361_000, 1),
+    // VkPhysicalDevicePresentTimingFeaturesEXT
+    newer(1_000_208_000, 3),
+    // VkPhysicalDevicePresentWait2FeaturesKHR
+    newer(1_000_480_001, 1),
+    // VkPhysicalDevicePrimitiveRestartIndexFeaturesEXT
+    newer(1_000_678_000, 1),
+    // VkPhysicalDevicePushConstantBankFeaturesNV
+    newer(1_000_580_001, 1),
+    // VkPhysicalDeviceQueuePerfHintFeaturesQCOM
+    newer(1_000_302_001, 1),
+    // VkPhysicalDeviceRayTracingInvocationReorderFeaturesEXT
+    newer(1_000_581_000, 1),
+    // VkPhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV
+    newer(1_000_429_008, 2),
+    // VkPhysicalDeviceShader64BitIndexingFeaturesEXT
+    newer(1_000_627_000, 1),
+    // VkPhysicalDeviceShaderAbortFeaturesKHR
+    newer(1_000_233_000, 1),
+    // VkPhysicalDeviceShaderBfloat16FeaturesKHR
+    newer(1_000_141_000, 3),
+    // VkPhysicalDeviceShaderConstantDataFeaturesKHR
+    newer(1_000_231_000, 1),
+    // VkPhysicalDeviceShaderFloat8FeaturesEXT
+    newer(1_000_567_000, 2),
+    // VkPhysicalDeviceShaderFmaFeaturesKHR
+    newer(1_000_579_000, 3),
+    // VkPhysicalDeviceShaderInstrumentationFeaturesARM
+    newer(1_000_607_000, 1),
+    // VkPhysicalDeviceShaderLongVectorFeaturesEXT
+    newer(1_000_635_000, 1),
+    // VkPhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE
+    newer(1_000_673_000, 4),
+    // VkPhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM
+    newer(1_000_304_000, 1),
+    // VkPhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT
+    newer(1_000_672_000, 4),
+    // VkPhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR
+    newer(1_000_558_000, 1),
+    // VkPhysicalDeviceShaderReplicatedCompositesFeaturesEXT
+    newer(1_000_564_000, 1),
+    // VkPhysicalDeviceShaderSplitBarrierFeaturesEXT
+    newer(1_000_305_000, 1),
+    // VkPhysicalDeviceShaderSubgroupPartitionedFeaturesEXT
+    newer(1_000_662_000, 1),
+    // VkPhysicalDeviceShaderUniformBufferUnsizedArrayFeaturesEXT
+    newer(1_000_642_000, 1),
+    // VkPhysicalDeviceShaderUntypedPointersFeaturesKHR
+    newer(1_000_387_000, 1),
+    // VkPhysicalDeviceTensorFeaturesARM
+    newer(1_000_460_009, 6),
+    // VkPhysicalDeviceTextureCompressionASTC3DFeaturesEXT
+    newer(1_000_288_000, 1),
+    // VkPhysicalDeviceThrottleHintFeaturesSEC
+    newer(1_000_674_000, 1),
+    // VkPhysicalDeviceTileMemoryHeapFeaturesQCOM
+    newer(1_000_547_000, 1),
+    // VkPhysicalDeviceTileShadingFeaturesQCOM
+    newer(1_000_309_000, 14),
+    // VkPhysicalDeviceUnifiedImageLayoutsFeaturesKHR
+    newer(1_000_527_000, 2),
+    // VkPhysicalDeviceVertexAttributeRobustnessFeaturesEXT
+    newer(1_000_608_000, 1),
+    // VkPhysicalDeviceVideoDecodeVP9FeaturesKHR
+    newer(1_000_514_000, 1),
+    // VkPhysicalDeviceVideoEncodeAV1FeaturesKHR
+    newer(1_000_513_004, 1),
+    // VkPhysicalDeviceVideoEncodeFeedback2FeaturesKHR
+    newer(1_000_598_000, 1),
+    // VkPhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR
+    newer(1_000_552_004, 1),
+    // VkPhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR
+    newer(1_000_553_009, 1),
+    // VkPhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE
+    newer(1_000_390_000, 1),
+    // VkPhysicalDeviceVideoMaintenance2FeaturesKHR
+    newer(1_000_586_000, 1),
+    // VkPhysicalDeviceVulkan14Features
+    newer(55, 21),
+    // VkPhysicalDeviceZeroInitializeDeviceMemoryFeaturesEXT
+    newer(1_000_620_000, 1),
 ];
 
 #[cfg(test)]

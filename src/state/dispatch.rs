@@ -5,6 +5,8 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
+use crate::pipeline_binary;
+
 macro_rules! table {
     ($(#[$doc:meta])* $table:ident { $($field:ident: $pfn:ty = $($name:literal)|+,)* }) => {
         $(#[$doc])*
@@ -57,6 +59,10 @@ table! {
         destroy_device: vk::PFN_vkDestroyDevice = c"vkDestroyDevice",
         create_shader_module: vk::PFN_vkCreateShaderModule = c"vkCreateShaderModule",
         destroy_shader_module: vk::PFN_vkDestroyShaderModule = c"vkDestroyShaderModule",
+        create_sampler_ycbcr_conversion: vk::PFN_vkCreateSamplerYcbcrConversion =
+            c"vkCreateSamplerYcbcrConversion" | c"vkCreateSamplerYcbcrConversionKHR",
+        destroy_sampler_ycbcr_conversion: vk::PFN_vkDestroySamplerYcbcrConversion =
+            c"vkDestroySamplerYcbcrConversion" | c"vkDestroySamplerYcbcrConversionKHR",
         create_sampler: vk::PFN_vkCreateSampler = c"vkCreateSampler",
         destroy_sampler: vk::PFN_vkDestroySampler = c"vkDestroySampler",
         create_descriptor_set_layout: vk::PFN_vkCreateDescriptorSetLayout = c"vkCreateDescriptorSetLayout",
@@ -74,10 +80,23 @@ table! {
         create_graphics_pipelines: vk::PFN_vkCreateGraphicsPipelines = c"vkCreateGraphicsPipelines",
         create_ray_tracing_pipelines_khr: vk::PFN_vkCreateRayTracingPipelinesKHR =
             c"vkCreateRayTracingPipelinesKHR",
+        create_pipeline_binaries: pipeline_binary::PfnCreate = c"vkCreatePipelineBinariesKHR",
+        destroy_pipeline_binary: pipeline_binary::PfnDestroy = c"vkDestroyPipelineBinaryKHR",
+        get_pipeline_key: pipeline_binary::PfnGetKey = c"vkGetPipelineKeyKHR",
+        get_pipeline_binary_data: pipeline_binary::PfnGetData = c"vkGetPipelineBinaryDataKHR",
+        release_captured_pipeline_data: pipeline_binary::PfnRelease = c"vkReleaseCapturedPipelineDataKHR",
+        destroy_pipeline: vk::PFN_vkDestroyPipeline = c"vkDestroyPipeline",
+        deferred_operation_join: vk::PFN_vkDeferredOperationJoinKHR = c"vkDeferredOperationJoinKHR",
+        get_deferred_operation_result: vk::PFN_vkGetDeferredOperationResultKHR =
+            c"vkGetDeferredOperationResultKHR",
+        destroy_deferred_operation: vk::PFN_vkDestroyDeferredOperationKHR =
+            c"vkDestroyDeferredOperationKHR",
         create_ray_tracing_pipelines_nv: vk::PFN_vkCreateRayTracingPipelinesNV =
             c"vkCreateRayTracingPipelinesNV",
         get_shader_module_identifier: vk::PFN_vkGetShaderModuleIdentifierEXT =
             c"vkGetShaderModuleIdentifierEXT",
+        get_shader_module_create_info_identifier: vk::PFN_vkGetShaderModuleCreateInfoIdentifierEXT =
+            c"vkGetShaderModuleCreateInfoIdentifierEXT",
     }
 }
 

@@ -9,6 +9,7 @@ use super::dispatch::InstanceTable;
 use super::setup::Application;
 use crate::config::{Config, Identifiers};
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
+use crate::pipeline_binary;
 
 /// A live instance.
 pub struct Instance {
@@ -54,8 +55,13 @@ pub struct PhysicalDevice {
     pub algorithm: [u8; 16],
     /// The layer offers the extension in its own right.
     pub emulates: bool,
-    /// Cache control.
+    /// The driver has VK_KHR_pipeline_binary, and what it needs can be had.
+    pub pipeline_binaries: bool,
+    /// Cache control, of the driver.
     pub cache_control: CacheControl,
+    /// The layer offers VK_EXT_pipeline_creation_cache_control in its own right: identifiers need it
+    /// (contract 2.7), and the driver lacks it.
+    pub emulates_cache_control: bool,
 }
 
 /// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
@@ -149,9 +155,12 @@ impl Instance {
 
         let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
+        let mut binaries = pipeline_binary::Features::default();
         if let Some(get) = self.get_features2() {
             let mut chain =
                 vk::PhysicalDeviceFeatures2::default().push_next(&mut identifiers).push_next(&mut control);
+            binaries.p_next = chain.p_next;
+            chain.p_next = (&raw mut binaries).cast();
             // SAFETY: a live physical device and a chain of output structures.
             unsafe { get(device, &mut chain) };
         }
@@ -169,21 +178,31 @@ impl Instance {
             true => CacheControl::Extension,
             false => CacheControl::None,
         };
-        let emulates = cache_control != CacheControl::None
-            && match self.config.identifiers {
-                Identifiers::Auto => !native_identifiers,
-                Identifiers::Emulate => true,
-                Identifiers::Off => false,
-            };
+        let wanted = match self.config.identifiers {
+            Identifiers::Auto => !native_identifiers,
+            Identifiers::Emulate => true,
+            Identifiers::Off => false,
+        };
+        // A device of 1.3 must have the feature (contract 2.7): one that says no says so in two structures,
+        // and is better left alone. Who cannot ask for features cannot switch any on.
+        let emulates_cache_control = wanted
+            && cache_control == CacheControl::None
+            && properties.api_version < vk::API_VERSION_1_3
+            && self.get_features2().is_some();
+        let emulates = wanted && (cache_control != CacheControl::None || emulates_cache_control);
         let driver =
             if driver.driver_id.as_raw() == 0 { driver_by_name(&properties) } else { driver.driver_id };
+        // VK_KHR_maintenance5, which it needs, needs 1.3.
+        let pipeline_binaries = binaries.pipeline_binaries != 0 && api_version >= vk::API_VERSION_1_3;
         PhysicalDevice {
             properties,
             driver,
             native_identifiers,
             algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
+            pipeline_binaries,
             cache_control,
+            emulates_cache_control,
         }
     }
 

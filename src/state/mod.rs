@@ -4,14 +4,22 @@
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
+//! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
+//! - [`binaries`] VK_KHR_pipeline_binary on a live device
+//! - [`deferred`] creation calls that the driver has not finished
+//! - [`family`] the families of pipelines that a driver's caches may hold or not
 //! - [`policy`] what is known about drivers, in one table
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod binaries;
+pub mod budget;
+pub mod deferred;
 pub mod device;
 pub mod device_structures;
 pub mod dispatch;
+pub mod family;
 pub mod instance;
 pub mod objects;
 pub mod policy;

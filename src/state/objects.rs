@@ -4,14 +4,14 @@
 //! unique (contract 7.2), so entries are counted.
 
 use ash::vk::{self, Handle};
-use papaya::{Compute, HashMap, Operation};
+use papaya::{Compute, HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::guard::is_late;
-use crate::recipe::capture::SubpassUse;
+use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::model::{Sampler, SetLayout};
+use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
 use crate::store::part::Key;
 
 struct Entry<T> {
@@ -30,7 +30,11 @@ pub struct Objects<T>(HashMap<u64, Entry<T>, FxBuildHasher>);
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        Objects(HashMap::with_hasher(FxBuildHasher))
+        // Neither `compute` nor `update_or_insert` takes part in the map's incremental resizing, and nothing else
+        // changes this one: each table that fills up would stay for ever, and every look-up would go through all
+        // of them. Programs that make and destroy a module for each pipeline fill one every few dozen calls.
+        let map = HashMap::builder().hasher(FxBuildHasher).resize_mode(ResizeMode::Blocking);
+        Objects(map.build())
     }
 }
 
@@ -110,6 +114,11 @@ pub type SamplerObject = Described<Sampler>;
 /// A descriptor set layout.
 pub type SetLayoutObject = Described<SetLayout>;
 
+/// A colour conversion.
+pub type ConversionObject = Described<YcbcrConversion>;
+/// A pipeline that is a library.
+pub type LibraryObject = Described<Library>;
+
 /// A pipeline layout or render pass: its digest, and its encoding for the store.
 pub struct Encoded {
     /// The digest.
@@ -125,6 +134,8 @@ pub type EncodedObject = Described<Encoded>;
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -138,5 +149,26 @@ mod tests {
         objects.remove(handle);
         assert_eq!(objects.read(handle, |text| *text), None);
         objects.remove(handle);
+    }
+    /// What a hundred objects take that are made, looked up and destroyed one after the other.
+    fn churn(objects: &Objects<u64>, block: u64) -> Duration {
+        let started = Instant::now();
+        for handle in block * 100..(block + 1) * 100 {
+            // Addresses, as many drivers' handles are.
+            let handle = vk::ShaderModule::from_raw(0x5600_0000_0000 + handle * 64);
+            objects.insert(handle, 1);
+            assert_eq!(objects.read(handle, |number| *number), Some(1));
+            objects.remove(handle);
+        }
+        started.elapsed()
+    }
+
+    #[test]
+    fn a_program_that_makes_and_destroys_objects_for_hours_is_not_slowed_down() {
+        let fresh = (0..20).map(|block| churn(&Objects::default(), block)).max();
+        let old = Objects::default();
+        let last = (0..300).map(|block| churn(&old, block)).skip(280).min();
+        // Without the right resize mode it is over a hundred times.
+        assert!(last < fresh.map(|fresh| fresh * 10), "{fresh:?} at first, {last:?} later");
     }
 }

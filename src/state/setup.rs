@@ -128,6 +128,11 @@ impl Setup {
         Setup { schema: SCHEMA, application: application.clone(), features, structures, extensions }
     }
 
+    /// Whether the program enabled an extension.
+    pub fn enables(&self, name: &CStr) -> bool {
+        self.extensions.iter().any(|enabled| enabled == name.to_bytes())
+    }
+
     /// The encoding, and its digest, for the portable record.
     pub fn encoded(&self) -> Result<(Key, Vec<u8>), CodecError> {
         let mut bytes = Vec::new();

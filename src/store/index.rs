@@ -4,7 +4,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use papaya::{Compute, Operation};
+use papaya::{Compute, HashMap, Operation, ResizeMode};
 
 use super::part::{Key, Kind};
 use super::segment::Location;
@@ -69,10 +69,19 @@ pub(super) struct Entry {
 }
 
 /// The map from slots to entries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
-    map: papaya::HashMap<Slot, Entry, BuildHasherDefault<Ready>>,
+    map: HashMap<Slot, Entry, BuildHasherDefault<Ready>>,
     counts: [AtomicUsize; Kind::ALL.len()],
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        // `compute`, by which everything comes in, takes no part in the map's incremental resizing: every look-up
+        // would go through all the tables that the map has outgrown.
+        let map = HashMap::builder().hasher(BuildHasherDefault::default()).resize_mode(ResizeMode::Blocking);
+        Index { map: map.build(), counts: Default::default() }
+    }
 }
 
 impl Index {

@@ -85,7 +85,7 @@ pub unsafe extern "system" fn get_data(
         let Some(cache) = find(call.command, &device, handle) else {
             return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
         };
-        let _use = cache.enter(call.command, false);
+        let _use = cache.enter(call.command, cache.flags & 1 != 0);
         let config = config::current();
         // SAFETY: a required size; data is NULL or that long.
         unsafe {
@@ -141,7 +141,7 @@ pub unsafe extern "system" fn merge(
                 continue;
             }
             if let Some(from) = find(call.command, &device, source) {
-                let _use = from.enter(call.command, false);
+                let _use = from.enter(call.command, from.flags & 1 != 0);
                 into.merge(&from);
             }
         }

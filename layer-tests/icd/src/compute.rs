@@ -5,7 +5,7 @@ use ash::vk::{self, Handle as _};
 use crate::content::slice;
 use crate::pipelines::{self, Element};
 use crate::record::{Call, command, plain};
-use crate::{caches, chain, config, content, handles, objects, simple, stage};
+use crate::{binaries, caches, chain, config, content, handles, objects, simple, stage};
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create(
@@ -40,9 +40,11 @@ pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
     Call { cache: caches::name(cache), create_infos: Some(count), ..plain(name) }
 }
 
+/// Understands a create info.
+///
 /// # Safety
 /// A valid create info.
-unsafe fn element<'a>(
+pub unsafe fn element<'a>(
     call: &mut Call,
     device: &handles::Device,
     info: &vk::ComputePipelineCreateInfo<'a>,
@@ -51,19 +53,27 @@ unsafe fn element<'a>(
     // SAFETY: a valid create info.
     unsafe {
         let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
+        let binaries = binaries::passed(call, device, info.p_next);
         let mut key = pipelines::key("compute", &config, device, flags);
-        let by_identifier = stage::add(&mut key, call, &config, device, &info.stage);
+        let by_identifier = stage::add(&mut key, call, &config, device, &info.stage, binaries.is_some());
         let layout = info.layout.as_raw();
         key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
         content::plain_chain(&mut key, info.p_next);
         Element {
+            kind: "compute",
+            shape: key.shape(),
             key: key.finish(),
             flags,
             by_identifier,
+            fast_link: false,
             feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: 0,
             discard: false,
+            stages: 1,
+            binaries,
+            layout: None,
+            mesh: false,
         }
     }
 }

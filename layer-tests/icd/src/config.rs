@@ -22,6 +22,18 @@ pub enum CacheData {
     SizeUntouched,
 }
 
+/// What becomes of work that a program asks to defer.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Deferral {
+    /// It is done at once.
+    Never,
+    /// It is done by the threads that join.
+    Always,
+    /// It is deferred, and ends with VK_ERROR_OUT_OF_HOST_MEMORY and no pipelines.
+    Fails,
+}
+
 /// How a fault ends the process.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -72,6 +84,22 @@ pub struct Config {
     pub physical_devices: u32,
     /// Device extensions on top of the ones that the other fields imply.
     pub extensions: Vec<String>,
+    /// Device extensions that the driver does not have after all, and with them their features.
+    pub without: Vec<String>,
+    /// VK_KHR_pipeline_binary.
+    pub pipeline_binary: bool,
+    /// pipelineBinaryPrefersInternalCache.
+    pub prefers_internal_cache: bool,
+    /// What becomes of deferred work.
+    pub deferral: Deferral,
+    /// Caches hold pipeline libraries.
+    pub caches_libraries: bool,
+    /// Caches hold pipelines that are linked without link time optimization.
+    pub caches_fast_links: bool,
+    /// The handle of a destroyed object is the next new object's.
+    pub reuse_handles: bool,
+    /// Equal modules, samplers and layouts of a device share a handle.
+    pub equal_handles: bool,
     /// VK_EXT_shader_module_identifier.
     pub identifiers: bool,
     /// Size of identifiers in bytes: 8 to 32.
@@ -93,6 +121,8 @@ pub struct Config {
     pub disk_cache: bool,
     /// Where that cache lives beyond the process.
     pub disk_cache_dir: Option<PathBuf>,
+    /// Links of graphics pipeline libraries without optimisation compile nothing.
+    pub fast_linking: bool,
     /// Initial data of pipeline caches is never taken.
     pub ignore_blobs: bool,
     /// Scripted faults.
@@ -111,6 +141,14 @@ impl Default for Config {
             device_name: "vkstash test driver".into(),
             physical_devices: 1,
             extensions: Vec::new(),
+            without: Vec::new(),
+            pipeline_binary: false,
+            prefers_internal_cache: false,
+            deferral: Deferral::Never,
+            caches_libraries: true,
+            caches_fast_links: false,
+            reuse_handles: false,
+            equal_handles: false,
             identifiers: false,
             identifier_size: 32,
             cache_control: true,
@@ -121,6 +159,7 @@ impl Default for Config {
             code_bytes: None,
             disk_cache: false,
             disk_cache_dir: None,
+            fast_linking: true,
             ignore_blobs: false,
             faults: Vec::new(),
         }

@@ -8,7 +8,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{command, plain, violation, void};
-use crate::{chain, config, features, objects};
+use crate::{binaries, chain, config, features, objects};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -70,6 +70,8 @@ unsafe fn examine(
         identifiers: false,
         maintenance5: false,
         libraries: false,
+        binaries: false,
+        internal_cache_off: false,
         robustness: [false; 5],
         queues: Mutex::default(),
     };
@@ -85,6 +87,7 @@ unsafe fn examine(
     }
     // SAFETY: a valid chain; the table knows how many members a structure has.
     unsafe {
+        device.internal_cache_off = binaries::internal_cache_off(info.p_next);
         for node in chain::walk(info.p_next) {
             let s_type = (*node).s_type;
             let Some(truths) = features::supported(&config, s_type) else { continue };
@@ -107,6 +110,7 @@ unsafe fn examine(
                 features::IDENTIFIERS => device.identifiers |= on(0),
                 features::MAINTENANCE5 => device.maintenance5 |= on(0),
                 features::LIBRARIES => device.libraries |= on(0),
+                features::PIPELINE_BINARY => device.binaries |= on(0),
                 vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
                     device.cache_control |= on(features::CACHE_CONTROL_OF_13);
                     device.robustness[1] = on(0);

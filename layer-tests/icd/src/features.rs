@@ -58,9 +58,11 @@ pub fn extensions(config: &Config) -> Vec<String> {
         (config.cache_control, "VK_EXT_pipeline_creation_cache_control"),
         (config.creation_feedback, "VK_EXT_pipeline_creation_feedback"),
         (config.maintenance5, "VK_KHR_maintenance5"),
+        (config.pipeline_binary, "VK_KHR_pipeline_binary"),
     ];
     names.extend(by_field.iter().filter(|(has, _)| *has).map(|(_, name)| (*name).into()));
     names.extend(config.extensions.iter().cloned());
+    names.retain(|name| !config.without.contains(name));
     names.sort();
     names.dedup();
     names
@@ -196,7 +198,7 @@ pub const MAINTENANCE5: vk::StructureType = vk::PhysicalDeviceMaintenance5Featur
 /// VkPhysicalDeviceGraphicsPipelineLibraryFeaturesEXT.
 pub const LIBRARIES: vk::StructureType = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::STRUCTURE_TYPE;
 /// VkPhysicalDevicePipelineBinaryFeaturesKHR, which ash 0.38 does not know.
-const PIPELINE_BINARY: vk::StructureType = vk::StructureType::from_raw(1_000_483_000);
+pub const PIPELINE_BINARY: vk::StructureType = vk::StructureType::from_raw(1_000_483_000);
 /// Vulkan13Features.pipelineCreationCacheControl.
 pub const CACHE_CONTROL_OF_13: usize = 3;
 /// Vulkan14Features.maintenance5.

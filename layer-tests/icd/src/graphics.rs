@@ -11,7 +11,7 @@ use crate::hash::Hasher;
 use crate::objects::{self, Body, Pipeline, Subpass};
 use crate::pipelines::{self, Element};
 use crate::record::{Call, command};
-use crate::{chain, compute, config, graphics_state, handles, stage};
+use crate::{binaries, chain, compute, config, graphics_state, handles, libraries, stage};
 
 /// VERTEX_INPUT_INTERFACE.
 pub const VERTEX_INPUT: u32 = 1;
@@ -22,7 +22,7 @@ pub const FRAGMENT: u32 = 4;
 /// FRAGMENT_OUTPUT_INTERFACE.
 pub const OUTPUT: u32 = 8;
 /// VK_PIPELINE_CREATE_LIBRARY_BIT_KHR.
-const LIBRARY: u64 = 0x800;
+pub const LIBRARY: u64 = 0x800;
 
 /// What decides which state a create info must have.
 pub struct Shape {
@@ -82,30 +82,11 @@ pub unsafe extern "system" fn create(
     }
 }
 
-/// The libraries that a create info links.
+/// Understands a create info.
 ///
 /// # Safety
-/// A valid chain.
-unsafe fn libraries(call: &Call, device: &Device, p_next: *const std::ffi::c_void) -> Vec<Pipeline> {
-    // SAFETY: the caller's chain.
-    let Some(linked) = (unsafe { chain::find::<vk::PipelineLibraryCreateInfoKHR<'_>>(p_next) }) else {
-        return Vec::new();
-    };
-    // SAFETY: a valid structure.
-    unsafe { slice(linked.p_libraries, linked.library_count) }
-        .iter()
-        .filter_map(|library| {
-            match objects::get(call.command, device.handle, "VkPipeline", library.as_raw())? {
-                Body::Pipeline(pipeline) => Some(pipeline),
-                _ => None,
-            }
-        })
-        .collect()
-}
-
-/// # Safety
 /// A create info that is valid as far as contract 6 says.
-unsafe fn element<'a>(
+pub unsafe fn element<'a>(
     call: &mut Call,
     device: &Device,
     info: &vk::GraphicsPipelineCreateInfo<'a>,
@@ -114,27 +95,39 @@ unsafe fn element<'a>(
     // SAFETY: a pointer is followed only where contract 6 lets a driver do so.
     unsafe {
         let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
-        let linked = libraries(call, device, info.p_next);
+        let linked = chain::find(info.p_next)
+            .map_or_else(Vec::new, |linked| libraries::linked(call, device, "graphics", linked));
         let shape = shape(call, device, info, flags, &linked);
         let mut key = pipelines::key("graphics", &config, device, flags);
         key.word(shape.subsets);
         for library in &linked {
-            key.bytes(&library.key);
+            key.code(&library.key, &library.shape);
         }
-        let mut by_identifier = false;
+        let binaries = binaries::passed(call, device, info.p_next);
+        let mut by_identifier = linked.iter().any(|library| library.by_identifier);
+        let mut count = linked.iter().map(|library| library.stages).sum();
         for stage in stages(info, shape.subsets) {
-            by_identifier |= stage::add(&mut key, call, &config, device, stage);
+            by_identifier |= stage::add(&mut key, call, &config, device, stage, binaries.is_some());
+            count += 1;
         }
         key.number(shape.dynamic.len() as u64);
         shape.dynamic.iter().for_each(|&state| key.signed(state));
+        let mut layout = None;
         if shape.any(PRE_RASTER | FRAGMENT) && !info.layout.is_null() {
-            let layout = info.layout.as_raw();
-            key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
+            let handle = info.layout.as_raw();
+            let found = objects::get(call.command, device.handle, "VkPipelineLayout", handle);
+            if let Some(Body::PipelineLayout(found)) = found {
+                key.bytes(&found.digest);
+                layout = Some(found);
+            }
         }
+        libraries::check_link(call, flags, &shape, layout, &linked);
         target(&mut key, call, device, info, &shape);
         graphics_state::add(&mut key, info, &shape);
         plain_chain(&mut key, info.p_next);
         Element {
+            kind: "graphics",
+            shape: key.shape(),
             key: key.finish(),
             flags,
             by_identifier,
@@ -142,6 +135,13 @@ unsafe fn element<'a>(
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: shape.subsets | linked.iter().fold(0, |all, library| all | library.subsets),
             discard: shape.discard,
+            stages: count,
+            binaries,
+            layout,
+            mesh: shape.mesh || linked.iter().any(|library| library.mesh),
+            fast_link: !linked.is_empty()
+                && !shape.any(PRE_RASTER | FRAGMENT)
+                && flags & libraries::LINK_TIME_OPTIMIZATION == 0,
         }
     }
 }

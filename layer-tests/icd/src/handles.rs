@@ -39,6 +39,10 @@ pub struct Device {
     pub maintenance5: bool,
     /// graphicsPipelineLibrary is enabled.
     pub libraries: bool,
+    /// pipelineBinaries is enabled.
+    pub binaries: bool,
+    /// disableInternalCache was asked for.
+    pub internal_cache_off: bool,
     /// Enabled robustness, which drivers compile in: buffers, images, then VK_EXT_robustness2's three.
     pub robustness: [bool; 5],
     /// Queues by family and index.

@@ -6,9 +6,9 @@ use sha2::{Digest as _, Sha256};
 pub type Digest = [u8; 32];
 
 /// Collects what matters. Everything is written with its length or a fixed size, so that no two different
-/// sequences look alike.
+/// sequences look alike. The second hash leaves out the code of shaders.
 #[derive(Clone, Default)]
-pub struct Hasher(Sha256);
+pub struct Hasher(Sha256, Sha256);
 
 impl Hasher {
     /// A hasher for one kind of thing.
@@ -21,6 +21,7 @@ impl Hasher {
     /// A number.
     pub fn number(&mut self, number: u64) {
         self.0.update(number.to_le_bytes());
+        self.1.update(number.to_le_bytes());
     }
 
     /// A 32-bit number, for the enums, flags and booleans of Vulkan.
@@ -42,6 +43,20 @@ impl Hasher {
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.update(bytes);
+        self.1.update(bytes);
+    }
+
+    /// Bytes that stand for code, and what stands in their place for the shape.
+    pub fn code(&mut self, code: &[u8], shape: &[u8]) {
+        self.0.update((code.len() as u64).to_le_bytes());
+        self.0.update(code);
+        self.1.update((shape.len() as u64).to_le_bytes());
+        self.1.update(shape);
+    }
+
+    /// The digest without code.
+    pub fn shape(&self) -> Digest {
+        self.1.clone().finalize().into()
     }
 
     /// The digest.

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod binaries;
 mod cache;
 mod caches;
 mod chain;
@@ -11,6 +12,7 @@ mod compute;
 mod config;
 mod content;
 mod control;
+mod deferred;
 mod device;
 mod features;
 mod graphics;
@@ -19,6 +21,7 @@ mod handles;
 mod hash;
 mod identifiers;
 mod instance;
+mod libraries;
 mod objects;
 mod physical;
 mod pipelines;

@@ -1,12 +1,15 @@
-//! Non-dispatchable objects: numbers that are never used twice, and what they stand for.
+//! Non-dispatchable objects: numbers that are not used twice unless the script says so, and what they stand for.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
 
+use crate::binaries::Binary;
 use crate::cache::Cache;
+use crate::config;
+use crate::deferred::Operation;
 use crate::hash::Digest;
 use crate::record;
 
@@ -32,9 +35,32 @@ pub struct Subpass {
     pub colour: bool,
 }
 
+/// What linking compares of a pipeline layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Its contents.
+    pub digest: Digest,
+    /// INDEPENDENT_SETS.
+    pub independent: bool,
+}
+
 /// What is known of a pipeline.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Pipeline {
+    /// Compute, graphics or ray tracing.
+    pub kind: &'static str,
+    /// The key without code.
+    pub shape: Digest,
+    /// Stages, with those of linked libraries: it has so many binaries.
+    pub stages: u32,
+    /// A stage, here or in a linked library, has no code.
+    pub by_identifier: bool,
+    /// Graphics: its layout.
+    pub layout: Option<Layout>,
+    /// Graphics: a mesh stage is in it, here or in a linked library.
+    pub mesh: bool,
+    /// Its data can be captured.
+    pub captured: Arc<AtomicBool>,
     /// What the driver caches it under.
     pub key: Digest,
     /// Effective flags.
@@ -55,13 +81,17 @@ pub enum Body {
     /// A set layout's contents.
     SetLayout(Digest),
     /// A pipeline layout's contents.
-    PipelineLayout(Digest),
+    PipelineLayout(Layout),
     /// A render pass's contents, and its subpasses.
     RenderPass(Digest, Arc<[Subpass]>),
     /// A pipeline cache.
     Cache(Arc<Cache>),
     /// A pipeline.
     Pipeline(Pipeline),
+    /// A pipeline binary.
+    Binary(Arc<Binary>),
+    /// A deferred operation.
+    Operation(Arc<Operation>),
 }
 
 impl Body {
@@ -74,6 +104,8 @@ impl Body {
             Body::RenderPass(..) => "VkRenderPass",
             Body::Cache(_) => "VkPipelineCache",
             Body::Pipeline(..) => "VkPipeline",
+            Body::Binary(_) => "VkPipelineBinaryKHR",
+            Body::Operation(_) => "VkDeferredOperationKHR",
         }
     }
 }
@@ -83,19 +115,46 @@ struct Object {
     device: u64,
     allocator: Allocator,
     body: Body,
+    /// How often it was created and not destroyed: more than once with `equal_handles`.
+    owners: u32,
 }
 
 static OBJECTS: LazyLock<Mutex<BTreeMap<u64, Object>>> = LazyLock::new(Mutex::default);
+/// Handles that were destroyed while `reuse_handles` is on, the last at the end.
+static FREE: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(0x1000);
 
 fn objects() -> MutexGuard<'static, BTreeMap<u64, Object>> {
     OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether two objects count by their contents alone, and those are equal.
+fn same(one: &Body, other: &Body) -> bool {
+    match (one, other) {
+        (Body::Module(one), Body::Module(other))
+        | (Body::Sampler(one), Body::Sampler(other))
+        | (Body::SetLayout(one), Body::SetLayout(other)) => one == other,
+        (Body::PipelineLayout(one), Body::PipelineLayout(other)) => one == other,
+        _ => false,
+    }
+}
+
 /// Makes an object.
 pub fn insert(device: u64, allocator: Allocator, body: Body) -> u64 {
-    let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-    objects().insert(handle, Object { device, allocator, body });
+    let config = config::current();
+    let mut objects = objects();
+    if config.equal_handles {
+        let equal = |object: &Object| {
+            object.device == device && object.allocator == allocator && same(&object.body, &body)
+        };
+        if let Some((handle, object)) = objects.iter_mut().find(|(_, object)| equal(object)) {
+            object.owners += 1;
+            return *handle;
+        }
+    }
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let handle = free.unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed));
+    objects.insert(handle, Object { device, allocator, body, owners: 1 });
     handle
 }
 
@@ -119,7 +178,7 @@ pub fn contents(command: &str, device: u64, kind: &str, handle: u64) -> Digest {
             Body::Module(digest)
             | Body::Sampler(digest)
             | Body::SetLayout(digest)
-            | Body::PipelineLayout(digest)
+            | Body::PipelineLayout(Layout { digest, .. })
             | Body::RenderPass(digest, _)
             | Body::Pipeline(Pipeline { key: digest, .. }),
         ) => digest,
@@ -133,7 +192,18 @@ pub fn remove(command: &str, device: u64, kind: &str, handle: u64, allocator: Al
         return None;
     }
     get(command, device, kind, handle)?;
-    let object = objects().remove(&handle)?;
+    let object = {
+        let mut objects = objects();
+        let object = objects.get_mut(&handle)?;
+        object.owners -= 1;
+        if object.owners > 0 {
+            return None;
+        }
+        objects.remove(&handle)?
+    };
+    if config::current().reuse_handles {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
+    }
     if object.allocator != allocator {
         record::violation(format!("{command}: {kind} {handle:#x} was created with another allocator"));
     }

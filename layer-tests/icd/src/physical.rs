@@ -7,7 +7,7 @@ use ash::vk::{self, TaggedStructure};
 use crate::config::{self, Config};
 use crate::instance::{extension, list};
 use crate::record::{command, plain, void};
-use crate::{chain, features, handles, hash};
+use crate::{binaries, chain, features, handles, hash};
 
 fn properties(config: &Config, index: u32) -> vk::PhysicalDeviceProperties {
     let mut properties = vk::PhysicalDeviceProperties {
@@ -115,6 +115,9 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
                 let properties =
                     &mut *node.cast::<vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT<'_>>();
                 properties.shader_module_identifier_algorithm_uuid = algorithm(config);
+            }
+            other if other == binaries::PROPERTIES && config.pipeline_binary => {
+                binaries::properties(config, node);
             }
             _ => {}
         }

@@ -1,21 +1,27 @@
 //! Making pipelines: hits, compiles, refusals, batches, feedback.
 
 use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle as _};
 
+use crate::binaries::Binary;
 use crate::config::{self, Config};
+use crate::graphics::LIBRARY;
 use crate::handles::Device;
 use crate::hash::{Digest, Hasher};
-use crate::objects::{self, Body, Pipeline};
+use crate::objects::{self, Body, Layout, Pipeline};
 use crate::record::{self, Call, violation};
-use crate::{cache, caches, chain};
+use crate::{binaries, cache, caches, chain};
 
 /// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
 pub const FAIL_ON: u64 = 0x100;
 /// EARLY_RETURN_ON_FAILURE.
 pub const EARLY_RETURN: u64 = 0x200;
+/// CAPTURE_DATA.
+pub const CAPTURE_DATA: u64 = 1 << 31;
 /// ALLOW_DERIVATIVES.
 const ALLOW_DERIVATIVES: u64 = 2;
 /// DERIVATIVE.
@@ -37,6 +43,28 @@ pub struct Element<'a> {
     pub subsets: u32,
     /// Graphics: static rasterizer discard.
     pub discard: bool,
+    /// Compute, graphics or ray tracing.
+    pub kind: &'static str,
+    /// The key without code.
+    pub shape: Digest,
+    /// Stages, with those of linked libraries.
+    pub stages: u32,
+    /// Binaries that stand for all code.
+    pub binaries: Option<Vec<Arc<Binary>>>,
+    /// Graphics: the layout.
+    pub layout: Option<Layout>,
+    /// Graphics: a mesh stage is in it or in a linked library.
+    pub mesh: bool,
+    /// Graphics: it brings no shaders of its own and links libraries without optimization.
+    pub fast_link: bool,
+}
+
+impl Element<'_> {
+    /// Whether caches may hold it.
+    fn cacheable(&self, config: &Config) -> bool {
+        (config.caches_libraries || self.flags & LIBRARY == 0)
+            && (config.caches_fast_links || !self.fast_link || !config.fast_linking)
+    }
 }
 
 /// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
@@ -45,7 +73,7 @@ pub fn key(kind: &str, config: &Config, device: &Device, flags: u64) -> Hasher {
     hasher.bytes(&config.uuid());
     hasher.word(config.device_id.wrapping_add(device.index));
     hasher.bytes(&device.robustness.map(u8::from));
-    hasher.number(flags & !(FAIL_ON | EARLY_RETURN));
+    hasher.number(flags & !(FAIL_ON | EARLY_RETURN | CAPTURE_DATA));
     hasher
 }
 
@@ -87,13 +115,35 @@ pub unsafe fn make(
     allocator: objects::Allocator,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    let config = config::current();
     call.flags = elements.iter().map(|element| element.flags).collect();
+    let all = 0..elements.len();
+    // SAFETY: the caller's contract.
+    unsafe { make_some(call, device, handle, elements, all, allocator, out) }
+}
+
+/// Makes some of the pipelines of one call.
+///
+/// # Safety
+/// As [`make`].
+pub unsafe fn make_some(
+    call: &mut Call,
+    device: &Device,
+    handle: vk::PipelineCache,
+    elements: &[Element<'_>],
+    which: std::ops::Range<usize>,
+    allocator: objects::Allocator,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    let config = config::current();
     let cache = if handle.is_null() { None } else { caches::find(call.command, device, handle) };
     let _use = cache.as_ref().map(|cache| cache.enter(call.command, cache.flags & 1 != 0));
     let mut result = vk::Result::SUCCESS;
     let mut stopped = false;
-    for (at, element) in elements.iter().enumerate() {
+    if !handle.is_null() && elements.iter().any(|element| element.flags & CAPTURE_DATA != 0) {
+        violation(format!("{}: CAPTURE_DATA with a pipeline cache (09617)", call.command));
+    }
+    for at in which {
+        let element = &elements[at];
         check(call, device, elements, at);
         if stopped {
             call.hit.push(false);
@@ -102,10 +152,21 @@ pub unsafe fn make(
             continue;
         }
         let start = Instant::now();
-        let in_app = cache.as_ref().is_some_and(|cache| cache.has(&element.key));
-        let hit = in_app || cache::on_disk(&config, &element.key);
+        if let Some(binaries) = &element.binaries {
+            if !binaries::check(call, element, binaries, !handle.is_null()) {
+                call.hit.push(false);
+                result = vk::Result::ERROR_UNKNOWN;
+                continue;
+            }
+        }
+        let cacheable = element.cacheable(&config);
+        let in_app = cacheable && cache.as_ref().is_some_and(|cache| cache.has(&element.key));
+        // Who captures data does not use the internal cache (contract 5.5).
+        let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
+        let hit = element.binaries.is_some() || in_app || internal && cache::on_disk(&config, &element.key);
         call.hit.push(hit);
-        if !hit && (element.flags & FAIL_ON != 0 || element.by_identifier) {
+        let linked = element.fast_link && config.fast_linking;
+        if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {
             if result == vk::Result::SUCCESS {
                 result = vk::Result::PIPELINE_COMPILE_REQUIRED_EXT;
             }
@@ -116,12 +177,14 @@ pub unsafe fn make(
         }
         if hit {
             record::count_hit();
-        } else {
+        } else if !linked {
             std::thread::sleep(Duration::from_micros(config.compile_us));
             record::count_compile();
-            cache::to_disk(&config, &element.key);
+            if internal {
+                cache::to_disk(&config, &element.key);
+            }
         }
-        if let Some(cache) = &cache {
+        if let Some(cache) = cache.as_ref().filter(|_| cacheable) {
             cache.add(element.key);
         }
         let pipeline = Pipeline {
@@ -129,6 +192,13 @@ pub unsafe fn make(
             flags: element.flags,
             subsets: element.subsets,
             discard: element.discard,
+            kind: element.kind,
+            shape: element.shape,
+            stages: element.stages,
+            by_identifier: element.by_identifier,
+            layout: element.layout,
+            mesh: element.mesh,
+            captured: Arc::new(AtomicBool::new(element.flags & CAPTURE_DATA != 0)),
         };
         let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));
         // SAFETY: the caller's output array; feedback of a valid create info.
@@ -172,6 +242,9 @@ fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
     }
     if element.by_identifier && element.flags & FAIL_ON == 0 {
         violation(format!("{name}: an identifier without FAIL_ON"));
+    }
+    if element.flags & CAPTURE_DATA != 0 && !device.binaries {
+        violation(format!("{name}: CAPTURE_DATA without pipelineBinaries"));
     }
     if element.flags & DERIVATIVE == 0 {
         return;

@@ -4,7 +4,10 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
-use crate::{caches, compute, device, graphics, identifiers, instance, physical, ray_tracing, simple};
+use crate::{
+    binaries, caches, compute, deferred, device, graphics, identifiers, instance, physical, ray_tracing,
+    simple,
+};
 
 /// A command, of whatever signature.
 type Command = unsafe extern "system" fn();
@@ -85,6 +88,16 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkCreateComputePipelines" => compute::create,
         b"vkCreateGraphicsPipelines" => graphics::create,
         b"vkCreateRayTracingPipelinesKHR" => ray_tracing::create,
+        b"vkCreateDeferredOperationKHR" => deferred::create,
+        b"vkDestroyDeferredOperationKHR" => deferred::destroy,
+        b"vkDeferredOperationJoinKHR" => deferred::join,
+        b"vkGetDeferredOperationResultKHR" => deferred::get_result,
+        b"vkGetDeferredOperationMaxConcurrencyKHR" => deferred::max_concurrency,
+        b"vkCreatePipelineBinariesKHR" => binaries::create,
+        b"vkDestroyPipelineBinaryKHR" => binaries::destroy,
+        b"vkGetPipelineKeyKHR" => binaries::get_key,
+        b"vkGetPipelineBinaryDataKHR" => binaries::get_data,
+        b"vkReleaseCapturedPipelineDataKHR" => binaries::release,
         b"vkDestroyPipeline" => compute::destroy,
         b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
         b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,
@@ -155,6 +168,16 @@ unsafe extern "system" fn get_device_proc_addr(handle: vk::Device, name: *const 
             "VK_EXT_shader_module_identifier"
         }
         b"vkCreateRayTracingPipelinesKHR" => "VK_KHR_ray_tracing_pipeline",
+        b"vkCreateDeferredOperationKHR"
+        | b"vkDestroyDeferredOperationKHR"
+        | b"vkDeferredOperationJoinKHR"
+        | b"vkGetDeferredOperationResultKHR"
+        | b"vkGetDeferredOperationMaxConcurrencyKHR" => "VK_KHR_deferred_host_operations",
+        b"vkCreatePipelineBinariesKHR"
+        | b"vkDestroyPipelineBinaryKHR"
+        | b"vkGetPipelineKeyKHR"
+        | b"vkGetPipelineBinaryDataKHR"
+        | b"vkReleaseCapturedPipelineDataKHR" => "VK_KHR_pipeline_binary",
         b"vkCreateRenderPass2KHR" => "VK_KHR_create_renderpass2",
         _ => "",
     };

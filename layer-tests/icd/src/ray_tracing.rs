@@ -1,12 +1,14 @@
-//! vkCreateRayTracingPipelinesKHR. Nothing is ever deferred.
+//! vkCreateRayTracingPipelinesKHR: at once, or by the threads that join.
 
 use ash::vk::{self, Handle as _};
 
+use crate::config::Deferral;
 use crate::content::{plain_chain, slice};
-use crate::objects::{self, Body};
+use crate::deferred::{self, Job};
+use crate::objects;
 use crate::pipelines::{self, Element};
 use crate::record::{Call, command};
-use crate::{chain, compute, config, handles, stage};
+use crate::{binaries, chain, compute, config, handles, libraries, stage};
 
 /// vkCreateRayTracingPipelinesKHR.
 pub unsafe extern "system" fn create(
@@ -32,6 +34,10 @@ pub unsafe extern "system" fn create(
                 return vk::Result::ERROR_DEVICE_LOST;
             };
             let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
+            if !deferred.is_null() && config::current().deferral != Deferral::Never {
+                let job = Job::new(&device, cache, infos, &elements, objects::allocator(callbacks), out);
+                return deferred::defer(call, &device, deferred, job);
+            }
             match pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out) {
                 vk::Result::SUCCESS if !deferred.is_null() => vk::Result::OPERATION_NOT_DEFERRED_KHR,
                 result => result,
@@ -40,9 +46,11 @@ pub unsafe extern "system" fn create(
     }
 }
 
+/// Understands a create info.
+///
 /// # Safety
 /// A valid create info.
-unsafe fn element<'a>(
+pub unsafe fn element<'a>(
     call: &mut Call,
     device: &handles::Device,
     info: &vk::RayTracingPipelineCreateInfoKHR<'a>,
@@ -51,11 +59,13 @@ unsafe fn element<'a>(
     // SAFETY: a valid create info: arrays have the counts that stand beside them.
     unsafe {
         let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
+        let binaries = binaries::passed(call, device, info.p_next);
         let mut key = pipelines::key("ray tracing", &config, device, flags);
         let mut by_identifier = false;
+        let mut stages = info.stage_count;
         key.word(info.stage_count);
         for stage in slice(info.p_stages, info.stage_count) {
-            by_identifier |= stage::add(&mut key, call, &config, device, stage);
+            by_identifier |= stage::add(&mut key, call, &config, device, stage, binaries.is_some());
         }
         key.word(info.group_count);
         for group in slice(info.p_groups, info.group_count) {
@@ -67,13 +77,10 @@ unsafe fn element<'a>(
         }
         key.word(info.max_pipeline_ray_recursion_depth);
         if let Some(linked) = info.p_library_info.as_ref() {
-            for library in slice(linked.p_libraries, linked.library_count) {
-                let handle = library.as_raw();
-                if let Some(Body::Pipeline(library)) =
-                    objects::get(call.command, device.handle, "VkPipeline", handle)
-                {
-                    key.bytes(&library.key);
-                }
+            for library in libraries::linked(call, device, "ray tracing", linked) {
+                key.code(&library.key, &library.shape);
+                stages += library.stages;
+                by_identifier |= library.by_identifier;
             }
         }
         if let Some(interface) = info.p_library_interface.as_ref() {
@@ -90,13 +97,20 @@ unsafe fn element<'a>(
         }
         plain_chain(&mut key, info.p_next);
         Element {
+            kind: "ray tracing",
+            shape: key.shape(),
             key: key.finish(),
             flags,
             by_identifier,
+            fast_link: false,
             feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: 0,
             discard: false,
+            stages,
+            binaries,
+            layout: None,
+            mesh: false,
         }
     }
 }

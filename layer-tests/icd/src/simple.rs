@@ -103,8 +103,11 @@ object!(create_set_layout "vkCreateDescriptorSetLayout", destroy_set_layout "vkD
     "VkDescriptorSetLayout", vk::DescriptorSetLayout, vk::DescriptorSetLayoutCreateInfo<'_>,
     |call, device, info| Body::SetLayout(content::set_layout(call.command, device.handle, info)));
 object!(create_pipeline_layout "vkCreatePipelineLayout", destroy_pipeline_layout "vkDestroyPipelineLayout",
-    "VkPipelineLayout", vk::PipelineLayout, vk::PipelineLayoutCreateInfo<'_>,
-    |call, device, info| Body::PipelineLayout(content::pipeline_layout(call.command, device.handle, info)));
+"VkPipelineLayout", vk::PipelineLayout, vk::PipelineLayoutCreateInfo<'_>,
+|call, device, info| Body::PipelineLayout(objects::Layout {
+    digest: content::pipeline_layout(call.command, device.handle, info),
+    independent: info.flags.contains(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT),
+}));
 object!(create_render_pass "vkCreateRenderPass", destroy_render_pass "vkDestroyRenderPass", "VkRenderPass",
     vk::RenderPass, vk::RenderPassCreateInfo<'_>,
     |_call, _device, info| render_pass::first(info));

@@ -14,7 +14,8 @@ pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
     &digest[..config.identifier_bytes()]
 }
 
-/// Adds a stage; says whether it has no code: an identifier stands for its module, or nothing does.
+/// Adds a stage; says whether it has no code: an identifier stands for its module, or nothing
+/// does. Where binaries stand for all code, modules and identifiers are not looked at (contract 5.5).
 ///
 /// # Safety
 /// A valid stage.
@@ -24,13 +25,17 @@ pub unsafe fn add(
     config: &Config,
     device: &Device,
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
+    binaries: bool,
 ) -> bool {
     // SAFETY: a valid stage: its chain, name and specialization are.
     unsafe {
         call.stage_p_next.extend(chain::types(call.command, stage.p_next));
         hasher.word(stage.flags.as_raw());
         hasher.word(stage.stage.as_raw());
-        let by_identifier = module(hasher, call, config, device, stage);
+        let by_identifier = !binaries && module(hasher, call, config, device, stage);
+        if binaries {
+            hasher.code(&[], &[]);
+        }
         if stage.p_name.is_null() {
             violation(format!("{}: a stage has no entry point", call.command));
         } else {
@@ -81,17 +86,17 @@ unsafe fn module(
             violation(format!("{}: a stage has a module and an identifier", call.command));
         }
         let digest = objects::contents(call.command, device.handle, "VkShaderModule", stage.module.as_raw());
-        hasher.bytes(identifier(config, &digest));
+        hasher.code(identifier(config, &digest), &[]);
     } else if let Some(named) = named {
         // SAFETY: a valid structure: pIdentifier has identifierSize bytes.
-        hasher.bytes(unsafe { slice(named.p_identifier, named.identifier_size) });
+        hasher.code(unsafe { slice(named.p_identifier, named.identifier_size) }, &[]);
         return true;
     } else if let Some(inline) = inline {
         if !(device.maintenance5 || device.libraries) {
             violation(format!("{}: inline code without maintenance5 or libraries", call.command));
         }
         // SAFETY: a valid structure.
-        hasher.bytes(identifier(config, &unsafe { content::module(inline) }));
+        hasher.code(identifier(config, &unsafe { content::module(inline) }), &[]);
     } else {
         violation(format!("{}: a stage has no module, identifier or code", call.command));
         return true;

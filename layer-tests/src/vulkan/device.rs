@@ -224,6 +224,18 @@ impl Device {
         (result, slots)
     }
 
+    /// Destroys a pipeline before the device goes.
+    ///
+    /// # Safety
+    /// Made by this device's creation calls, and used by nobody any more.
+    pub unsafe fn destroy_pipeline(&self, pipeline: vk::Pipeline) {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|object| !matches!(object, Object::Pipeline(kept) if *kept == pipeline));
+        drop(objects);
+        // SAFETY: the caller's contract.
+        unsafe { self.raw.destroy_pipeline(pipeline, None) };
+    }
+
     /// What vkGetDeviceProcAddr says about a command.
     pub fn has_command(&self, name: &CStr) -> bool {
         // SAFETY: a live device and a NUL-terminated name.

@@ -1,12 +1,15 @@
 //! A small Vulkan client that keeps every result.
 //!
-//! - [`spirv`] modules
+//! - [`spirv`] modules, [`shaders`] those of the rarer stages
+//! - [`binaries`] VK_KHR_pipeline_binary
 //! - [`device`] a device and its objects, destroyed with it
 //!
 //! Creation calls are made raw: ash's wrappers turn VK_PIPELINE_COMPILE_REQUIRED into an error and lose which
 //! of a batch's pipelines were made (contract 3.1).
 
+pub mod binaries;
 pub mod device;
+pub mod shaders;
 pub mod spirv;
 
 use std::ffi::{CStr, CString, c_void};

@@ -3,24 +3,24 @@
 const MAGIC: u32 = 0x0723_0203;
 const VERSION_1_0: u32 = 0x0001_0000;
 /// `main` and its end, as words.
-const MAIN: [u32; 2] = [u32::from_le_bytes(*b"main"), 0];
+pub(super) const MAIN: [u32; 2] = [u32::from_le_bytes(*b"main"), 0];
 
 /// A module under construction.
-struct Assembler(Vec<u32>);
+pub(super) struct Assembler(pub(super) Vec<u32>);
 
 impl Assembler {
-    fn new(bound: u32) -> Assembler {
+    pub(super) fn new(bound: u32) -> Assembler {
         Assembler(vec![MAGIC, VERSION_1_0, 0, bound, 0])
     }
 
-    fn op(&mut self, code: u32, operands: &[u32]) -> &mut Assembler {
+    pub(super) fn op(&mut self, code: u32, operands: &[u32]) -> &mut Assembler {
         self.0.push((operands.len() as u32 + 1) << 16 | code);
         self.0.extend_from_slice(operands);
         self
     }
 
     /// OpCapability Shader, the memory model, and an entry point with its interface.
-    fn begin(&mut self, model: u32, main: u32, interface: &[u32]) -> &mut Assembler {
+    pub(super) fn begin(&mut self, model: u32, main: u32, interface: &[u32]) -> &mut Assembler {
         let entry: Vec<u32> = [model, main].iter().chain(&MAIN).chain(interface).copied().collect();
         self.op(17, &[1]).op(14, &[0, 1]).op(15, &entry)
     }

@@ -2,10 +2,10 @@
 
 use ash::vk;
 
-use super::Objects;
-use super::stage::{self, Steering};
-use crate::identifier::NativeIdentifier;
-use crate::recipe::chain::{self, Refusal};
+use super::graphics::own_binaries;
+use super::stage::{self, DESCRIPTOR_HEAP, Steering};
+use super::{Objects, Scratch};
+use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Compute, Pipeline, Recipe, SCHEMA};
 use crate::stats::BypassReason;
 
@@ -25,26 +25,21 @@ pub unsafe fn compute<'a>(
     let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next) }?;
     // SAFETY: as above.
     let extensions = unsafe {
-        chain::scan(info.p_next, |node| {
-            Ok(node.s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR)
+        chain::scan(info.p_next, |node| match node.s_type {
+            vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR => Ok(Special::Read),
+            _ => own_binaries(node),
         })
     }?;
     scratch.algorithm = objects.algorithm();
+    scratch.identifiers.resize(1, None);
     // SAFETY: a compute pipeline's stage may always be read.
     let stage = unsafe {
         stage::stage(&info.stage, objects, &scratch.algorithm, &mut scratch.identifiers[0], &mut steering)
     }?;
-    let layout = objects.layout(info.layout)?;
+    let layout = match flags & DESCRIPTOR_HEAP {
+        0 => Some(objects.layout(info.layout)?),
+        _ => None,
+    };
     let pipeline = Pipeline::Compute(Compute { flags, stage, layout, extensions });
     Ok((Recipe { schema: SCHEMA, pipeline }, steering))
 }
-
-/// What a recipe borrows that does not live in the program's memory.
-#[derive(Default)]
-pub struct Scratch {
-    pub(super) algorithm: [u8; 16],
-    pub(super) identifiers: [Option<NativeIdentifier>; MAX_STAGES],
-}
-
-/// More stages than any graphics pipeline can have.
-pub(super) const MAX_STAGES: usize = 8;

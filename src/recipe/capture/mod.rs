@@ -5,12 +5,14 @@
 //!
 //! - [`objects`] samplers, descriptor set layouts, pipeline layouts
 //! - [`render_pass`] both forms of render passes
-//! - [`stage`] shader stages, and the flags of a pipeline
-//! - [`compute`], [`graphics`] pipelines
+//! - [`stage`] shader stages, and the flags of a pipeline; [`mappings`] their descriptor heap mappings
+//! - [`compute`], [`graphics`], [`ray_tracing`] pipelines, libraries and links
 
 pub mod compute;
 pub mod graphics;
+pub mod mappings;
 pub mod objects;
+pub mod ray_tracing;
 pub mod render_pass;
 pub mod stage;
 #[cfg(test)]
@@ -20,8 +22,9 @@ mod tests;
 use std::ffi::c_void;
 
 use ash::vk;
+use smallvec::SmallVec;
 
-use super::chain::{self, Refusal};
+use super::chain::{self, Refusal, Special};
 use super::model::OwnedExtension;
 use crate::identifier::NativeIdentifier;
 use crate::store::part::Key;
@@ -40,6 +43,8 @@ pub trait Objects {
     fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal>;
     /// The digest of a live render pass and what the subpass uses.
     fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal>;
+    /// What is known of a pipeline that is a library.
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal>;
     /// Whether the device has VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT switched on (contract 6).
     fn advanced_blend(&self) -> bool;
 }
@@ -53,18 +58,53 @@ pub struct SubpassUse {
     pub depth_stencil: bool,
 }
 
-/// Plain structures of a chain that must outlive the call.
+/// A pipeline that others are linked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Its key.
+    pub key: Key,
+    /// What a link has to know of it.
+    pub traits: LibraryTraits,
+}
+
+/// What decides which state a link may read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LibraryTraits {
+    /// VkGraphicsPipelineLibraryFlagsEXT: the subsets in it.
+    pub subsets: u32,
+    /// Rasterizer discard is on, statically.
+    pub discards: bool,
+}
+
+/// What a recipe borrows that does not live in the program's memory.
+#[derive(Default)]
+pub struct Scratch {
+    algorithm: [u8; 16],
+    identifiers: SmallVec<[Option<NativeIdentifier>; 5]>,
+}
+
+/// Plain structures of a chain that must outlive the call; none with pointers belongs there but what `special`
+/// reads.
 ///
 /// # Safety
 /// As [`chain::scan`].
 unsafe fn owned_extensions<'a>(
     p_next: *const c_void,
-    special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<bool, Refusal>,
+    special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Vec<OwnedExtension>, Refusal> {
     // SAFETY: the caller's contract.
-    let borrowed = unsafe { chain::scan(p_next, special) }?;
+    let borrowed = unsafe { chain::scan(p_next, special) }?.plain;
     let owned = borrowed.iter().map(|e| OwnedExtension { s_type: e.s_type, members: e.members.0.to_vec() });
     Ok(owned.collect())
+}
+
+/// The same for a chain in which no structure with pointers belongs.
+///
+/// # Safety
+/// As [`chain::scan`].
+unsafe fn owned_plain(p_next: *const c_void) -> Result<Vec<OwnedExtension>, Refusal> {
+    // SAFETY: the caller's contract.
+    unsafe { owned_extensions(p_next, |_| Ok(Special::Foreign)) }
 }
 
 /// A slice of an array that may be NULL or wild where its count is 0.

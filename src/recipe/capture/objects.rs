@@ -3,15 +3,57 @@
 
 use ash::vk;
 
-use super::{array, owned_extensions};
-use crate::recipe::chain::Refusal;
-use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout};
+use super::{array, owned_extensions, owned_plain};
+use crate::recipe::chain::{Refusal, Special};
+use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
 
-/// Describes a sampler.
+/// Describes a colour conversion.
 ///
 /// # Safety
 /// `info` is a valid create info.
-pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Result<Sampler, Refusal> {
+pub unsafe fn conversion(
+    info: &vk::SamplerYcbcrConversionCreateInfo<'_>,
+) -> Result<YcbcrConversion, Refusal> {
+    let components = &info.components;
+    Ok(YcbcrConversion {
+        members: [
+            info.format.as_raw() as u32,
+            info.ycbcr_model.as_raw() as u32,
+            info.ycbcr_range.as_raw() as u32,
+            components.r.as_raw() as u32,
+            components.g.as_raw() as u32,
+            components.b.as_raw() as u32,
+            components.a.as_raw() as u32,
+            info.x_chroma_offset.as_raw() as u32,
+            info.y_chroma_offset.as_raw() as u32,
+            info.chroma_filter.as_raw() as u32,
+            info.force_explicit_reconstruction,
+        ],
+        // SAFETY: the chain of a valid create info.
+        extensions: unsafe { owned_plain(info.p_next) }?,
+    })
+}
+
+/// Describes a sampler; `conversion` knows the live colour conversions.
+///
+/// # Safety
+/// `info` is a valid create info.
+pub unsafe fn sampler(
+    info: &vk::SamplerCreateInfo<'_>,
+    conversion: impl Fn(vk::SamplerYcbcrConversion) -> Result<YcbcrConversion, Refusal>,
+) -> Result<Sampler, Refusal> {
+    let mut converted = None;
+    // SAFETY: the chain of a valid create info; the cast follows the sType.
+    let extensions = unsafe {
+        owned_extensions(info.p_next, |node| {
+            if node.s_type != vk::StructureType::SAMPLER_YCBCR_CONVERSION_INFO {
+                return Ok(Special::Foreign);
+            }
+            let info = &*(&raw const *node).cast::<vk::SamplerYcbcrConversionInfo<'_>>();
+            converted = Some(conversion(info.conversion)?);
+            Ok(Special::Read)
+        })
+    }?;
     Ok(Sampler {
         flags: info.flags.as_raw(),
         members: [
@@ -31,8 +73,8 @@ pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Result<Sampler, Refus
             info.border_color.as_raw() as u32,
             info.unnormalized_coordinates,
         ],
-        // SAFETY: the chain of a valid create info.
-        extensions: unsafe { owned_extensions(info.p_next, |_| Ok(false)) }?,
+        conversion: converted,
+        extensions,
     })
 }
 
@@ -55,15 +97,15 @@ pub unsafe fn set_layout(
                 vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO => {
                     let info = &*node.cast::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>();
                     flags = array(info.p_binding_flags, info.binding_count);
-                    Ok(true)
+                    Ok(Special::Read)
                 }
                 vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
                     let info = &*node.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
                     mutable =
                         array(info.p_mutable_descriptor_type_lists, info.mutable_descriptor_type_list_count);
-                    Ok(true)
+                    Ok(Special::Read)
                 }
-                _ => Ok(false),
+                _ => Ok(Special::Foreign),
             }
         })
     }?;
@@ -111,7 +153,7 @@ pub unsafe fn pipeline_layout(
 ) -> Result<PipelineLayout, Refusal> {
     // SAFETY: the chain and both arrays of a valid create info.
     let (sets, ranges) = unsafe {
-        owned_extensions(info.p_next, |_| Ok(false))?;
+        owned_plain(info.p_next)?;
         (
             array(info.p_set_layouts, info.set_layout_count),
             array(info.p_push_constant_ranges, info.push_constant_range_count),

@@ -5,8 +5,8 @@
 
 use ash::vk;
 
-use super::{SubpassUse, array, owned_extensions};
-use crate::recipe::chain::Refusal;
+use super::{SubpassUse, array, owned_extensions, owned_plain};
+use crate::recipe::chain::{Refusal, Special};
 use crate::recipe::model::{Attachment, Dependency, Reference, RenderPass, SCHEMA, Subpass};
 use crate::stats::BypassReason;
 
@@ -35,14 +35,14 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             match (*node).s_type {
                 vk::StructureType::RENDER_PASS_MULTIVIEW_CREATE_INFO => {
                     multiview = Some(&*node.cast());
-                    Ok(true)
+                    Ok(Special::Read)
                 }
                 vk::StructureType::RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO => {
                     let info = &*node.cast::<vk::RenderPassInputAttachmentAspectCreateInfo<'_>>();
                     aspects = array(info.p_aspect_references, info.aspect_reference_count);
-                    Ok(true)
+                    Ok(Special::Read)
                 }
-                _ => Ok(false),
+                _ => Ok(Special::Foreign),
             }
         })
     }?;
@@ -119,6 +119,7 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             resolves: resolves.iter().map(|r| reference(r, 0)).collect(),
             depth_stencil: depth_stencil.map(|r| reference(r, 0)),
             depth_stencil_resolve: None,
+            shading_rate: None,
             preserve: preserve.to_vec(),
             extensions: Vec::new(),
         }
@@ -142,7 +143,7 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
     // SAFETY: the chain and the arrays of a valid create info.
     let (extensions, attachments, subpasses, dependencies, correlated_views) = unsafe {
         (
-            owned_extensions(info.p_next, |_| Ok(false))?,
+            owned_plain(info.p_next)?,
             array(info.p_attachments, info.attachment_count),
             array(info.p_subpasses, info.subpass_count),
             array(info.p_dependencies, info.dependency_count),
@@ -164,7 +165,7 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
                 [a.initial_layout, a.final_layout],
             ),
             // SAFETY: the chain of a valid structure.
-            extensions: unsafe { owned_extensions(a.p_next, |_| Ok(false)) }?,
+            extensions: unsafe { owned_plain(a.p_next) }?,
         })
     });
     let dependencies = dependencies.iter().map(|d| {
@@ -180,7 +181,7 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
             ],
             view_offset: d.view_offset,
             // SAFETY: the chain of a valid structure.
-            extensions: unsafe { owned_extensions(d.p_next, |_| Ok(false)) }?,
+            extensions: unsafe { owned_plain(d.p_next) }?,
         })
     });
     Ok(RenderPass {
@@ -199,15 +200,21 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
 /// `s` is valid.
 unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> {
     let mut resolve: Option<&vk::SubpassDescriptionDepthStencilResolve<'_>> = None;
+    let mut shading_rate: Option<&vk::FragmentShadingRateAttachmentInfoKHR<'_>> = None;
     // SAFETY: the chain and the arrays of a valid subpass; the cast follows the sType;
     // pResolveAttachments is NULL or as long as the colours.
     unsafe {
         let extensions = owned_extensions(s.p_next, |node| {
-            let found = node.s_type == vk::StructureType::SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE;
-            if found {
-                resolve = Some(&*(&raw const *node).cast());
+            match node.s_type {
+                vk::StructureType::SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE => {
+                    resolve = Some(&*(&raw const *node).cast());
+                }
+                vk::StructureType::FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR => {
+                    shading_rate = Some(&*(&raw const *node).cast());
+                }
+                _ => return Ok(Special::Foreign),
             }
-            Ok(found)
+            Ok(Special::Read)
         })?;
         let references = |pointer, count| -> Result<Vec<Reference>, Refusal> {
             array(pointer, count).iter().map(|r| reference2(r)).collect()
@@ -220,6 +227,14 @@ unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> 
             )),
             None => None,
         };
+        let shading_rate = match shading_rate {
+            Some(info) => {
+                let attachment = info.p_fragment_shading_rate_attachment.as_ref();
+                let texel = info.shading_rate_attachment_texel_size;
+                Some((attachment.map(|r| reference2(r)).transpose()?, texel.width, texel.height))
+            }
+            None => None,
+        };
         Ok(Subpass {
             members: [s.flags.as_raw(), s.pipeline_bind_point.as_raw() as u32, s.view_mask],
             inputs: references(s.p_input_attachments, s.input_attachment_count)?,
@@ -227,6 +242,7 @@ unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> 
             resolves: references(s.p_resolve_attachments, s.color_attachment_count)?,
             depth_stencil: s.p_depth_stencil_attachment.as_ref().map(|r| reference2(r)).transpose()?,
             depth_stencil_resolve,
+            shading_rate,
             preserve: array(s.p_preserve_attachments, s.preserve_attachment_count).to_vec(),
             extensions,
         })
@@ -244,7 +260,7 @@ unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refu
         layout: r.layout.as_raw(),
         aspects: r.aspect_mask.as_raw(),
         // SAFETY: the chain of a valid structure.
-        extensions: unsafe { owned_extensions(r.p_next, |_| Ok(false)) }?,
+        extensions: unsafe { owned_plain(r.p_next) }?,
     })
 }
 

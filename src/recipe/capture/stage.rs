@@ -5,10 +5,11 @@ use std::ffi::{CStr, c_void};
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::{Objects, array};
+use super::{LibraryTraits, Objects, array, mappings};
 use crate::identifier::NativeIdentifier;
-use crate::recipe::chain::{self, Refusal};
-use crate::recipe::model::{Bytes, Code, Stage};
+use crate::recipe::chain::{self, Refusal, Special};
+use crate::recipe::model::{Bytes, Code, Mapping, Stage};
+use crate::recipe::newer;
 use crate::stats::BypassReason;
 
 const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.as_raw() as u64;
@@ -21,27 +22,65 @@ const STEERING: u64 = FAIL_ON | EARLY_RETURN;
 
 /// Flags whose pipelines drivers keep out of their caches: what comes back is asked for, not cached code.
 const CAPTURING: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
-    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw()) as u64
+    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw()
+    | vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR.as_raw())
+    as u64
     | CAPTURE_DATA;
 
-/// Flags that are hashed as they are.
-const HASHED: u64 = (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
-    | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
-    | vk::PipelineCreateFlags::DERIVATIVE.as_raw()
-    | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
-    | vk::PipelineCreateFlags::DISPATCH_BASE.as_raw()
-    | vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw()
-    | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
-    | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
-    | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
-    | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-    | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-    | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
-    | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
-    | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+/// The pipeline is a library.
+pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
 
-const LIBRARY: u64 = (vk::PipelineCreateFlags::LIBRARY_KHR.as_raw()
-    | vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw()) as u64;
+/// Flags that a link may have and still need no compiler: those that steer the call, and those that say what
+/// the link may be used for.
+pub const PLAIN_LINK: u64 = STEERING
+    | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
+        | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
+        | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
+        | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
+        | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
+        | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
+        | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+
+/// VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT, of an extension newer than the bindings: no layout is read.
+pub const DESCRIPTOR_HEAP: u64 = 1 << 36;
+
+/// Flags newer than the bindings that are hashed as they are: spheres and swept spheres, legacy dithering,
+/// descriptor heap, no opacity micromaps, indirect bindable, instrumented shaders, density per layer, mixed
+/// special indices, 64-bit indexing.
+const HASHED_NEWER: u64 =
+    1 << 33 | 1 << 34 | DESCRIPTOR_HEAP | 1 << 37 | 1 << 38 | 1 << 39 | 1 << 40 | 1 << 41 | 1 << 43;
+
+/// Flags that are hashed as they are.
+const HASHED: u64 = HASHED_NEWER
+    | LIBRARY
+    | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
+        | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
+        | vk::PipelineCreateFlags::DERIVATIVE.as_raw()
+        | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
+        | vk::PipelineCreateFlags::DISPATCH_BASE.as_raw()
+        | vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw()
+        | vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw()
+        | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_SKIP_TRIANGLES_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_SKIP_AABBS_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_ANY_HIT_SHADERS_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_CLOSEST_HIT_SHADERS_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_MISS_SHADERS_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_INTERSECTION_SHADERS_KHR.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_ALLOW_MOTION_NV.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_OPACITY_MICROMAP_EXT.as_raw()
+        | vk::PipelineCreateFlags::RAY_TRACING_DISPLACEMENT_MICROMAP_NV.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
+        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
+        | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+        | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
+        | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
+        | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
 
 /// What the program asked of a call, beside the pipeline itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +95,14 @@ pub struct Steering {
     pub identifier_only: bool,
     /// A stage carries an identifier structure, of whatever size.
     pub identifier_structure: bool,
+    /// The pipeline is a library.
+    pub library: bool,
+    /// Libraries are linked.
+    pub linked: bool,
+    /// Neither does it have shaders of its own nor are those of its libraries optimized again.
+    pub nothing_to_compile: bool,
+    /// What has to be known of it where it is a library.
+    pub made: LibraryTraits,
 }
 
 /// The effective flags: those of VkPipelineCreateFlags2CreateInfoKHR replace the member (contract 3.4).
@@ -86,9 +133,6 @@ pub unsafe fn flags(
 ) -> Result<(u64, Steering), Refusal> {
     // SAFETY: the caller's contract.
     let (effective, flags2) = unsafe { effective_flags(flags, p_next) };
-    if effective & LIBRARY != 0 {
-        return Err(Refusal::plain(BypassReason::Library));
-    }
     if effective & CAPTURING != 0 {
         return Err(Refusal::plain(BypassReason::NotCacheable));
     }
@@ -99,6 +143,7 @@ pub unsafe fn flags(
         fail_on_compile_required: effective & FAIL_ON != 0,
         early_return: effective & EARLY_RETURN != 0,
         flags2,
+        library: effective & LIBRARY != 0,
         ..Steering::default()
     };
     Ok((effective & !STEERING, steering))
@@ -173,15 +218,20 @@ pub unsafe fn stage<'a>(
     identifiers: &'a mut Option<NativeIdentifier>,
     steering: &mut Steering,
 ) -> Result<Stage<'a>, Refusal> {
-    // SAFETY: the caller's contract.
+    let mut mapped: SmallVec<[Mapping; 0]> = SmallVec::new();
+    // SAFETY: the caller's contract; the cast follows the sType.
     let extensions = unsafe {
         chain::scan(stage.p_next, |node| match node.s_type {
-            vk::StructureType::SHADER_MODULE_CREATE_INFO => Ok(true),
+            vk::StructureType::SHADER_MODULE_CREATE_INFO => Ok(Special::Read),
             vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT => {
                 steering.identifier_structure = true;
-                Ok(true)
+                Ok(Special::Read)
             }
-            _ => Ok(false),
+            newer::BINDING_MAPPINGS => {
+                mapped = mappings::mappings(&*(&raw const *node).cast())?;
+                Ok(Special::Read)
+            }
+            _ => Ok(Special::Foreign),
         })
     }?;
     // SAFETY: the caller's contract.
@@ -209,7 +259,8 @@ pub unsafe fn stage<'a>(
     // SAFETY: pSpecializationInfo is NULL or valid.
     let specialization = unsafe { specialization(stage.p_specialization_info) }?;
     let flags = stage.flags.as_raw();
-    Ok(Stage { flags, stage: stage.stage.as_raw(), code, entry_point, specialization, extensions })
+    let stage = stage.stage.as_raw();
+    Ok(Stage { flags, stage, code, entry_point, specialization, mappings: mapped, extensions })
 }
 
 /// Specialization constants: only the bytes that an entry names are part of the pipeline.

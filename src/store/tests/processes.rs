@@ -160,7 +160,8 @@ fn a_full_disk_costs_what_does_not_fit_and_nothing_else() {
         let stash = open(root.path());
         let record = |number: u64| vec![number as u8; 9000].into_boxed_slice();
         for number in 0..30 {
-            assert!(stash.portable().put(Kind::Module, &key(number), record(number)));
+            // Once the writer has met the limit nothing is taken any more, and counted all the same.
+            stash.portable().put(Kind::Module, &key(number), record(number));
         }
         stash.flush(LONG);
         let report = stash.report();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::store::part::UseRecord;
+use crate::store::shared::QUEUE_BYTES;
 
 #[test]
 fn a_record_can_be_read_before_and_after_it_is_written_and_after_reopening() {
@@ -141,6 +142,22 @@ fn what_does_not_fit_into_the_queue_is_dropped_and_counted_and_the_rest_is_kept(
         let there = stash.portable().read(Kind::Module, &key(number), &mut buffer);
         assert!(!there || buffer == vec![number as u8; 1 << 20]);
     }
+}
+
+#[test]
+fn the_queue_holds_so_many_bytes_and_what_comes_then_is_counted() {
+    let root = root();
+    let stash = open(root.path());
+    // Nobody writes yet: `enqueue` starts no writer.
+    let enqueue = |number| stash.portable().enqueue(Kind::Module, &key(number), vec![0; 1 << 20].into());
+    let kept = (0..200).filter(|&number| enqueue(number)).count();
+    assert_eq!(kept, (QUEUE_BYTES - 1) >> 20, "each costs a little more than its payload");
+    assert_eq!(stash.report().dropped, 200 - kept as u64);
+    assert!(!stash.portable().contains(Kind::Module, &key(199)), "what was dropped may come again");
+    stash.touch();
+    stash.flush(LONG);
+    assert_eq!(stash.report().written_records, kept as u64);
+    assert!(enqueue(199), "there is room again");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use VkLayer_vkstash::stats::RunReport;
 use VkLayer_vkstash::store::runs;
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
+use vkstash_layer_tests::translators;
 
 use crate::Failure;
 use crate::environment::{Environment, Home};
@@ -88,17 +89,50 @@ impl Runner {
         environment: &Environment<'_>,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Outcome, Failure> {
-        let reports = self.folder("reports")?;
-        let complaints = self.path("stderr");
         let mut command = Command::new(&self.client);
         command.args(&self.selection).arg("--json").args(arguments);
+        let Ended { output, runs, wall, cpu } = self.spawn(command, environment)?;
+        let report: Report = serde_json::from_slice(&output)?;
+        if environment.stash.is_some() && runs.is_empty() && !report.modules.is_empty() {
+            return Err(NO_LAYER.into());
+        }
+        Ok(Outcome { report, runs, wall, cpu })
+    }
+
+    /// Runs a translator that makes so many graphics pipelines and keeps what it keeps in `store`.
+    pub(crate) fn translate(
+        &self,
+        environment: &Environment<'_>,
+        store: &Path,
+        pipelines: &str,
+        arguments: &[&str],
+        further: &[&str],
+    ) -> Result<translators::report::Report, Failure> {
+        let mut command = Command::new(self.client.with_file_name("vkstash-translator"));
+        command.args(["--count", "0", "--graphics", pipelines]).args(arguments).args(further);
+        // The report as it is, every call in it.
+        command.arg("--store").arg(store).env("VKSTASH_TRANSLATOR_CHILD", "1");
+        let ended = self.spawn(command, environment)?;
+        if environment.stash.is_some() && ended.runs.is_empty() {
+            return Err(NO_LAYER.into());
+        }
+        let report: translators::report::Report = serde_json::from_slice(&ended.output)?;
+        match report.failures.first() {
+            Some(failure) => Err(format!("{arguments:?}: {failure}").into()),
+            None => Ok(report),
+        }
+    }
+
+    fn spawn(&self, mut command: Command, environment: &Environment<'_>) -> Result<Ended, Failure> {
+        let reports = self.folder("reports")?;
+        let complaints = self.path("stderr");
         environment.apply(&mut command, &self.home, &reports);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&complaints)?);
         let started = Instant::now();
         let mut child = command.spawn()?;
-        let mut text = Vec::new();
-        if let Some(mut output) = child.stdout.take() {
-            output.read_to_end(&mut text)?;
+        let mut output = Vec::new();
+        if let Some(mut pipe) = child.stdout.take() {
+            pipe.read_to_end(&mut output)?;
         }
         let (status, cpu) = wait(child.id())?;
         let wall = started.elapsed().as_secs_f64();
@@ -106,15 +140,21 @@ impl Runner {
             let why = fs::read_to_string(&complaints).unwrap_or_default();
             return Err(format!("{command:?}\nended with wait status {status:#x}\n{why}").into());
         }
-        let report: Report = serde_json::from_slice(&text)?;
         let runs = layer_reports(environment, &reports);
         fs::remove_dir_all(&reports)?;
-        if environment.stash.is_some() && runs.is_empty() && !report.modules.is_empty() {
-            // Anything printed from here on would compare the driver with itself.
-            return Err("the layer wrote no report: it was not loaded, or could not do its work".into());
-        }
-        Ok(Outcome { report, runs, wall, cpu })
+        Ok(Ended { output, runs, wall, cpu })
     }
+}
+
+/// Anything printed after this would compare the driver with itself.
+const NO_LAYER: &str = "the layer wrote no report: it was not loaded, or could not do its work";
+
+/// A child process that has ended well; the members are those of [`Outcome`].
+struct Ended {
+    output: Vec<u8>,
+    runs: Vec<RunReport>,
+    wall: f64,
+    cpu: f64,
 }
 
 fn layer_reports(environment: &Environment<'_>, folder: &Path) -> Vec<RunReport> {

@@ -12,7 +12,8 @@ use crate::options::Driver;
 
 /// Variables of the caller that would make two machines measure different things. Removed on both sides of
 /// every pair.
-const REMOVED: [&str; 20] = [
+const REMOVED: [&str; 21] = [
+    "VKSTASH_TEST_ICD",
     "VKSTASH",
     "VKSTASH_DIR",
     "VKSTASH_REPORT",
@@ -79,6 +80,12 @@ impl<'a> Environment<'a> {
             Driver::Gpu => {
                 command.env_remove("RADV_FORCE_FAMILY");
             }
+            Driver::Test => {
+                command.env_remove("RADV_FORCE_FAMILY");
+                name_manifest(command, &home.test_driver);
+                // So that both sides ask for the same things: the layer would offer what the driver lacks.
+                command.env("VKSTASH_TEST_ICD", r#"{ "identifiers": true }"#);
+            }
         }
         match self.disk {
             Some(folder) => {
@@ -109,8 +116,16 @@ impl<'a> Environment<'a> {
 
 /// Names the driver to old and new loaders alike.
 fn name_driver(command: &mut Command, name: &str) {
-    let manifest = driver_manifest(name);
-    command.env("VK_DRIVER_FILES", &manifest).env("VK_ICD_FILENAMES", &manifest);
+    name_manifest(command, &driver_manifest(name));
+}
+
+fn name_manifest(command: &mut Command, manifest: &Path) {
+    command.env("VK_DRIVER_FILES", manifest).env("VK_ICD_FILENAMES", manifest);
+}
+
+/// The test driver's library beside this program.
+fn test_driver() -> Result<PathBuf, Failure> {
+    Ok(std::env::current_exe()?.with_file_name("libvkstash_test_icd.so"))
 }
 
 /// Distributions name the file with or without the architecture.
@@ -127,6 +142,11 @@ pub(crate) fn check(driver: Driver) -> Result<(), Failure> {
         Driver::Radv => "radeon",
         Driver::Lavapipe => "lvp",
         Driver::Gpu => return Ok(()),
+        Driver::Test => {
+            let library = test_driver()?;
+            let missing = || format!("no driver: {} (cargo build --workspace)", library.display());
+            return if library.exists() { Ok(()) } else { Err(missing().into()) };
+        }
     };
     let manifest = driver_manifest(name);
     if manifest.exists() { Ok(()) } else { Err(format!("no driver: {}", manifest.display()).into()) }
@@ -139,6 +159,8 @@ pub(crate) struct Home {
     /// XDG_DATA_DIRS with the layer's manifest in front. This way of loading an implicit layer works with
     /// every version of the loader (contract 1.3).
     data_dirs: OsString,
+    /// The test driver's manifest.
+    test_driver: PathBuf,
 }
 
 impl Home {
@@ -165,12 +187,15 @@ impl Home {
             });
             fs::write(layers.join("vkstash.json"), serde_json::to_vec_pretty(&manifest)?)?;
         }
+        let driver = folder.join("test_icd.json");
+        let icd = json!({ "library_path": test_driver()?, "api_version": "1.4.305" });
+        fs::write(&driver, serde_json::to_vec(&json!({ "file_format_version": "1.0.0", "ICD": icd }))?)?;
         let mut data_dirs = share.into_os_string();
         data_dirs.push(":");
         match std::env::var_os("XDG_DATA_DIRS") {
             Some(rest) if !rest.is_empty() => data_dirs.push(rest),
             _ => data_dirs.push("/usr/local/share:/usr/share"),
         }
-        Ok(Self { empty, data_dirs })
+        Ok(Self { empty, data_dirs, test_driver: driver })
     }
 }

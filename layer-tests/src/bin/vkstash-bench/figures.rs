@@ -5,7 +5,7 @@ use crate::compare::Series;
 use crate::environment::{self, Environment};
 use crate::options::{Driver, Figures, Part};
 use crate::table::Table;
-use crate::{Failure, cost, process, progress, served};
+use crate::{Failure, cost, linked, process, progress, served};
 
 /// The parts that were asked for, all without a choice.
 pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> Result<Vec<Table>, Failure> {
@@ -15,6 +15,9 @@ pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> 
     if wants(Part::Served) || wants(Part::First) {
         environment::check(Driver::Radv)?;
         tables.push(compiling(runner, rounds, wants(Part::Served), wants(Part::First))?);
+    }
+    if wants(Part::Linked) {
+        tables.extend(linked::run(runner, rounds)?);
     }
     if wants(Part::AppCache) {
         environment::check(Driver::Radv)?;

@@ -3,13 +3,16 @@
 //! an absolute time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
+mod capture;
 mod child;
 mod compare;
 mod cost;
 mod demo;
 mod environment;
 mod figures;
+mod linked;
 mod machine;
+mod modules;
 mod nvidia;
 mod options;
 mod process;
@@ -21,7 +24,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::child::Runner;
-use crate::options::{Command, Options};
+use crate::options::{Command, Common, Options};
+use crate::table::Table;
 
 /// Why the benchmark gave up.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -38,20 +42,33 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let common = &options.common;
+    if matches!(options.command, Command::Modules) {
+        modules::run(common.rounds.unwrap_or(5));
+        return Ok(());
+    }
+    if let Command::Capture(capture) = &options.command {
+        return print(common, &capture::run(capture, common.rounds.unwrap_or(31))?);
+    }
     let runner = Runner::new(common)?;
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Modules | Command::Capture(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
-    let machine = machine::Machine::here();
-    if common.json {
-        println!("{}", table::json(&machine, &tables)?);
-    } else {
-        print!("{}", table::markdown(&machine, &tables));
-    }
+    print(common, &tables)?;
     if !runner.has_layer() {
         eprintln!("the layer was left out (--layer-off)");
+    }
+    Ok(())
+}
+
+fn print(common: &Common, tables: &[Table]) -> Result<(), Failure> {
+    let machine = machine::Machine::here();
+    if common.json {
+        println!("{}", table::json(&machine, tables)?);
+    } else {
+        print!("{}", table::markdown(&machine, tables));
     }
     Ok(())
 }

@@ -26,6 +26,22 @@ pub(crate) enum Command {
     Nvidia(OnDriver),
     /// One table: cold, through the stash, the driver's own disk cache, in memory.
     Demo(OnDriver),
+    /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
+    /// driver.
+    Modules,
+    /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
+    /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
+    Capture(Capture),
+}
+
+#[derive(Args)]
+pub(crate) struct Capture {
+    /// Times that a step is done in each round.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) iterations: u32,
+    /// Only these cases, by the first part of their figures' ids.
+    #[arg(long, value_delimiter = ',', value_name = "CASE")]
+    pub(crate) only: Vec<String>,
 }
 
 #[derive(Args)]
@@ -71,6 +87,8 @@ pub(crate) struct Figures {
 pub(crate) enum Part {
     /// Share served on the second run; served calls against a hit, the disk cache and a compile.
     Served,
+    /// Graphics pipelines, libraries and links: served ones, and what the layer adds to others.
+    Linked,
     /// What the layer costs on a first run.
     First,
     /// What it costs where the program's own cache is warm and the stash empty.
@@ -95,4 +113,6 @@ pub(crate) enum Driver {
     Lavapipe,
     /// Whatever the loader finds on this machine.
     Gpu,
+    /// The test driver of this repository, which compiles nothing.
+    Test,
 }

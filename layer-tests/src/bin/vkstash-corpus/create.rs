@@ -8,9 +8,9 @@ use vkstash_layer_tests::bench::report::{Call, Kind, Round};
 
 use crate::Failure;
 use crate::caches::Cache;
-use crate::corpus::Module;
 use crate::identifiers::Book;
 use crate::vulkan::{Gpu, Shader, nanos};
+use vkstash_layer_tests::corpus::Module;
 
 /// Where a pipeline's VkPipelineCache comes from.
 #[derive(Clone, Copy)]

@@ -5,9 +5,9 @@ use vkstash_layer_tests::bench::report::{Kind, Round};
 
 use crate::Failure;
 use crate::caches::Cache;
-use crate::corpus::Module;
 use crate::create::{Plan, Source, round};
 use crate::vulkan::Gpu;
+use vkstash_layer_tests::corpus::Module;
 
 /// Compiles once, then times the first use of every entry, `rounds` times with a new cache each.
 pub(crate) fn whole(

@@ -7,7 +7,6 @@
 )]
 
 mod caches;
-mod corpus;
 mod create;
 mod hit;
 mod identifiers;
@@ -22,9 +21,9 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
+use vkstash_layer_tests::corpus::{self, Module};
 
 use crate::caches::Cache;
-use crate::corpus::Module;
 use crate::create::{Plan, Source};
 use crate::identifiers::Book;
 use crate::options::{Command, Habit, Options, Run};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
+use vkstash_layer_tests::corpus::Selection;
 
 /// Creates compute pipelines from a folder of SPIR-V modules, headless, and says what each call cost.
 #[derive(Parser)]
@@ -19,32 +20,6 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// Compile every module in a process of its own and list those that take a driver too long.
     FindSlow(FindSlow),
-}
-
-/// Which modules, of what the folder holds.
-#[derive(Args, Clone)]
-pub(crate) struct Selection {
-    /// Folder of .spv modules.
-    #[arg(long, alias = "corpus", value_name = "DIR")]
-    pub(crate) modules: Option<PathBuf>,
-    /// At most this many modules, evenly spread over those that fit.
-    #[arg(long, value_name = "N")]
-    pub(crate) count: Option<usize>,
-    /// Leave out larger modules.
-    #[arg(long, value_name = "BYTES", default_value_t = 9216)]
-    pub(crate) max_bytes: u64,
-    /// Leave out smaller modules.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub(crate) min_bytes: u64,
-    /// Leave out the modules listed here (SHA-256 prefixes, one a line) instead of the built-in list.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) skip_list: Option<PathBuf>,
-    /// Leave out nothing for being slow.
-    #[arg(long, conflicts_with = "skip_list")]
-    pub(crate) keep_slow: bool,
-    /// Only modules whose SHA-256 begins so.
-    #[arg(long, value_name = "SHA256")]
-    pub(crate) only: Option<String>,
 }
 
 #[derive(Args)]

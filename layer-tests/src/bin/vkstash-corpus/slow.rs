@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
-use crate::corpus;
-use crate::options::{FindSlow, Selection};
+use crate::options::FindSlow;
+use vkstash_layer_tests::corpus::{self, Selection};
 
 /// Writes the list; progress goes to stderr.
 pub(crate) fn find(options: &FindSlow) -> Result<(), Failure> {

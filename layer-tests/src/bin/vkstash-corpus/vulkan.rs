@@ -8,8 +8,8 @@ use ash::vk;
 use vkstash_layer_tests::bench::report;
 
 use crate::Failure;
-use crate::corpus::Module;
 use crate::options::Run;
+use vkstash_layer_tests::corpus::Module;
 
 /// Storage buffers in the one descriptor set that every pipeline has.
 const BUFFERS: u32 = 16;

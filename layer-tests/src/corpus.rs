@@ -3,32 +3,59 @@
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use sha2::{Digest, Sha256};
 
-use crate::Failure;
-use crate::options::Selection;
+/// Why a folder could not be read.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Modules that take a driver seconds to minutes. Made by `vkstash-corpus find-slow`.
-const SLOW: &str = include_str!("../../../data/slow-modules.txt");
+const SLOW: &str = include_str!("../data/slow-modules.txt");
+
+/// Which modules, of what the folder holds.
+#[derive(Args, Clone, Debug)]
+pub struct Selection {
+    /// Folder of .spv modules.
+    #[arg(long, alias = "corpus", value_name = "DIR")]
+    pub modules: Option<PathBuf>,
+    /// At most this many modules, evenly spread over those that fit.
+    #[arg(long, value_name = "N")]
+    pub count: Option<usize>,
+    /// Leave out larger modules.
+    #[arg(long, value_name = "BYTES", default_value_t = 9216)]
+    pub max_bytes: u64,
+    /// Leave out smaller modules.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub min_bytes: u64,
+    /// Leave out the modules listed here (SHA-256 prefixes, one a line) instead of the built-in list.
+    #[arg(long, value_name = "FILE")]
+    pub skip_list: Option<PathBuf>,
+    /// Leave out nothing for being slow.
+    #[arg(long, conflicts_with = "skip_list")]
+    pub keep_slow: bool,
+    /// Only modules whose SHA-256 begins so.
+    #[arg(long, value_name = "SHA256")]
+    pub only: Option<String>,
+}
 
 /// One compute shader.
-pub(crate) struct Module {
+pub struct Module {
     /// File name without its ending.
-    pub(crate) name: String,
+    pub name: String,
     /// SHA-256 of the file, in hexadecimal.
-    pub(crate) digest: String,
+    pub digest: String,
     /// The SPIR-V.
-    pub(crate) words: Vec<u32>,
+    pub words: Vec<u32>,
     /// Name of its compute entry point.
-    pub(crate) entry: CString,
+    pub entry: CString,
 }
 
 /// Reads the selected modules, sorted by file name; of more than `--count`, evenly
 /// spread ones. The same folder gives the same modules on every driver:
 /// what a device can do plays no part in the choice.
-pub(crate) fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
+pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
     let skipped = skip_list(selection)?;
     let mut paths: Vec<_> = fs::read_dir(folder)

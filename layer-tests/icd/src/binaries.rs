@@ -1,0 +1,435 @@
+//! VK_KHR_pipeline_binary, which ash 0.38 does not know: its structures are declared here. A pipeline has one
+//! binary for each stage. A binary's data names its pipeline's shape, so that a wrong use is noticed.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ash::vk::{self, Handle as _};
+
+use crate::config::{self, Config};
+use crate::content::slice;
+use crate::handles::{self, Device};
+use crate::hash::{Digest, Hasher, digest};
+use crate::objects::{self, Body, Pipeline};
+use crate::pipelines::{Element, FAIL_ON};
+use crate::record::{Call, command, plain, violation};
+use crate::{cache, chain, compute, graphics, ray_tracing, simple};
+
+/// sType of VkPhysicalDevicePipelineBinaryPropertiesKHR.
+pub const PROPERTIES: vk::StructureType = vk::StructureType::from_raw(1_000_483_004);
+const INFO: vk::StructureType = vk::StructureType::from_raw(1_000_483_002);
+const INTERNAL_CACHE_CONTROL: vk::StructureType = vk::StructureType::from_raw(1_000_483_008);
+const MISSING: vk::Result = vk::Result::from_raw(1_000_483_000);
+const NOT_ENOUGH_SPACE: vk::Result = vk::Result::from_raw(-1_000_483_000);
+/// The data of a binary: magic, key, shape of the pipeline, index, global key, code, and 32 bytes of checksum.
+const MAGIC: [u8; 4] = *b"VPBD";
+const CODE: usize = 64;
+const SIZE: usize = 4 + 32 + 32 + 4 + 32 + CODE + 32;
+
+#[repr(C)]
+struct BoolsOf<const N: usize> {
+    s_type: vk::StructureType,
+    p_next: *mut c_void,
+    bools: [vk::Bool32; N],
+}
+
+#[repr(C)]
+struct Info {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+    count: u32,
+    binaries: *const u64,
+}
+
+/// VkPipelineBinaryKeyKHR.
+#[repr(C)]
+pub struct Key {
+    s_type: vk::StructureType,
+    p_next: *mut c_void,
+    size: u32,
+    key: [u8; 32],
+}
+
+#[repr(C)]
+struct Data {
+    size: usize,
+    data: *const u8,
+}
+
+#[repr(C)]
+struct KeysAndData {
+    count: u32,
+    keys: *const Key,
+    data: *const Data,
+}
+
+/// VkPipelineCreateInfoKHR: its chain holds a create info.
+#[repr(C)]
+pub struct AnyInfo {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+}
+
+/// VkPipelineBinaryCreateInfoKHR.
+#[repr(C)]
+pub struct CreateInfo {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+    data: *const KeysAndData,
+    pipeline: vk::Pipeline,
+    info: *const AnyInfo,
+}
+
+/// VkPipelineBinaryHandlesInfoKHR.
+#[repr(C)]
+pub struct Handles {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+    count: u32,
+    binaries: *mut u64,
+}
+
+/// VkPipelineBinaryDataInfoKHR and VkReleaseCapturedPipelineDataInfoKHR: each names one object.
+#[repr(C)]
+pub struct Named {
+    s_type: vk::StructureType,
+    p_next: *const c_void,
+    handle: u64,
+}
+
+/// A VkPipelineBinaryKHR.
+#[derive(Debug)]
+pub struct Binary {
+    key: Digest,
+    shape: Digest,
+    index: u32,
+}
+
+impl Binary {
+    fn all(key: &Digest, shape: &Digest, stages: u32) -> Vec<Binary> {
+        let one = |index: u32| Binary {
+            key: digest("binary", &[&key[..], &index.to_le_bytes()].concat()),
+            shape: *shape,
+            index,
+        };
+        (0..stages).map(one).collect()
+    }
+
+    fn data(&self, global: &Digest) -> Vec<u8> {
+        let code = [digest("code", &self.key), digest("more code", &self.key)].concat();
+        let mut data =
+            [&MAGIC[..], &self.key, &self.shape, &self.index.to_le_bytes(), global, &code].concat();
+        data.extend(digest("binary data", &data));
+        data
+    }
+
+    /// What data holds, if it is whole and of this global key.
+    fn parse(data: &[u8], global: &Digest) -> Option<Binary> {
+        if data.len() != SIZE {
+            return None;
+        }
+        let part = |at: usize| -> Digest { std::array::from_fn(|i| data[at + i]) };
+        let index = u32::from_le_bytes(std::array::from_fn(|i| data[68 + i]));
+        let binary = Binary { key: part(4), shape: part(36), index };
+        (binary.data(global) == data).then_some(binary)
+    }
+}
+
+/// Data made under another global key is stale (contract 5.1).
+fn global_key(config: &Config, device: &Device) -> Digest {
+    let mut hasher = Hasher::new("global");
+    hasher.bytes(&config.uuid());
+    hasher.word(config.device_id.wrapping_add(device.index));
+    hasher.word(config.driver_version);
+    hasher.bytes(&device.robustness.map(u8::from));
+    hasher.finish()
+}
+
+/// Writes VkPhysicalDevicePipelineBinaryPropertiesKHR.
+///
+/// # Safety
+/// `node` is this structure.
+pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
+    let internal = config.disk_cache;
+    let truths = [internal, internal, internal && config.prefers_internal_cache, false, false];
+    // SAFETY: the caller's promise.
+    unsafe { (*node.cast::<BoolsOf<5>>()).bools = truths.map(u32::from) };
+}
+
+/// Whether a device's chain switches the internal cache off.
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn internal_cache_off(p_next: *const c_void) -> bool {
+    // SAFETY: casts follow sTypes.
+    unsafe {
+        chain::walk(p_next)
+            .find(|&node| (*node).s_type == INTERNAL_CACHE_CONTROL)
+            .is_some_and(|node| (*node.cast::<BoolsOf<1>>()).bools != [vk::FALSE])
+    }
+}
+
+fn allowed(command: &str, device: &Device) {
+    if !device.binaries {
+        violation(format!("{command}: pipelineBinaries is not enabled"));
+    }
+}
+
+fn find(command: &str, device: &Device, handle: u64) -> Option<Arc<Binary>> {
+    match objects::get(command, device.handle, "VkPipelineBinaryKHR", handle)? {
+        Body::Binary(binary) => Some(binary),
+        _ => None,
+    }
+}
+
+fn pipeline(command: &str, device: &Device, handle: vk::Pipeline) -> Option<Pipeline> {
+    match objects::get(command, device.handle, "VkPipeline", handle.as_raw())? {
+        Body::Pipeline(pipeline) => Some(pipeline),
+        _ => None,
+    }
+}
+
+/// The binaries that a create info passes; a count of 0 is as good as none (contract 5.4).
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn passed(call: &Call, device: &Device, p_next: *const c_void) -> Option<Vec<Arc<Binary>>> {
+    // SAFETY: the cast follows the sType; the array has the count that stands beside it.
+    let handles = unsafe {
+        let info = &*chain::walk(p_next).find(|&node| (*node).s_type == INFO)?.cast::<Info>();
+        slice(info.binaries, info.count)
+    };
+    if handles.is_empty() {
+        return None;
+    }
+    allowed(call.command, device);
+    Some(handles.iter().filter_map(|&handle| find(call.command, device, handle)).collect())
+}
+
+/// Whether binaries make this pipeline. Violations say why not.
+pub fn check(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], with_cache: bool) -> bool {
+    let name = call.command;
+    if with_cache {
+        violation(format!("{name}: binaries with a pipeline cache (09616)"));
+    }
+    if element.flags & FAIL_ON != 0 {
+        violation(format!("{name}: binaries with FAIL_ON (09622)"));
+    }
+    let in_order = binaries.iter().enumerate().all(|(at, binary)| binary.index as usize == at);
+    if binaries.len() != element.stages as usize || !in_order {
+        violation(format!("{name}: {} binaries for {} stages (09603)", binaries.len(), element.stages));
+        return false;
+    }
+    let right = binaries.iter().all(|binary| binary.shape == element.shape);
+    if !right {
+        violation(format!("{name}: binaries of another pipeline (09603)"));
+    }
+    right
+}
+
+/// # Safety
+/// A valid structure, whose chain starts with a create info.
+unsafe fn understand<'a>(call: &mut Call, device: &Device, info: &AnyInfo) -> Option<Element<'a>> {
+    use vk::StructureType as S;
+    // SAFETY: the cast follows the sType.
+    unsafe {
+        let first = info.p_next.cast::<vk::BaseInStructure<'_>>().as_ref()?;
+        match first.s_type {
+            S::COMPUTE_PIPELINE_CREATE_INFO => Some(compute::element(call, device, &*info.p_next.cast())),
+            S::GRAPHICS_PIPELINE_CREATE_INFO => Some(graphics::element(call, device, &*info.p_next.cast())),
+            S::RAY_TRACING_PIPELINE_CREATE_INFO_KHR => {
+                Some(ray_tracing::element(call, device, &*info.p_next.cast()))
+            }
+            other => {
+                violation(format!("{}: structure {} is no create info", call.command, other.as_raw()));
+                None
+            }
+        }
+    }
+}
+
+/// vkCreatePipelineBinariesKHR.
+pub unsafe extern "system" fn create(
+    device: vk::Device,
+    info: *const CreateInfo,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut Handles,
+) -> vk::Result {
+    command(plain("vkCreatePipelineBinariesKHR"), |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        allowed(call.command, &device);
+        // SAFETY: required pointers to valid structures; the array has the count that stands beside it.
+        unsafe {
+            let (info, out) = (&*info, &mut *out);
+            let binaries = match source(call, &device, info) {
+                Ok(binaries) => binaries,
+                Err(result) => return result,
+            };
+            let total = binaries.len() as u32;
+            if out.binaries.is_null() {
+                out.count = total;
+                return vk::Result::SUCCESS;
+            }
+            out.count = total.min(out.count);
+            for (at, binary) in binaries.into_iter().take(out.count as usize).enumerate() {
+                let body = Body::Binary(Arc::new(binary));
+                let handle = objects::insert(device.handle, objects::allocator(callbacks), body);
+                out.binaries.add(at).write(handle);
+            }
+            if out.count < total { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
+        }
+    })
+}
+
+/// # Safety
+/// A valid create info.
+unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<Vec<Binary>, vk::Result> {
+    let config = config::current();
+    let name = call.command;
+    let given = [!info.data.is_null(), !info.pipeline.is_null(), !info.info.is_null()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        violation(format!("{name}: not exactly one source (09619)"));
+        return Err(vk::Result::ERROR_UNKNOWN);
+    }
+    // SAFETY: the caller's create info.
+    unsafe {
+        if let Some(data) = info.data.as_ref() {
+            return from_data(&config, device, data);
+        }
+        if let Some(info) = info.info.as_ref() {
+            if !config.disk_cache || device.internal_cache_off {
+                violation(format!("{name}: there is no internal cache (09609, 09610)"));
+                return Err(MISSING);
+            }
+            let element = understand(call, device, info).ok_or(vk::Result::ERROR_UNKNOWN)?;
+            if !cache::on_disk(&config, &element.key) {
+                return Err(MISSING);
+            }
+            return Ok(Binary::all(&element.key, &element.shape, element.stages));
+        }
+    }
+    let pipeline = pipeline(name, device, info.pipeline).ok_or(vk::Result::ERROR_UNKNOWN)?;
+    if !pipeline.captured.load(Ordering::SeqCst) {
+        violation(format!("{name}: the pipeline has no captured data (09604)"));
+        return Err(vk::Result::ERROR_UNKNOWN);
+    }
+    Ok(Binary::all(&pipeline.key, &pipeline.shape, pipeline.stages))
+}
+
+/// # Safety
+/// A valid structure.
+unsafe fn from_data(
+    config: &Config,
+    device: &Device,
+    source: &KeysAndData,
+) -> Result<Vec<Binary>, vk::Result> {
+    let global = global_key(config, device);
+    // SAFETY: arrays have the count that stands beside them, data its size.
+    unsafe {
+        let keys = slice(source.keys, source.count);
+        let read = |(key, data): (&Key, &Data)| {
+            let bytes = slice(data.data, data.size as u32);
+            let binary =
+                Binary::parse(bytes, &global).filter(|binary| key.size == 32 && key.key == binary.key);
+            binary.ok_or_else(|| {
+                violation("vkCreatePipelineBinariesKHR: damaged, stale or foreign data");
+                vk::Result::ERROR_UNKNOWN
+            })
+        };
+        keys.iter().zip(slice(source.data, source.count)).map(read).collect()
+    }
+}
+
+/// vkDestroyPipelineBinaryKHR.
+pub unsafe extern "system" fn destroy(
+    device: vk::Device,
+    handle: u64,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    let name = "vkDestroyPipelineBinaryKHR";
+    // SAFETY: the command's own pointers.
+    unsafe { simple::destroy(name, "VkPipelineBinaryKHR", device, handle, callbacks, |_| {}) };
+}
+
+/// vkGetPipelineKeyKHR.
+pub unsafe extern "system" fn get_key(device: vk::Device, info: *const AnyInfo, out: *mut Key) -> vk::Result {
+    command(plain("vkGetPipelineKeyKHR"), |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        allowed(call.command, &device);
+        // SAFETY: NULL or a valid structure; a required output pointer.
+        unsafe {
+            let key = match info.as_ref() {
+                None => global_key(&config::current(), &device),
+                Some(info) => match understand(call, &device, info) {
+                    Some(element) => element.key,
+                    None => return vk::Result::ERROR_UNKNOWN,
+                },
+            };
+            ((*out).size, (*out).key) = (32, key);
+        }
+        vk::Result::SUCCESS
+    })
+}
+
+/// vkGetPipelineBinaryDataKHR.
+pub unsafe extern "system" fn get_data(
+    device: vk::Device,
+    info: *const Named,
+    key: *mut Key,
+    size: *mut usize,
+    out: *mut u8,
+) -> vk::Result {
+    command(plain("vkGetPipelineBinaryDataKHR"), |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        allowed(call.command, &device);
+        // SAFETY: required pointers; data is NULL or as long as the size says.
+        unsafe {
+            let Some(binary) = find(call.command, &device, (*info).handle) else {
+                return vk::Result::ERROR_UNKNOWN;
+            };
+            ((*key).size, (*key).key) = (32, binary.key);
+            let data = binary.data(&global_key(&config::current(), &device));
+            let room = std::mem::replace(&mut *size, data.len());
+            if out.is_null() {
+                return vk::Result::SUCCESS;
+            }
+            if room < data.len() {
+                return NOT_ENOUGH_SPACE;
+            }
+            std::ptr::copy_nonoverlapping(data.as_ptr(), out, data.len());
+        }
+        vk::Result::SUCCESS
+    })
+}
+
+/// vkReleaseCapturedPipelineDataKHR.
+pub unsafe extern "system" fn release(
+    device: vk::Device,
+    info: *const Named,
+    _: *const vk::AllocationCallbacks<'_>,
+) -> vk::Result {
+    command(plain("vkReleaseCapturedPipelineDataKHR"), |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        allowed(call.command, &device);
+        // SAFETY: a required pointer to a valid structure.
+        let handle = vk::Pipeline::from_raw(unsafe { (*info).handle });
+        let Some(pipeline) = pipeline(call.command, &device, handle) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        if !pipeline.captured.swap(false, Ordering::SeqCst) {
+            violation(
+                "vkReleaseCapturedPipelineDataKHR: nothing is captured, or not any more (09613, 09618)",
+            );
+        }
+        vk::Result::SUCCESS
+    })
+}

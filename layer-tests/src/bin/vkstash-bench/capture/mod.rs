@@ -1,0 +1,219 @@
+//! `capture`: what the layer does before it knows whether the stash has a pipeline, without any Vulkan: the
+//! recipe is captured, encoded and hashed, and its key is looked up.
+//!
+//! Every figure stands beside a yardstick that was timed right before it: a shared machine that is half as fast
+//! for a second makes both twice as slow.
+
+mod cases;
+mod objects;
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use VkLayer_vkstash::recipe::capture::Scratch;
+use VkLayer_vkstash::recipe::key;
+use VkLayer_vkstash::store::header::DeviceHeader;
+use VkLayer_vkstash::store::name::AppName;
+use VkLayer_vkstash::store::part::{Key, Kind, Part};
+use VkLayer_vkstash::store::stash::Stash;
+use sha2::{Digest as _, Sha256};
+use vkstash_layer_tests::bench::report::Device;
+
+use self::cases::{Case, LIBRARIES};
+use self::objects::Live;
+use crate::options::Capture;
+use crate::table::{Figure, Table};
+use crate::{Failure, progress};
+
+/// Records in the index.
+const RECORDS: u64 = 10_000;
+
+/// Bytes of a usual artifact.
+const ARTIFACT: usize = 4096;
+
+/// Kinds of keys: those of the records, and others.
+const STORED: u8 = 5;
+const ABSENT: u8 = 6;
+
+const YARDSTICK: &str = "SHA-256 of 1 KiB";
+
+/// One table, six rows a case.
+pub(crate) fn run(options: &Capture, rounds: usize) -> Result<Vec<Table>, Failure> {
+    let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
+    let (live, cases) = (Live::new(&LIBRARIES), cases::all());
+    fill(folder.path(), &live, &cases)?;
+    let stash = open(folder.path())?;
+    let bench = Bench {
+        live,
+        part: stash.device(&header())?,
+        iterations: options.iterations.max(1),
+        rounds: rounds.max(1),
+    };
+    let mut figures = Vec::new();
+    let wanted = |case: &&Case| options.only.is_empty() || options.only.iter().any(|only| only == case.id);
+    for case in cases.iter().filter(wanted) {
+        progress(case.what);
+        bench.case(case, &mut figures);
+    }
+    bench.store(&mut figures);
+    let device = Device {
+        name: "the library by itself".to_owned(),
+        driver: "no driver".to_owned(),
+        ..Device::default()
+    };
+    let title = format!("Capture, key and look-up in an index of {RECORDS}");
+    Ok(vec![Table { title, device, modules: 0, figures }])
+}
+
+fn open(folder: &Path) -> Result<Arc<Stash>, Failure> {
+    Ok(Stash::open(folder, &AppName::new(Some(b"bench"), b"bench", &[]))?)
+}
+
+/// A first run: what is measured is the second, which finds every case on the disk.
+fn fill(folder: &Path, live: &Live, cases: &[Case]) -> Result<(), Failure> {
+    let stash = open(folder)?;
+    let part = stash.device(&header())?;
+    for number in 0..RECORDS {
+        part.put(Kind::Artifact, &objects::key(STORED, number), vec![0; ARTIFACT].into());
+    }
+    let mut bytes = Vec::new();
+    for case in cases {
+        part.put(Kind::Artifact, &encoded(live, case, &mut bytes), vec![0; ARTIFACT].into());
+    }
+    stash.flush(Duration::from_secs(60));
+    Ok(())
+}
+
+/// The encoded recipe is left in `bytes`.
+fn encoded(live: &Live, case: &Case, bytes: &mut Vec<u8>) -> Key {
+    let mut scratch = Scratch::default();
+    let (recipe, _) = case.info.capture(live, &mut scratch);
+    key::encode(&recipe, bytes).expect("a recipe that can be encoded");
+    key::digest(key::RECIPE, bytes)
+}
+
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 1,
+        device_id: 1,
+        pipeline_cache_uuid: [1; 16],
+        driver_id: 1,
+        driver_version: 1,
+        pointer_width: size_of::<usize>() as u8,
+        schema: 1,
+        features_digest: [1; 32],
+    }
+}
+
+struct Bench {
+    live: Live,
+    part: Arc<Part>,
+    iterations: u32,
+    rounds: usize,
+}
+
+/// One step of many rounds beside the yardstick, in nanoseconds.
+struct Series {
+    step: Vec<f64>,
+    yardstick: Vec<f64>,
+}
+
+impl Bench {
+    fn case(&self, case: &Case, figures: &mut Vec<Figure>) {
+        let mut scratch = Scratch::default();
+        let (recipe, _) = case.info.capture(&self.live, &mut scratch);
+        let mut bytes = Vec::new();
+        key::encode(&recipe, &mut bytes).expect("a recipe that can be encoded");
+        let mut push = |step: &str, what: &str, series| {
+            let what = format!("{}: {what}", case.what);
+            figures.push(figure(&format!("{}.{step}", case.id), what, series));
+        };
+        push("total", "all of it", self.series(|| found(&self.live, &self.part, case, &mut bytes)));
+        push("capture", "capture", self.series(|| captured(&self.live, case)));
+        let mut buffer = Vec::new();
+        push(
+            "encode",
+            &format!("encoding, {} bytes", bytes.len()),
+            self.series(|| key::encode(&recipe, &mut buffer)),
+        );
+        push("hash", "SHA-256", self.series(|| key::digest(key::RECIPE, black_box(&bytes))));
+        let own = key::digest(key::RECIPE, &bytes);
+        push("hit", "look-up", self.series(|| self.part.contains(Kind::Artifact, black_box(&own))));
+    }
+
+    /// What does not depend on the pipeline.
+    fn store(&self, figures: &mut Vec<Figure>) {
+        let (mut there, mut absent, mut read) = (keys(STORED), keys(ABSENT), keys(STORED));
+        let mut buffer = Vec::new();
+        let rows = [
+            (
+                "hit",
+                "look-up, another key each time",
+                self.series(|| self.part.contains(Kind::Artifact, there())),
+            ),
+            ("miss", "look-up, absent", self.series(|| self.part.contains(Kind::Artifact, absent()))),
+            (
+                "read",
+                "look-up, reading 4 KiB and checking them",
+                self.series(|| self.part.read(Kind::Artifact, read(), &mut buffer)),
+            ),
+        ];
+        figures
+            .extend(rows.map(|(id, what, series)| figure(&format!("store.{id}"), what.to_owned(), series)));
+    }
+
+    /// Times a step and the yardstick in turns, after a round that does not count.
+    fn series<T>(&self, mut step: impl FnMut() -> T) -> Series {
+        let block = vec![7; 1024];
+        let mut series = Series { step: Vec::new(), yardstick: Vec::new() };
+        for round in 0..=self.rounds {
+            let yardstick = self.nanoseconds(&mut || Sha256::digest(black_box(&block)));
+            let step = self.nanoseconds(&mut step);
+            if round > 0 {
+                series.yardstick.push(yardstick);
+                series.step.push(step);
+            }
+        }
+        series
+    }
+
+    fn nanoseconds<T>(&self, step: &mut impl FnMut() -> T) -> f64 {
+        let started = Instant::now();
+        for _ in 0..self.iterations {
+            black_box(step());
+        }
+        started.elapsed().as_nanos() as f64 / f64::from(self.iterations)
+    }
+}
+
+/// Everything together. A function of its own, so that an instruction counter can be told to look at nothing
+/// else.
+#[inline(never)]
+fn found(live: &Live, part: &Part, case: &Case, buffer: &mut Vec<u8>) -> bool {
+    let mut scratch = Scratch::default();
+    let (recipe, _) = black_box(&case.info).capture(live, &mut scratch);
+    key::encode(&recipe, buffer).is_ok() && part.contains(Kind::Artifact, &key::digest(key::RECIPE, buffer))
+}
+
+#[inline(never)]
+fn captured(live: &Live, case: &Case) -> usize {
+    let mut scratch = Scratch::default();
+    black_box(&black_box(&case.info).capture(live, &mut scratch)).0.pipeline.stages().len()
+}
+
+/// Keys one after the other: a program does not ask for the same pipeline twice.
+fn keys(kind: u8) -> impl FnMut() -> &'static Key {
+    let keys: &'static [Key] =
+        (0..RECORDS).map(|number| objects::key(kind, number)).collect::<Vec<_>>().leak();
+    let mut at = 0;
+    move || {
+        at = (at + 1) % keys.len();
+        &keys[at]
+    }
+}
+
+fn figure(id: &str, what: String, Series { step, yardstick }: Series) -> Figure {
+    Figure::pairs(id, what, &step, YARDSTICK, &yardstick, "ns")
+}

@@ -1,0 +1,195 @@
+//! The creation calls of both translators: one create info, no allocator.
+
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use ash::vk::{self, Handle};
+
+use super::gpu::Gpu;
+use super::stages::Stages;
+
+/// LIBRARY.
+pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
+/// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
+pub const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.as_raw() as u64;
+/// LINK_TIME_OPTIMIZATION.
+pub const OPTIMISE: u64 = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw() as u64;
+/// RETAIN_LINK_TIME_OPTIMIZATION_INFO.
+pub const RETAIN: u64 = vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw() as u64;
+
+/// What stands in the output before the call: translators pass storage that they never wrote.
+const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub struct Created {
+    /// Its result.
+    pub result: vk::Result,
+    /// What it left in the output.
+    pub pipeline: vk::Pipeline,
+    /// What it took.
+    pub took: Duration,
+}
+
+/// Flags as they stand in the create info itself: none that the translators use is newer.
+fn plain(flags: u64) -> vk::PipelineCreateFlags {
+    vk::PipelineCreateFlags::from_raw(u32::try_from(flags).expect("flags of 32 bits"))
+}
+
+/// A compute pipeline.
+pub fn compute(gpu: &Gpu, cache: vk::PipelineCache, flags: u64, stages: &Stages<'_>) -> Created {
+    let mut chain =
+        vk::PipelineCreateFlags2CreateInfoKHR::default().flags(vk::PipelineCreateFlags2KHR::from_raw(flags));
+    let mut info = vk::ComputePipelineCreateInfo::default()
+        .stage(stages.infos()[0])
+        .layout(gpu.compute)
+        .base_pipeline_index(-1);
+    if !gpu.flags2 {
+        info.flags = plain(flags);
+    } else if flags != 0 {
+        info = info.push_next(&mut chain);
+    }
+    call(|out| {
+        let create = gpu.device.fp_v1_0().create_compute_pipelines;
+        // SAFETY: a live device, layout and cache or none; everything the create info points to outlives the
+        // call; room for one pipeline.
+        unsafe { create(gpu.device.handle(), cache, 1, &info, ptr::null(), out) }
+    })
+}
+
+/// A graphics pipeline, a library of one, or a link.
+pub struct Graphics<'a> {
+    /// The parts of the pipeline that stand in this create info.
+    pub subsets: vk::GraphicsPipelineLibraryFlagsEXT,
+    /// Creation flags.
+    pub flags: u64,
+    /// Stages of the subsets.
+    pub stages: &'a Stages<'a>,
+    /// What is linked.
+    pub libraries: &'a [vk::Pipeline],
+    /// The layout.
+    pub layout: vk::PipelineLayout,
+    /// Format of the one colour attachment.
+    pub format: vk::Format,
+}
+
+/// Every part of a graphics pipeline.
+pub fn whole() -> vk::GraphicsPipelineLibraryFlagsEXT {
+    vk::GraphicsPipelineLibraryFlagsEXT::VERTEX_INPUT_INTERFACE
+        | vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS
+        | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER
+        | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_OUTPUT_INTERFACE
+}
+
+/// State that a translator leaves dynamic in these parts: as much as it can, since it knows little when it
+/// makes them.
+fn dynamic_states(subsets: vk::GraphicsPipelineLibraryFlagsEXT) -> Vec<vk::DynamicState> {
+    let mut states = Vec::new();
+    if subsets.contains(vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS) {
+        states.extend([
+            vk::DynamicState::VIEWPORT_WITH_COUNT,
+            vk::DynamicState::SCISSOR_WITH_COUNT,
+            vk::DynamicState::DEPTH_BIAS,
+            vk::DynamicState::DEPTH_BIAS_ENABLE,
+            vk::DynamicState::CULL_MODE,
+            vk::DynamicState::FRONT_FACE,
+        ]);
+    }
+    if subsets.contains(vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER) {
+        states.extend([
+            vk::DynamicState::DEPTH_TEST_ENABLE,
+            vk::DynamicState::DEPTH_WRITE_ENABLE,
+            vk::DynamicState::DEPTH_COMPARE_OP,
+            vk::DynamicState::STENCIL_COMPARE_MASK,
+            vk::DynamicState::STENCIL_WRITE_MASK,
+            vk::DynamicState::STENCIL_REFERENCE,
+            vk::DynamicState::STENCIL_TEST_ENABLE,
+            vk::DynamicState::STENCIL_OP,
+        ]);
+    }
+    if subsets.contains(vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_OUTPUT_INTERFACE) {
+        states.push(vk::DynamicState::BLEND_CONSTANTS);
+    }
+    states
+}
+
+/// vkCreateGraphicsPipelines with the state that belongs to the subsets, and NULL for all other.
+pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> Created {
+    type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
+    let has = |subset: Subset| wanted.subsets.contains(subset);
+    let dynamic_states = dynamic_states(wanted.subsets);
+    let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic_states);
+    let bindings = [vk::VertexInputBindingDescription::default().stride(16)];
+    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32B32A32_SFLOAT)];
+    let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
+        .vertex_binding_descriptions(&bindings)
+        .vertex_attribute_descriptions(&attributes);
+    let input_assembly =
+        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+    let viewport = vk::PipelineViewportStateCreateInfo::default();
+    let rasterization = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+    let depth_stencil = vk::PipelineDepthStencilStateCreateInfo::default();
+    let multisample =
+        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let blends =
+        [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
+    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
+    let formats = [wanted.format];
+
+    let mut flags = vk::PipelineCreateFlags2CreateInfoKHR::default()
+        .flags(vk::PipelineCreateFlags2KHR::from_raw(wanted.flags));
+    let mut subsets = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(wanted.subsets);
+    let mut linked = vk::PipelineLibraryCreateInfoKHR::default().libraries(wanted.libraries);
+    let mut rendering = vk::PipelineRenderingCreateInfo::default();
+    // Only who writes the attachments may say what they are (06579).
+    if has(Subset::FRAGMENT_OUTPUT_INTERFACE) {
+        rendering = rendering.color_attachment_formats(&formats);
+    }
+
+    let mut info = vk::GraphicsPipelineCreateInfo::default()
+        .stages(wanted.stages.infos())
+        .layout(wanted.layout)
+        .base_pipeline_index(-1);
+    if !wanted.subsets.is_empty() {
+        info = info.push_next(&mut rendering);
+    }
+    if wanted.flags & LIBRARY != 0 || (!wanted.subsets.is_empty() && !wanted.libraries.is_empty()) {
+        info = info.push_next(&mut subsets);
+    }
+    if !wanted.libraries.is_empty() {
+        info = info.push_next(&mut linked);
+    }
+    if !gpu.flags2 {
+        info.flags = plain(wanted.flags);
+    } else if wanted.flags != 0 {
+        info = info.push_next(&mut flags);
+    }
+    if !dynamic_states.is_empty() {
+        info = info.dynamic_state(&dynamic);
+    }
+    if has(Subset::VERTEX_INPUT_INTERFACE) {
+        info = info.vertex_input_state(&vertex_input).input_assembly_state(&input_assembly);
+    }
+    if has(Subset::PRE_RASTERIZATION_SHADERS) {
+        info = info.viewport_state(&viewport).rasterization_state(&rasterization);
+    }
+    if has(Subset::FRAGMENT_SHADER) {
+        info = info.depth_stencil_state(&depth_stencil);
+    }
+    if has(Subset::FRAGMENT_OUTPUT_INTERFACE) {
+        info = info.multisample_state(&multisample).color_blend_state(&blend);
+    }
+    call(|out| {
+        let create = gpu.device.fp_v1_0().create_graphics_pipelines;
+        // SAFETY: as above; live libraries of this device.
+        unsafe { create(gpu.device.handle(), cache, 1, &info, ptr::null(), out) }
+    })
+}
+
+/// Makes and times a call. A handle that was not written comes back as it was, so that the caller can tell.
+fn call(create: impl FnOnce(*mut vk::Pipeline) -> vk::Result) -> Created {
+    let mut pipeline = vk::Pipeline::from_raw(UNWRITTEN);
+    let started = Instant::now();
+    let result = create(&mut pipeline);
+    Created { result, pipeline, took: started.elapsed() }
+}

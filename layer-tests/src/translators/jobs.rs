@@ -1,0 +1,102 @@
+//! What there is to translate: shaders, and the state that goes with them.
+
+use std::ffi::CString;
+use std::fmt::Write as _;
+
+use ash::vk;
+use sha2::{Digest, Sha256};
+
+use super::Plan;
+use crate::corpus::{self, Failure, Selection};
+use crate::vulkan::spirv;
+
+/// A shader as the translator gets it from the game. Its SPIR-V stands for the game's byte code too: what
+/// translating gives is known before.
+#[derive(Clone, Debug)]
+pub struct Shader {
+    /// SHA-256 of the game's code, in hexadecimal: what a translator keeps things under.
+    pub digest: String,
+    /// Its stage.
+    pub stage: vk::ShaderStageFlags,
+    /// Its entry point.
+    pub entry: CString,
+    /// What translating gives.
+    pub code: Vec<u32>,
+}
+
+impl Shader {
+    fn new(stage: vk::ShaderStageFlags, entry: CString, code: Vec<u32>) -> Shader {
+        let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut digest = String::new();
+        for byte in Sha256::digest(&bytes) {
+            let _ = write!(digest, "{byte:02x}");
+        }
+        Shader { digest, stage, entry, code }
+    }
+}
+
+/// A graphics pipeline: indices of its shaders, and its one colour format.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    /// In [`Jobs::vertex`].
+    pub vertex: usize,
+    /// In [`Jobs::fragment`].
+    pub fragment: usize,
+    /// Of the colour attachment.
+    pub format: vk::Format,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    /// One pipeline each.
+    pub compute: Vec<Shader>,
+    /// Vertex shaders.
+    pub vertex: Vec<Shader>,
+    /// Fragment shaders.
+    pub fragment: Vec<Shader>,
+    /// One pipeline each.
+    pub draws: Vec<Draw>,
+}
+
+/// Formats take turns.
+const FORMATS: [vk::Format; 2] = [vk::Format::R8G8B8A8_UNORM, vk::Format::R16G16B16A16_SFLOAT];
+
+/// The jobs of a plan. Vertex shaders are shared by two pipelines each, as games do: libraries are there to be
+/// used more than once.
+///
+/// # Errors
+/// A folder without modules.
+pub fn read(plan: &Plan) -> Result<Jobs, Failure> {
+    let mut jobs = Jobs::default();
+    let stage = vk::ShaderStageFlags::COMPUTE;
+    if plan.compute > 0 {
+        if let Some(folder) = &plan.modules {
+            let selection = Selection {
+                modules: Some(folder.clone()),
+                count: Some(plan.compute as usize),
+                max_bytes: 9216,
+                min_bytes: 0,
+                skip_list: None,
+                keep_slow: false,
+                only: None,
+            };
+            let modules = corpus::read(&selection)?.into_iter();
+            jobs.compute = modules.map(|module| Shader::new(stage, module.entry, module.words)).collect();
+        } else {
+            let of = |value| Shader::new(stage, c"main".into(), spirv::compute(value));
+            jobs.compute = (1..=plan.compute).map(of).collect();
+        }
+    }
+    for index in 0..plan.graphics as usize {
+        let vertex = index / 2;
+        if vertex == jobs.vertex.len() {
+            let code = spirv::vertex(vertex as f32 + 0.5);
+            jobs.vertex.push(Shader::new(vk::ShaderStageFlags::VERTEX, c"main".into(), code));
+        }
+        let code = spirv::fragment(index as f32 + 0.25);
+        jobs.fragment.push(Shader::new(vk::ShaderStageFlags::FRAGMENT, c"main".into(), code));
+        jobs.draws.push(Draw { vertex, fragment: index, format: FORMATS[index % FORMATS.len()] });
+    }
+    Ok(jobs)
+}

@@ -1,0 +1,286 @@
+//! Graphics pipeline libraries and their links: subsets alone and together, nested, optimized and not, destroyed
+//! before and after, from identifiers, and beside the program's own caches.
+
+use ash::{ext, vk};
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::vulkan::IDENTIFIER_EXTENSION;
+
+use crate::draft::Draft;
+use crate::rig::{Rig, keep, keep_all};
+use crate::{Results, covered, drivers};
+
+use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
+use vk::PipelineCreateFlags as Flags;
+
+const NONE: Flags = Flags::empty();
+const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
+const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
+const FAIL_ON: Flags = Flags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+const INPUT: Subset = Subset::VERTEX_INPUT_INTERFACE;
+const BEFORE: Subset = Subset::PRE_RASTERIZATION_SHADERS;
+const FRAGMENT: Subset = Subset::FRAGMENT_SHADER;
+const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
+
+/// Makes pipelines through one cache, and keeps what came of each.
+struct Maker {
+    rig: Rig,
+    cache: vk::PipelineCache,
+    results: Vec<(String, Option<(i32, bool)>)>,
+}
+
+impl Maker {
+    fn make(&mut self, name: &str, info: vk::GraphicsPipelineCreateInfo<'_>) -> vk::Pipeline {
+        let (result, pipeline) = self.rig.graphics(self.cache, info);
+        self.results.push((name.to_owned(), Some((result.as_raw(), pipeline != vk::Pipeline::null()))));
+        pipeline
+    }
+
+    /// The four libraries of a pipeline.
+    fn four(&mut self, draft: &Draft, flags: Flags) -> [vk::Pipeline; 4] {
+        [INPUT, BEFORE, FRAGMENT, OUTPUT]
+            .map(|subset| self.make(&format!("library of {subset:?}"), draft.library(subset, flags)))
+    }
+}
+
+/// A program; its name says what it does.
+type Program = fn(&mut Maker);
+
+const PROGRAMS: &[(&str, Program)] = &[
+    ("subsets alone", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let four = maker.four(&draft, NONE);
+        maker.make("link", draft.link(&four, Subset::empty(), NONE));
+    }),
+    ("optimized link", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let four = maker.four(&draft, RETAIN);
+        maker.make("fast", draft.link(&four, Subset::empty(), NONE));
+        maker.make("optimized", draft.link(&four, Subset::empty(), OPTIMIZED));
+        maker.make("optimized and retained", draft.link(&four, Subset::empty(), OPTIMIZED | RETAIN));
+    }),
+    ("combinations", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let edges = maker.make("edges", draft.library(INPUT | OUTPUT, NONE));
+        let shaders = maker.make("shaders", draft.library(BEFORE | FRAGMENT, NONE));
+        let most = maker.make("all but output", draft.library(INPUT | BEFORE | FRAGMENT, NONE));
+        let output = maker.make("output", draft.library(OUTPUT, NONE));
+        maker.make("two", draft.link(&[edges, shaders], Subset::empty(), NONE));
+        maker.make("two, other order", draft.link(&[shaders, edges], Subset::empty(), NONE));
+        maker.make("most", draft.link(&[most, output], Subset::empty(), NONE));
+        maker.make("all subsets", draft.library(INPUT | BEFORE | FRAGMENT | OUTPUT, NONE));
+    }),
+    ("nested", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let [input, before, fragment, output] = maker.four(&draft, RETAIN);
+        let shaders = maker
+            .make("shaders", draft.link(&[before, fragment], Subset::empty(), Flags::LIBRARY_KHR | RETAIN));
+        maker.make("fast", draft.link(&[input, shaders, output], Subset::empty(), NONE));
+        maker.make("optimized", draft.link(&[input, shaders, output], Subset::empty(), OPTIMIZED));
+    }),
+    ("own state", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let [input, before, _, output] = maker.four(&draft, RETAIN);
+        maker.make("own fragment shader", draft.link(&[input, before, output], FRAGMENT, NONE));
+        maker.make("the same, optimized", draft.link(&[input, before, output], FRAGMENT, OPTIMIZED));
+        let edges = [input, output];
+        maker.make("own shaders", draft.link(&edges, BEFORE | FRAGMENT, NONE));
+    }),
+    ("independent sets", |maker| {
+        let raw = &maker.rig.device.raw;
+        let binding = |stage| {
+            keep_all([vk::DescriptorSetLayoutBinding::default()
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .descriptor_count(1)
+                .stage_flags(stage)])
+        };
+        // SAFETY: a live device and valid create infos; a set layout may be NULL with independent sets.
+        let [first, second, both] = unsafe {
+            let sets = [vk::ShaderStageFlags::VERTEX, vk::ShaderStageFlags::FRAGMENT].map(|stage| {
+                let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(binding(stage));
+                raw.create_descriptor_set_layout(&info, None).unwrap()
+            });
+            let null = vk::DescriptorSetLayout::null();
+            [[sets[0], null], [null, sets[1]], sets].map(|sets| {
+                let info = vk::PipelineLayoutCreateInfo::default()
+                    .flags(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT)
+                    .set_layouts(&sets);
+                raw.create_pipeline_layout(&info, None).unwrap()
+            })
+        };
+        let mut draft = Draft::new(&maker.rig);
+        let edges = maker.make("edges", draft.library(INPUT | OUTPUT, RETAIN));
+        draft.layout = first;
+        let before = maker.make("first set", draft.library(BEFORE, RETAIN));
+        draft.layout = second;
+        let fragment = maker.make("second set", draft.library(FRAGMENT, RETAIN));
+        draft.layout = both;
+        maker.make("fast", draft.link(&[edges, before, fragment], Subset::empty(), NONE));
+        maker.make("optimized", draft.link(&[edges, before, fragment], Subset::empty(), OPTIMIZED));
+    }),
+    ("used again", |maker| {
+        // A handle of a destroyed library is another library's soon; links must not mix them up.
+        let edges = Draft::new(&maker.rig).library(INPUT | OUTPUT, RETAIN);
+        let edges = maker.make("edges", edges);
+        for value in [1.0, 2.0, 3.0] {
+            let draft = Draft::of_values(&maker.rig, 0.5, value);
+            let (result, shaders) = maker.rig.graphics(maker.cache, draft.library(BEFORE | FRAGMENT, RETAIN));
+            maker.results.push((format!("shaders {value}"), Some((result.as_raw(), true))));
+            maker.make("link", draft.link(&[edges, shaders], Subset::empty(), OPTIMIZED));
+            // SAFETY: a link needs its libraries no more once it is made.
+            unsafe { maker.rig.device.destroy_pipeline(shaders) };
+        }
+    }),
+    ("from identifiers", |maker| {
+        let draft = Draft::new(&maker.rig);
+        let edges = maker.make("edges", draft.library(INPUT | OUTPUT, RETAIN));
+        let shaders = maker.make("shaders", draft.library(BEFORE | FRAGMENT, RETAIN));
+        maker.make("link", draft.link(&[edges, shaders], Subset::empty(), OPTIMIZED));
+        let named = by_identifier(&maker.rig, &draft);
+        let info = named.library(BEFORE | FRAGMENT, RETAIN | FAIL_ON);
+        let (result, again) = maker.rig.graphics(maker.cache, info);
+        let refused = vk::Result::PIPELINE_COMPILE_REQUIRED;
+        assert!(result == vk::Result::SUCCESS || result == refused, "{result:?}");
+        if result == vk::Result::SUCCESS {
+            for flags in [FAIL_ON, FAIL_ON | OPTIMIZED] {
+                let (result, pipeline) =
+                    maker.rig.graphics(maker.cache, named.link(&[edges, again], Subset::empty(), flags));
+                assert!(result == vk::Result::SUCCESS || result == refused, "{result:?}");
+                assert_eq!(result == vk::Result::SUCCESS, pipeline != vk::Pipeline::null());
+            }
+        }
+    }),
+    ("unknown identifiers", |maker| {
+        let draft = Draft::of_values(&maker.rig, 77.0, 78.0);
+        let named = by_identifier(&maker.rig, &draft);
+        let (result, again) = maker.rig.graphics(maker.cache, named.library(BEFORE | FRAGMENT, FAIL_ON));
+        let edges = maker.make("edges", draft.library(INPUT | OUTPUT, NONE));
+        let linked = match result {
+            vk::Result::SUCCESS => {
+                maker.rig.graphics(maker.cache, named.link(&[edges, again], Subset::empty(), FAIL_ON)).0
+            }
+            other => other,
+        };
+        assert_eq!(linked, vk::Result::PIPELINE_COMPILE_REQUIRED, "nobody has ever seen this code");
+    }),
+];
+
+/// The same pipeline, whose stages have the identifiers of their code and no modules.
+fn by_identifier(rig: &Rig, draft: &Draft) -> Draft {
+    let mut named = Draft::new(rig);
+    named.layout = draft.layout;
+    named.stages.clear();
+    for stage in &draft.stages {
+        let identifier = keep_all(rig.device.identifier(stage.module));
+        let info = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(identifier);
+        let mut stage = stage.push_next(keep(info));
+        stage.module = vk::ShaderModule::null();
+        named.stages.push(stage);
+    }
+    named
+}
+
+/// The step: a program, beside a cache of its own or none. Null where the device lacks libraries.
+fn make(input: &Value) -> Value {
+    let rig = Rig::open();
+    let (_, program) = PROGRAMS.iter().find(|(name, _)| input["program"] == *name).unwrap();
+    let needs_names = input["program"].as_str().unwrap().contains("identifiers");
+    if !rig.has(ext::graphics_pipeline_library::NAME) || needs_names && !rig.has(IDENTIFIER_EXTENSION) {
+        return Value::Null;
+    }
+    let data: Vec<u8> = serde_json::from_value(input["data"].clone()).unwrap_or_default();
+    let cached = input["cache"] == true;
+    let cache = if cached { rig.device.cache(&data) } else { vk::PipelineCache::null() };
+    let mut maker = Maker { rig, cache, results: Vec::new() };
+    program(&mut maker);
+    let data = if cached { maker.rig.device.cache_data(cache) } else { Vec::new() };
+    maker.rig.device.destroy_cache(cache);
+    json!({ "results": maker.results, "data": data })
+}
+
+/// Runs a program without the layer, cold and warm; its results are always the same.
+fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option<()> {
+    let input = json!({ "program": name, "cache": cache });
+    let results = |value: &Value| serde_json::from_value::<Results>(value["results"].clone());
+    let driver = env.driver();
+    let with_names = name.contains("identifiers");
+    let without = scenario.run_ok::<Value>("make", &env.clone().without_layer(), &input).value;
+    let cold = scenario.run_ok::<Value>("make", env, &input);
+    let Ok(expected) = results(&cold.value) else {
+        assert!(with_names || *driver == Driver::Machine, "{name}: no libraries on {}", driver.name());
+        return None;
+    };
+    // A driver without identifiers has them through the layer.
+    if let Ok(without) = results(&without) {
+        assert_eq!(expected, without, "{name} on {}", driver.name());
+    }
+    assert!(expected.iter().all(|(_, result)| *result == Some((0, true))), "{name}: {expected:?}");
+    let counters = cold.reports.counters();
+    let what = format!("{name} on {}, own cache: {cache}: {counters:?}", driver.name());
+    assert!(cold.reports.bypassed().is_empty(), "{what} {:?}", cold.reports.bypassed());
+    assert_eq!(cold.reports.sum("not_taken"), 0, "{what}");
+    if !with_names {
+        assert_eq!(cold.reports.sum("served"), 0, "{what}");
+    }
+    let warm = scenario.run_ok::<Value>("make", env, &input);
+    assert_eq!(results(&warm.value).unwrap(), expected, "{what}");
+    let counters = warm.reports.counters();
+    let what = format!("{name} on {}, own cache: {cache}: {counters:?}", driver.name());
+    assert!(warm.reports.bypassed().is_empty(), "{what}");
+    if with_names {
+        assert_eq!(warm.reports.sum("compiled"), 0, "{what}");
+    } else {
+        covered(driver, &warm.reports, expected.len());
+    }
+    if cache && matches!(driver, Driver::Radv | Driver::Test(_)) && !with_names {
+        // What the program keeps of a run in which all was served warms one without the layer's stash.
+        let input = json!({ "program": name, "cache": true, "data": warm.value["data"] });
+        let elsewhere = env.clone().stash(scenario.folder().join("nothing"));
+        let again = scenario.run_ok::<Value>("make", &elsewhere, &input);
+        let counters = again.reports.counters();
+        assert_eq!(
+            again.reports.sum("compiled") + again.reports.sum("served"),
+            0,
+            "{what} then {counters:?}"
+        );
+        std::fs::remove_dir_all(scenario.folder().join("nothing")).unwrap();
+    }
+    Some(())
+}
+
+fn on_all(cache: bool) {
+    scenario(&[("make", make)], |scenario| {
+        for (number, driver) in drivers(json!({ "reuse_handles": true })).into_iter().enumerate() {
+            let Some(env) = scenario.on(driver) else { continue };
+            for (name, _) in PROGRAMS {
+                let env = env.clone().stash(scenario.folder().join(format!("stash {number} {name}")));
+                three_runs(scenario, &env, name, cache);
+            }
+        }
+    });
+}
+
+#[test]
+fn libraries_and_links_are_the_same_and_compiled_once() {
+    on_all(false);
+}
+
+#[test]
+fn libraries_and_links_beside_a_cache_of_the_programs_own() {
+    on_all(true);
+}
+
+#[test]
+fn libraries_by_emulated_identifiers() {
+    scenario(&[("make", make)], |scenario| {
+        for driver in [Driver::Radv, Driver::Test(json!({ "identifiers": true })), Driver::Machine] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.var("VKSTASH_IDENTIFIERS", "emulate");
+            for (name, _) in PROGRAMS {
+                let stash = scenario.folder().join(format!("stash {} {name}", driver.name()));
+                three_runs(scenario, &env.clone().stash(stash), name, false);
+            }
+        }
+    });
+}

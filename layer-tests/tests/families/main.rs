@@ -1,0 +1,46 @@
+//! The rarer kinds of pipelines, and what rare state the usual kinds have.
+//!
+//! - [`rig`] a device with everything, [`draft`] a graphics pipeline to change
+//! - [`libraries`] graphics pipeline libraries and their links
+//! - [`state`] graphics state, member by member
+//! - [`conversions`] YCbCr conversions in immutable samplers
+//! - [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
+//! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
+//! - [`two_drivers`] two drivers in one instance
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+mod conversions;
+mod draft;
+mod libraries;
+mod rig;
+mod state;
+mod two_drivers;
+
+use serde_json::Value;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::report::Reports;
+
+/// What became of each pipeline: its name, the result and whether there is a handle; None for what the device
+/// lacks.
+type Results = Vec<(String, Option<(i32, bool)>)>;
+
+/// Everything was there already: `made` pipelines, of which the driver compiled none.
+#[track_caller]
+fn covered(driver: &Driver, reports: &Reports, made: usize) {
+    let counters = reports.counters();
+    assert!(reports.bypassed().is_empty(), "{:?}", reports.bypassed());
+    // Lavapipe's caches hold nothing, so nothing of it is described.
+    if *driver == Driver::Lavapipe {
+        return;
+    }
+    for what in ["compiled", "not_taken", "failed"] {
+        assert_eq!(reports.sum(what), 0, "{what} on {}: {counters:?}", driver.name());
+    }
+    let had = ["served", "driver_had", "nothing_to_compile"].map(|what| reports.sum(what));
+    assert_eq!(had.iter().sum::<u64>() as usize, made, "{}: {counters:?}", driver.name());
+}
+
+/// Every driver, the test driver with this script.
+fn drivers(script: Value) -> [Driver; 4] {
+    [Driver::Radv, Driver::Lavapipe, Driver::Test(script), Driver::Machine]
+}

@@ -1,0 +1,130 @@
+//! Identifiers depend on the code and on nothing else.
+
+use std::collections::BTreeSet;
+
+use ash::vk;
+use serde_json::{Value, json};
+
+use super::*;
+use vkstash_layer_tests::vulkan::{DeviceOptions, spirv};
+
+fn codes() -> Vec<Vec<u32>> {
+    let families: [fn(u32) -> Vec<u32>; 4] = [
+        spirv::compute,
+        spirv::compute_specialized,
+        |value| spirv::vertex(value as f32),
+        |value| spirv::fragment(value as f32),
+    ];
+    (0..8).flat_map(|value| families.map(|family| family(value))).collect()
+}
+
+/// Identifiers of all modules by both commands on two devices, one of which had the module before the other.
+fn identifiers(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = DeviceOptions { cache_control: true, identifiers: true, ..DeviceOptions::default() };
+    let devices = [(); 2].map(|()| Device::new(&instance, &options).unwrap());
+    let codes = codes();
+    let lists = devices.iter().flat_map(|device| {
+        let of_info: Vec<_> = codes.iter().map(|code| device.identifier_of_code(code)).collect();
+        let of_module = codes.iter().map(|code| device.identifier(device.module(code))).collect();
+        [of_info, of_module]
+    });
+    json!(lists.collect::<Vec<_>>())
+}
+
+type Lists = Vec<Vec<Vec<u8>>>;
+
+/// The one list that all lists of a run are.
+fn one(scenario: &Scenario, env: &Env) -> Vec<Vec<u8>> {
+    let lists = scenario.run_ok::<Lists>("identifiers", env, &()).value;
+    assert!(lists.iter().all(|list| *list == lists[0]), "commands and devices agree");
+    let distinct: BTreeSet<_> = lists[0].iter().collect();
+    assert_eq!(distinct.len(), lists[0].len(), "different code, different identifiers");
+    lists[0].clone()
+}
+
+#[test]
+fn identifiers_of_ours_are_the_same_on_every_driver_device_and_process() {
+    scenario(&[("identifiers", identifiers)], |scenario| {
+        let mut first = None;
+        for setting in emulated() {
+            let Some(env) = setting.env(scenario) else { return };
+            for folder in ["here", "elsewhere"] {
+                let list = one(scenario, &env.clone().stash(scenario.folder().join(folder)));
+                assert!(list.iter().all(|identifier| identifier.len() == 32));
+                assert_eq!(first.get_or_insert(list.clone()), &list, "{:?}", setting.driver);
+            }
+        }
+    });
+}
+
+#[test]
+fn identifiers_of_the_drivers_are_what_they_are_without_us() {
+    each(native(), &[("identifiers", identifiers)], |scenario, env, _| {
+        let alone = one(scenario, &env.clone().without_layer());
+        for _ in 0..2 {
+            assert_eq!(one(scenario, env), alone);
+        }
+    });
+}
+
+/// Identifiers by create info of one code with different flags, one word more and one word changed.
+fn variants(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = DeviceOptions { cache_control: true, identifiers: true, ..DeviceOptions::default() };
+    let device = Device::new(&instance, &options).unwrap();
+    let extension = ash::ext::shader_module_identifier::Device::new(&instance.raw, &device.raw);
+    let get = |flags: u32, code: &[u32]| {
+        let flags = vk::ShaderModuleCreateFlags::from_raw(flags);
+        let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(code);
+        let mut answer = vk::ShaderModuleIdentifierEXT { identifier: [0xaa; 32], ..Default::default() };
+        // SAFETY: a create info that nobody reads but for its flags and words.
+        unsafe {
+            let query = extension.fp().get_shader_module_create_info_identifier_ext;
+            query(device.raw.handle(), &info, &mut answer);
+        }
+        answer.identifier[..answer.identifier_size as usize].to_vec()
+    };
+    let code = spirv::compute(1);
+    let (mut longer, mut changed) = (code.clone(), code.clone());
+    longer.push(0);
+    changed[8] ^= 1;
+    let variants = [get(0, &code), get(1, &code), get(2, &code), get(0, &longer), get(0, &changed)];
+    json!([variants, [get(0, &code), get(1, &code), get(2, &code), get(0, &longer), get(0, &changed)]])
+}
+
+#[test]
+fn flags_and_every_word_count() {
+    each(emulated(), &[("variants", variants)], |scenario, env, _| {
+        let lists = scenario.run_ok::<Lists>("variants", env, &()).value;
+        assert_eq!(lists[0], lists[1], "asked again");
+        assert_eq!(lists[0].iter().collect::<BTreeSet<_>>().len(), lists[0].len());
+    });
+}
+
+/// Forced: the driver's own commands are not called, and neither extension, structure nor stage reaches it.
+#[test]
+fn a_driver_never_hears_of_identifiers_that_are_not_its_own() {
+    let drivers = [json!({}), json!({ "identifiers": true }), json!({ "identifiers": true, "driver_id": 3 })];
+    let settings = drivers.map(|script| Setting::forced(test_driver(script))).to_vec();
+    each(settings, &[("job", do_job)], |scenario, env, _| {
+        for shader in [Shader::Compute, Shader::DynamicRendering] {
+            for code in [Code::Identifier, Code::ModuleAndEmptyIdentifier, Code::Identifier] {
+                let seen = run(scenario, env, Work { shader, code, ..Work::default() }).value;
+                assert!(seen.calls("vkCreateDevice").count() > 0);
+                for call in &seen.calls {
+                    let command = call["command"].as_str().unwrap();
+                    assert!(!command.contains("Identifier"), "{command}");
+                    for chain in ["p_next", "stage_p_next"] {
+                        let types = call[chain].as_array().into_iter().flatten();
+                        let hers = [IDENTIFIER_FEATURES, IDENTIFIER_STAGE];
+                        // A physical device may be asked what it has.
+                        let asked = command.starts_with("vkGetPhysicalDevice");
+                        let strangers = types.filter(|s_type| hers.iter().any(|own| **s_type == *own));
+                        assert!(asked || strangers.count() == 0, "{call}");
+                    }
+                }
+            }
+        }
+    });
+}

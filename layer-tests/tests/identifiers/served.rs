@@ -1,0 +1,175 @@
+//! Pipelines by identifier: across devices and processes, with code from wherever, and identifiers that are
+//! none.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Settings in which artifacts are kept and identifiers can be served.
+fn serving() -> Vec<Setting> {
+    let emulated = emulated().into_iter().filter(|setting| setting.driver != Driver::Lavapipe);
+    emulated.chain(native()).collect()
+}
+
+/// The first device makes the pipelines by module, the second one by identifier; the first one is gone by then
+/// or is not.
+fn two_devices(input: &Value) -> Value {
+    let (work, destroy): (Work, bool) = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let by_module = Work { code: Code::Module, identifiers: true, ..work.clone() };
+    let mut first = Some(Device::new(&instance, &work.device_options()).unwrap());
+    assert!(by_module.run(first.as_ref().unwrap()).all_made());
+    if destroy {
+        first = None;
+    }
+    let second = Device::new(&instance, &work.device_options()).unwrap();
+    let done = work.run(&second);
+    drop((first, second));
+    answer(done, instance)
+}
+
+#[test]
+fn what_one_device_recorded_another_gets_by_identifier() {
+    each(serving(), &[("job", two_devices)], |scenario, env, setting| {
+        let mut first = 1;
+        for destroy in [false, true] {
+            for shader in [Shader::Compute, Shader::DynamicRendering] {
+                let work = Work { shader, code: Code::Identifier, first, ..Work::default() };
+                first += 10;
+                let run = scenario.run_ok::<Seen>("job", env, &(work, destroy));
+                let seen = &run.value;
+                assert_eq!(seen.violations, Vec::<String>::new());
+                assert!(seen.done.all_made(), "{:?} {:?}", setting.driver, seen.done.results);
+                assert_eq!(run.reports.sum("identifier_served"), 3, "{:?}", run.reports.counters());
+                assert_eq!(run.reports.sum("compiled"), 3, "{:?}", run.reports.counters());
+            }
+        }
+    });
+}
+
+#[test]
+fn what_one_process_recorded_another_gets_by_identifier() {
+    each(serving(), &[("job", do_job)], |scenario, env, setting| {
+        for (shader, flags2) in
+            [(Shader::Compute, false), (Shader::Specialized, true), (Shader::RenderPass, false)]
+        {
+            // A device of other features has a part of its own.
+            let first = 1 + 100 * u32::from(flags2);
+            let by_identifier = Work { shader, flags2, first, code: Code::Identifier, ..Work::default() };
+            let cold = run(scenario, env, by_identifier.clone());
+            assert!(cold.value.done.all_refused(), "{:?} {:?}", setting.driver, cold.value.done.results);
+            run(scenario, env, Work { code: Code::Module, identifiers: true, ..by_identifier.clone() });
+            for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+                let warm = run(scenario, env, Work { caches, ..by_identifier.clone() });
+                assert!(warm.value.done.all_made(), "{:?} {caches:?}", setting.driver);
+                assert_eq!(warm.reports.sum("identifier_served"), 3, "{:?}", warm.reports.counters());
+                assert_eq!(warm.value.compiles, 0);
+            }
+        }
+    });
+}
+
+/// Code that never made a module has the identifier that a module of it would have.
+#[test]
+fn what_was_made_of_inline_code_is_served_by_identifier() {
+    let emulated = emulated().into_iter().filter(|setting| setting.driver != Driver::Lavapipe).collect();
+    each(emulated, &[("job", do_job)], |scenario, env, _| {
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            let by_identifier = Work { shader, flags2: true, code: Code::Identifier, ..Work::default() };
+            run(scenario, env, Work { code: Code::Inline, identifiers: true, ..by_identifier.clone() });
+            let warm = run(scenario, env, by_identifier);
+            assert!(warm.value.done.all_made(), "{:?}", warm.value.done.results);
+            assert_eq!(warm.reports.sum("identifier_served"), 3);
+        }
+    });
+}
+
+/// Sizes and contents whose requests were not answered with COMPILE_REQUIRED. The real identifiers' code is
+/// in the stash, and so are pipelines of it.
+fn wild_identifiers(input: &Value) -> Value {
+    let sizes: Vec<usize> = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let mut served = Vec::new();
+    for shader in [Shader::Compute, Shader::RenderPass] {
+        let work = Work { shader, code: Code::Bytes, count: 1, feedback: true, ..Work::default() };
+        let device = Device::new(&instance, &work.device_options()).unwrap();
+        assert!(Work { code: Code::Module, ..work.clone() }.run(&device).all_made());
+        let real = device.identifier_of_code(&vkstash_layer_tests::vulkan::spirv::compute(1));
+        for &size in &sizes {
+            let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ size as u64;
+            let noise = std::iter::repeat_with(move || {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 33) as u8
+            });
+            // A part of a real one, and a real one that goes on, are none either.
+            let part = real.iter().copied().chain([0; 64]).take(size).collect();
+            let mut contents =
+                vec![vec![0; size], vec![1; size], vec![0xff; size], noise.take(size).collect()];
+            if size != real.len() {
+                contents.push(part);
+            }
+            for bytes in contents {
+                let done = Work { bytes: bytes.clone(), ..work.clone() }.run(&device);
+                if !done.all_refused() {
+                    served.push(json!([size, bytes, done]));
+                }
+            }
+        }
+    }
+    json!(served)
+}
+
+#[test]
+fn identifiers_that_nobody_gave_out_miss_whatever_their_size() {
+    let old = Setting::auto(test_driver(json!({ "driver_id": 3 })));
+    each([emulated(), vec![old]].concat(), &[("wild", wild_identifiers)], |scenario, env, setting| {
+        // 0 names nothing, 33 and more are illegal: neither may hurt.
+        let sizes: Vec<usize> = (0..=33).chain([64]).collect();
+        for _ in 0..2 {
+            let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
+            assert_eq!(served, json!([]), "{:?}", setting.driver);
+        }
+    });
+}
+
+#[test]
+fn wild_identifiers_are_the_drivers_to_refuse_where_it_has_its_own() {
+    each(native(), &[("wild", wild_identifiers)], |scenario, env, setting| {
+        let sizes: Vec<usize> = (1..=32).collect();
+        for _ in 0..2 {
+            let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
+            assert_eq!(served, json!([]), "{:?}", setting.driver);
+        }
+    });
+}
+
+#[test]
+fn an_empty_identifier_with_a_wild_pointer_beside_a_module_is_no_identifier() {
+    each([emulated(), native()].concat(), &[("job", do_job)], |scenario, env, _| {
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            for fail_on in [false, true] {
+                let work = Work { shader, fail_on, code: Code::ModuleAndEmptyIdentifier, ..Work::default() };
+                let seen = run(scenario, env, work);
+                assert_eq!(seen.reports.sum("identifier_requests"), 0);
+                let may_be_refused = *env.driver() == Driver::Lavapipe && fail_on;
+                assert!(may_be_refused || seen.value.done.all_made(), "{:?}", seen.value.done.results);
+            }
+        }
+    });
+}
+
+/// The layer answers in the driver's place, so it owes feedback too (contract 3.7).
+#[test]
+fn feedback_of_a_refused_identifier_is_not_garbage() {
+    each(emulated(), &[("job", do_job)], |scenario, env, _| {
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            let work = Work { shader, code: Code::Identifier, feedback: true, ..Work::default() };
+            let seen = run(scenario, env, work).value.done;
+            assert!(seen.all_refused());
+            assert_eq!(seen.feedback.len(), 3);
+            let silent =
+                |feedback: &Feedback| feedback.stages.iter().chain([&feedback.pipeline]).all(|&f| f <= 1);
+            assert!(seen.feedback.iter().all(silent), "{:?}", seen.feedback);
+        }
+    });
+}

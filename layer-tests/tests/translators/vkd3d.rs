@@ -1,0 +1,145 @@
+//! vkd3d-proton's habits.
+
+use vkstash_layer_tests::translators::Plan;
+
+use crate::{
+    EMULATED, LAVAPIPE, Machine, NATIVE, RADV, assert_all_by_identifier, assert_nothing_bypassed, on, vkd3d,
+};
+
+/// vkd3d-proton's client from its first start until the layer is uninstalled. `asked` is how many requests by
+/// identifier a run makes that has a complete book.
+fn life(machine: &Machine, plan: Plan) {
+    on(machine, plan, |client| {
+        let asked = client.plan.compute + client.plan.graphics;
+
+        let cold = client.run();
+        assert!(cold.value.report.identifiers, "{cold:?}");
+        assert_eq!(cold.value.report.requested_by_identifier, 0);
+        assert_eq!(cold.value.report.blobs, asked);
+        assert_nothing_bypassed(&cold);
+
+        let warm = client.run();
+        assert!(!warm.value.report.book_rejected, "the algorithm is the same in every run: {warm:?}");
+        assert_eq!(warm.value.report.algorithm, cold.value.report.algorithm);
+        assert_eq!(warm.value.report.requested_by_identifier, asked);
+        assert_nothing_bypassed(&warm);
+        if machine.artifacts {
+            assert_all_by_identifier(&warm, asked);
+        } else {
+            // Nobody could serve it: translating again is all that is left, and it works.
+            assert_eq!(warm.value.report.compile_required, asked, "{warm:?}");
+        }
+
+        // An update: identifiers stay what they are, artifacts do not fit any more.
+        let updated = client.updated(machine);
+        assert!(!updated.value.report.book_rejected, "{updated:?}");
+        assert_eq!(updated.value.report.requested_by_identifier, asked);
+        assert_nothing_bypassed(&updated);
+        if machine.artifacts {
+            assert_eq!(updated.value.report.compile_required, asked, "{updated:?}");
+            assert_all_by_identifier(&client.updated(machine), asked);
+        }
+        // The old driver's artifacts are still there for whoever goes back.
+        if machine.artifacts {
+            assert_all_by_identifier(&client.run(), asked);
+        }
+
+        let alone = client.alone();
+        let report = &alone.value.report;
+        assert_eq!(report.identifiers, machine.native, "{report:?}");
+        if machine.native {
+            // The identifiers were the driver's own all the time.
+            assert!(!report.book_rejected, "{report:?}");
+            assert_eq!(report.requested_by_identifier, asked);
+        } else {
+            assert!(report.book_rejected, "an algorithm that is gone: {report:?}");
+            assert_eq!(report.requested_by_identifier, 0);
+            assert_eq!(report.translations, asked);
+        }
+    });
+}
+
+#[test]
+fn lives_with_radv() {
+    life(&RADV, vkd3d());
+}
+
+#[test]
+fn lives_with_lavapipe() {
+    life(&LAVAPIPE, vkd3d());
+}
+
+#[test]
+fn lives_with_a_driver_without_identifiers() {
+    life(&EMULATED, vkd3d());
+}
+
+#[test]
+fn lives_with_a_driver_with_short_identifiers() {
+    life(&NATIVE, vkd3d());
+}
+
+#[test]
+fn lives_with_libraries_on_radv() {
+    life(&RADV, Plan { libraries: true, ..vkd3d() });
+}
+
+#[test]
+fn lives_with_libraries_on_lavapipe() {
+    life(&LAVAPIPE, Plan { libraries: true, ..vkd3d() });
+}
+
+#[test]
+fn lives_with_libraries_on_a_driver_without_identifiers() {
+    life(&EMULATED, Plan { libraries: true, ..vkd3d() });
+}
+
+#[test]
+fn lives_with_libraries_on_a_driver_with_short_identifiers() {
+    life(&NATIVE, Plan { libraries: true, ..vkd3d() });
+}
+
+/// What it reads from its caches in a run that the stash serves is worth as much as without the stash.
+#[test]
+fn keeps_cache_data_that_serves_it_when_the_layer_is_gone() {
+    for machine in [RADV, NATIVE] {
+        on(&machine, vkd3d(), |client| {
+            client.run();
+            let warm = client.run();
+            assert_all_by_identifier(&warm, 6);
+            let plan = Plan { load_blobs: true, ..client.plan.clone() };
+            let alone = client.run_in(&client.env.clone().without_layer(), &plan);
+            assert_eq!(alone.value.report.served_by_identifier, 6, "{alone:?}");
+        });
+    }
+}
+
+/// The driver's answer without the layer and the layer's: the same to vkd3d-proton's identifier file.
+#[test]
+fn identifiers_kept_without_the_layer_are_known_to_it() {
+    for machine in [RADV, NATIVE] {
+        on(&machine, vkd3d(), |client| {
+            let alone = client.alone();
+            assert!(alone.value.report.identifiers);
+            // The layer has seen nothing yet: everything is asked for, refused and translated once.
+            let first = client.run();
+            assert!(!first.value.report.book_rejected);
+            assert_eq!(first.value.report.compile_required, 6, "{first:?}");
+            assert_all_by_identifier(&client.run(), 6);
+        });
+    }
+}
+
+#[test]
+fn a_client_that_loads_its_own_cache_data_is_served_too() {
+    for machine in [RADV, EMULATED, NATIVE] {
+        on(&machine, Plan { load_blobs: true, ..vkd3d() }, |client| {
+            client.run();
+            let warm = client.run();
+            let report = &warm.value.report;
+            assert_eq!(report.served_by_identifier, 6, "{report:?} {:?}", warm.reports.counters());
+            assert_eq!(warm.value.compiles, 0);
+            assert_nothing_bypassed(&warm);
+        });
+    }
+}

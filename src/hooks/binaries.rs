@@ -1,0 +1,112 @@
+//! The program's own pipeline binaries, on a device whose identifiers are ours: the two commands that take a
+//! pipeline's create info must see the code that an identifier stands for, because their answers have to be those
+//! of the module (contract 2.9). Everything else about binaries goes to the driver directly.
+
+use ash::vk;
+
+use crate::guard::guard;
+use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
+use crate::recipe::chain::{self, Arena};
+use crate::resolve::call::{CreateInfo, names_code_by_identifier};
+use crate::resolve::modules::{Brought, Stripped, without_identifiers};
+use crate::state::device::{self, Device};
+
+/// vkCreatePipelineBinariesKHR.
+pub unsafe extern "system" fn create(
+    handle: vk::Device,
+    info: *const api::CreateInfo,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    binaries: *mut api::Handles,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_pipeline_binaries else { return vk::Result::ERROR_UNKNOWN };
+    let ask = || {
+        // SAFETY: the program's valid arguments; the create info below lives for the call.
+        unsafe {
+            let given = (*info).pipeline_create_info;
+            with_code(&device, given, |pipeline_create_info| {
+                next(handle, &api::CreateInfo { pipeline_create_info, ..*info }, allocator, binaries)
+            })
+        }
+    };
+    // Without the code there is nothing that the driver could have (contract 5.3).
+    guard("vkCreatePipelineBinariesKHR", ask, || None).unwrap_or_else(|| {
+        // SAFETY: the program's valid structure; a NULL array asks for the count.
+        unsafe {
+            let list = &mut *binaries;
+            for index in 0..list.count as usize {
+                if !list.binaries.is_null() {
+                    *list.binaries.add(index) = 0;
+                }
+            }
+            list.count = 0;
+        }
+        api::MISSING
+    })
+}
+
+/// vkGetPipelineKeyKHR.
+pub unsafe extern "system" fn get_key(
+    handle: vk::Device,
+    info: *const PipelineCreateInfo,
+    key: *mut api::Key,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.get_pipeline_key else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let ask = || unsafe { with_code(&device, info, |info| next(handle, info, key)) };
+    guard("vkGetPipelineKeyKHR", ask, || None).unwrap_or(vk::Result::ERROR_UNKNOWN)
+}
+
+/// Calls down with a create info whose stages have code. None where the stash lacks it.
+///
+/// # Safety
+/// `wrapped` is NULL or valid.
+unsafe fn with_code(
+    device: &Device,
+    wrapped: *const PipelineCreateInfo,
+    below: impl FnOnce(*const PipelineCreateInfo) -> vk::Result,
+) -> Option<vk::Result> {
+    // SAFETY: the caller's contract; the casts follow the sType.
+    unsafe {
+        let Some(given) = wrapped.as_ref() else { return Some(below(wrapped)) };
+        let node = chain::walk(given.p_next).next();
+        match node.map_or(vk::StructureType::default(), |node| (*node).s_type) {
+            vk::StructureType::COMPUTE_PIPELINE_CREATE_INFO => {
+                translate::<vk::ComputePipelineCreateInfo<'_>>(device, given, below)
+            }
+            vk::StructureType::GRAPHICS_PIPELINE_CREATE_INFO => {
+                translate::<vk::GraphicsPipelineCreateInfo<'_>>(device, given, below)
+            }
+            vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_KHR => {
+                translate::<vk::RayTracingPipelineCreateInfoKHR<'_>>(device, given, below)
+            }
+            _ => Some(below(wrapped)),
+        }
+    }
+}
+
+/// # Safety
+/// `given`'s chain starts with a valid create info of this type.
+unsafe fn translate<I: CreateInfo>(
+    device: &Device,
+    given: &PipelineCreateInfo,
+    below: impl FnOnce(*const PipelineCreateInfo) -> vk::Result,
+) -> Option<vk::Result> {
+    let mut arena = Arena::default();
+    let mut stripped = Stripped::default();
+    let mut brought = Brought::new(device);
+    // SAFETY: the caller's contract; what the copies live in stays on this stack frame until the call is over.
+    unsafe {
+        let info = &*given.p_next.cast::<I>();
+        let mut copy = *info;
+        if names_code_by_identifier(info.stages()) {
+            copy = brought.bring_identified(info, device.stored()?)?;
+        }
+        let mut copy = without_identifiers(&copy, &mut arena, &mut stripped).unwrap_or(copy);
+        let wrapped = PipelineCreateInfo { s_type: PIPELINE_CREATE_INFO, p_next: (&raw mut copy).cast() };
+        Some(below(&wrapped))
+    }
+}

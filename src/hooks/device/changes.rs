@@ -1,0 +1,290 @@
+//! What goes down in vkCreateDevice: a copy of the program's create info, less what the layer emulates and with the
+//! features that it may switch on.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use ash::vk;
+use smallvec::SmallVec;
+
+use crate::config::Config;
+use crate::loader;
+use crate::log;
+use crate::pipeline_binary;
+use crate::recipe::chain::{self, Arena, Edit};
+use crate::state::device::IdentifierMode;
+use crate::state::device_structures;
+use crate::state::instance::{CacheControl, PhysicalDevice};
+use crate::state::setup::extension_names;
+
+/// The features that the layer may switch on.
+#[derive(Clone, Copy)]
+pub struct Enabled {
+    /// pipelineCreationCacheControl.
+    pub cache_control: bool,
+    /// pipelineBinaries.
+    pub binaries: bool,
+}
+
+/// What the program asks for, as far as the layer has to know.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// What it switched on itself.
+    pub enabled: Enabled,
+    /// The layer may switch cache control on.
+    pub add_cache_control: bool,
+    /// The user has asked the layer to switch pipeline binaries on.
+    pub add_binaries: bool,
+    /// Who will answer for identifiers.
+    pub identifiers: IdentifierMode,
+}
+
+impl Wanted {
+    /// Reads it.
+    ///
+    /// # Safety
+    /// A valid create info.
+    pub unsafe fn read(
+        info: &vk::DeviceCreateInfo<'_>,
+        physical: &PhysicalDevice,
+        config: &Config,
+    ) -> Wanted {
+        // SAFETY: the caller's contract.
+        let asked =
+            unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
+        let identifiers = match (asked, physical.emulates) {
+            (false, _) => IdentifierMode::Off,
+            (true, true) => IdentifierMode::Emulated,
+            (true, false) => IdentifierMode::Native,
+        };
+        let mut cache_control = false;
+        let mut binaries = None;
+        // SAFETY: the caller's contract; the casts follow the sType.
+        unsafe {
+            for node in chain::walk(info.p_next) {
+                if (*node).s_type == pipeline_binary::FEATURES {
+                    binaries = Some((*node.cast::<pipeline_binary::Features>()).pipeline_binaries != 0);
+                }
+                cache_control |= match (*node).s_type {
+                    CACHE_CONTROL_FEATURES => {
+                        let features =
+                            node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                        (*features).pipeline_creation_cache_control != 0
+                    }
+                    VULKAN_1_3_FEATURES => {
+                        let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                        (*features).pipeline_creation_cache_control != 0
+                    }
+                    _ => false,
+                };
+            }
+        }
+        Wanted {
+            enabled: Enabled { cache_control, binaries: binaries == Some(true) },
+            add_cache_control: !cache_control,
+            add_binaries: binaries.is_none() && config.binaries && physical.pipeline_binaries,
+            identifiers,
+        }
+    }
+}
+
+const CACHE_CONTROL_FEATURES: vk::StructureType =
+    vk::StructureType::PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES;
+const VULKAN_1_3_FEATURES: vk::StructureType = vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+const IDENTIFIER_FEATURES: vk::StructureType =
+    vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT;
+
+/// The create info that goes down.
+pub struct Changed<'a> {
+    /// The copy.
+    pub info: vk::DeviceCreateInfo<'a>,
+    names: SmallVec<[*const c_char; 64]>,
+}
+
+impl<'a> Changed<'a> {
+    /// Nothing is changed yet.
+    pub fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
+        Changed { info: *info, names: SmallVec::new() }
+    }
+
+    /// Takes out what the layer emulates and switches on what it may. Says what is on in what goes down.
+    ///
+    /// # Safety
+    /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
+    pub unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
+        let emulated = wanted.identifiers == IdentifierMode::Emulated;
+        let lacks_control = physical.emulates_cache_control;
+        let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
+        let mut found = false;
+        // SAFETY: the caller's contract.
+        let must_copy = unsafe {
+            chain::walk(self.info.p_next).any(|node| {
+                let s_type = (*node).s_type;
+                (emulated && s_type == IDENTIFIER_FEATURES)
+                    || ((add || lacks_control)
+                        && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
+            })
+        };
+        let mut on = wanted.enabled;
+        on.cache_control &= !lacks_control;
+        if must_copy {
+            // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
+            // the sType and change our copy.
+            let copied = unsafe {
+                chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
+                    match (*node).s_type {
+                        IDENTIFIER_FEATURES if emulated => return Edit::Drop,
+                        CACHE_CONTROL_FEATURES if lacks_control => return Edit::Drop,
+                        VULKAN_1_3_FEATURES if lacks_control => {
+                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::FALSE;
+                        }
+                        CACHE_CONTROL_FEATURES if add => {
+                            let features =
+                                node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::TRUE;
+                            found = true;
+                        }
+                        VULKAN_1_3_FEATURES if add => {
+                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                            (*features).pipeline_creation_cache_control = vk::TRUE;
+                            found = true;
+                        }
+                        _ => {}
+                    }
+                    Edit::Keep
+                })
+            };
+            match copied {
+                Some(head) => {
+                    self.info.p_next = head;
+                    on.cache_control |= found;
+                }
+                None => {
+                    log::init();
+                    tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
+                    // What the driver lacks must not be asked for by name either way; a structure that it does
+                    // not know is skipped (contract 2.6).
+                    if emulated || lacks_control {
+                        self.change_names(emulated, lacks_control, false, false);
+                    }
+                    return on;
+                }
+            }
+        }
+        if add && !found {
+            let mut features = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+                .pipeline_creation_cache_control(true);
+            features.p_next = self.info.p_next.cast_mut();
+            let size = size_of_val(&features);
+            // SAFETY: a structure of that size, copied to where it lives as long as the chain does.
+            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
+            on.cache_control = true;
+        }
+        if wanted.add_binaries {
+            on.binaries = true;
+            let mut features =
+                pipeline_binary::Features { pipeline_binaries: vk::TRUE, ..Default::default() };
+            features.p_next = self.info.p_next.cast_mut();
+            let size = size_of_val(&features);
+            // SAFETY: as above.
+            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
+        }
+        let add_name = add && physical.cache_control == CacheControl::Extension;
+        if emulated || lacks_control || add_name || wanted.add_binaries {
+            self.change_names(emulated, lacks_control, add_name, wanted.add_binaries);
+        }
+        on
+    }
+
+    /// Takes emulated extensions out of the list, and adds the one that cache control needs below 1.3.
+    fn change_names(
+        &mut self,
+        emulated: bool,
+        lacks_control: bool,
+        add_cache_control: bool,
+        add_binaries: bool,
+    ) {
+        let own = ash::ext::shader_module_identifier::NAME;
+        let control = ash::ext::pipeline_creation_cache_control::NAME;
+        // SAFETY: the extension names of a valid create info.
+        let given: SmallVec<[&CStr; 64]> = unsafe { extension_names(&self.info) }.collect();
+        let stripped = |name: &CStr| (emulated && name == own) || (lacks_control && name == control);
+        let kept = given.iter().filter(|&&name| !stripped(name));
+        self.names = kept.map(|name| name.as_ptr()).collect();
+        if add_cache_control && !given.contains(&control) {
+            self.names.push(control.as_ptr());
+        }
+        if add_binaries {
+            // The second is what the first needs; it is part of 1.4.
+            for name in [pipeline_binary::NAME, ash::khr::maintenance5::NAME] {
+                if !given.contains(&name) {
+                    self.names.push(name.as_ptr());
+                }
+            }
+        }
+        self.info.enabled_extension_count = self.names.len() as u32;
+        self.info.pp_enabled_extension_names = self.names.as_ptr();
+    }
+}
+
+fn size_in_device_chain(s_type: vk::StructureType) -> Option<usize> {
+    loader::link_info_size(s_type).or_else(|| device_structures::find(s_type).map(|row| row.size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loader drops names that no driver has, so no suite can see what becomes of them.
+    #[test]
+    fn what_the_layer_emulates_is_gone_from_the_copy_and_stays_in_the_original() {
+        let physical = PhysicalDevice {
+            properties: vk::PhysicalDeviceProperties::default(),
+            driver: vk::DriverId::default(),
+            native_identifiers: false,
+            algorithm: [0; 16],
+            emulates: true,
+            pipeline_binaries: false,
+            cache_control: CacheControl::None,
+            emulates_cache_control: true,
+        };
+        let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+            .pipeline_creation_cache_control(true);
+        let mut identifier =
+            vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
+        let mut thirteen =
+            vk::PhysicalDeviceVulkan13Features::default().pipeline_creation_cache_control(true);
+        let names = [
+            ash::ext::pipeline_creation_cache_control::NAME.as_ptr(),
+            ash::ext::robustness2::NAME.as_ptr(),
+            ash::ext::shader_module_identifier::NAME.as_ptr(),
+        ];
+        let info = vk::DeviceCreateInfo::default()
+            .enabled_extension_names(&names)
+            .push_next(&mut control)
+            .push_next(&mut thirteen)
+            .push_next(&mut identifier);
+        let mut arena = Arena::default();
+        let mut changed = Changed::new(&info);
+        // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
+        let (on, kept, chain) = unsafe {
+            let wanted = Wanted::read(&info, &physical, &Config::default());
+            assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
+            let on = changed.apply(&wanted, &physical, &mut arena);
+            let kept: Vec<_> = extension_names(&changed.info).collect();
+            let chain: Vec<_> = chain::walk(changed.info.p_next).collect();
+            (on, kept, chain)
+        };
+        assert!(!on.cache_control, "the driver has no such feature");
+        assert_eq!(kept, [ash::ext::robustness2::NAME]);
+        let [node] = chain[..] else { panic!("{} structures are left", chain.len()) };
+        // SAFETY: the only structure left; the cast follows the sType.
+        unsafe {
+            assert_eq!((*node).s_type, VULKAN_1_3_FEATURES);
+            let copy = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+            assert_eq!((*copy).pipeline_creation_cache_control, vk::FALSE);
+        }
+        assert_eq!(info.enabled_extension_count, 3);
+        assert_eq!(thirteen.pipeline_creation_cache_control, vk::TRUE);
+    }
+}

@@ -1,0 +1,126 @@
+//! Ray tracing pipelines, and the deferred operations in which a driver may make them (contract 3.6).
+
+use ash::vk::{self, Handle};
+
+use super::pipelines::{self, passed};
+use crate::guard::{guard, is_late};
+use crate::resolve::{self, deferred};
+use crate::state::device::{self, Device};
+use crate::stats::{BypassReason, Count};
+
+/// vkCreateRayTracingPipelinesKHR.
+pub unsafe extern "system" fn create_khr(
+    handle: vk::Device,
+    operation: vk::DeferredOperationKHR,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let untouched = || unsafe {
+        resolve::refuse_nameless(&device, count, infos, pipelines)
+            .unwrap_or_else(|| next(handle, operation, cache, count, infos, allocator, pipelines))
+    };
+    let batch = || {
+        // SAFETY: as above.
+        unsafe {
+            if operation.is_null() {
+                return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);
+            }
+            if is_late() || !device.describes() {
+                return untouched();
+            }
+            device.session();
+            let passed = passed(&device, cache);
+            deferred::create(&device, operation, &passed, count, infos, allocator, pipelines)
+        }
+    };
+    guard("vkCreateRayTracingPipelinesKHR", batch, || {
+        device.count(Count::InternalFailures);
+        untouched()
+    })
+}
+
+/// vkDeferredOperationJoinKHR: whoever is told first that an operation is complete settles it.
+pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.deferred_operation_join else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let joined = unsafe { next(handle, operation) };
+    if joined == vk::Result::SUCCESS {
+        // SAFETY: as above.
+        let outcome = || unsafe { Some((device.table.get_deferred_operation_result?)(handle, operation)) };
+        // SAFETY: the operation is complete.
+        let settle = || unsafe { deferred::settle(&device, operation, outcome) };
+        guard("vkDeferredOperationJoinKHR", settle, || ());
+    }
+    joined
+}
+
+/// vkGetDeferredOperationResultKHR.
+pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.get_deferred_operation_result else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the program's valid arguments.
+    let result = unsafe { next(handle, operation) };
+    if result != vk::Result::NOT_READY {
+        // SAFETY: the operation is complete.
+        let settle = || unsafe { deferred::settle(&device, operation, || Some(result)) };
+        guard("vkGetDeferredOperationResultKHR", settle, || ());
+    }
+    result
+}
+
+/// vkDestroyDeferredOperationKHR: complete by now (03436), and perhaps never asked about.
+pub unsafe extern "system" fn destroy_operation(
+    handle: vk::Device,
+    operation: vk::DeferredOperationKHR,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    guard("vkDestroyDeferredOperationKHR", || deferred::forget(&device, operation), || ());
+    if let Some(next) = device.table.destroy_deferred_operation {
+        // SAFETY: the program's valid arguments.
+        unsafe { next(handle, operation, allocator) };
+    }
+}
+
+/// vkCreateRayTracingPipelinesNV: counted, and passed on unchanged.
+pub unsafe extern "system" fn create_nv(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: a live device.
+    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
+    guard("vkCreateRayTracingPipelinesNV", || note_nv(&device, cache, count), || ());
+    // SAFETY: the program's valid arguments.
+    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
+}
+
+fn note_nv(device: &Device, cache: vk::PipelineCache, count: u32) {
+    if is_late() {
+        return;
+    }
+    device.session();
+    let s_type = vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV;
+    for _ in 0..count {
+        device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
+    }
+    if let Some(cache) = device.caches.get(cache) {
+        cache.begin_call();
+        cache.mark_filled();
+    }
+}

@@ -1,0 +1,209 @@
+//! Rung 3 with VK_KHR_pipeline_binary, where it is enabled: instead of a cache blob the driver gets binaries that
+//! it gave out itself, and must use them (contract 5.5).
+//!
+//! A blob that does not fit is a miss; a binary that does not fit is a wrong pipeline. So what a binary is stored
+//! under holds everything about the device, and the driver's own key for it, beside the recipe's key.
+
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use smallvec::{SmallVec, smallvec};
+
+use super::call::{self, Answer, CreateInfo};
+use super::{Passed, Request, feedback, record};
+use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
+use crate::recipe::chain::Arena;
+use crate::recipe::key;
+use crate::recipe::newer::PIPELINE_BINARY_INFO;
+use crate::state::device::Device;
+use crate::stats::Count;
+use crate::store::part::{Key, Kind};
+
+/// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs.
+pub fn applies<I>(request: &Request<'_, I>) -> bool {
+    request.device.binaries.is_some() && matches!(request.passed, Passed::Null)
+}
+
+/// Where the binaries of a recipe are stored. None where the driver does not tell its global key.
+fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
+    let mut both = [0; 64];
+    both[..32].copy_from_slice(recipe);
+    both[32..].copy_from_slice(device.binaries.as_ref()?.digest(device)?);
+    Some(key::digest(key::BINARIES, &both))
+}
+
+/// Serves the request from stored binaries. None: the next rung's turn.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
+    let device = request.device;
+    let stored = device.stored()?;
+    let name = stored_under(device, &request.key)?;
+    if !stored.device.read(Kind::Artifact, &name, buffer) {
+        return None;
+    }
+    let (cost, listed) = record::parse_binaries(buffer)?;
+    let started = Instant::now();
+    let binaries = Binaries::from_data(device, &listed)?;
+    let mut arena = Arena::default();
+    let (fail_on, none) =
+        (vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED, vk::PipelineCreateFlags::empty());
+    // SAFETY: the caller's contract; the arena, the structure and the binaries stay on this stack frame until the
+    // call is over. Without a cache and without FAIL_ON in either word (09616, 09622).
+    let answer = unsafe {
+        let mut changed =
+            call::with_flags(&request.info, request.steering.flags2, none, fail_on, &mut arena)?;
+        *changed.flags_mut() &= !fail_on;
+        let used = PipelineBinaryInfoKHR {
+            s_type: PIPELINE_BINARY_INFO,
+            p_next: *changed.p_next_mut(),
+            binary_count: binaries.handles.len() as u32,
+            p_pipeline_binaries: binaries.handles.as_ptr(),
+        };
+        *changed.p_next_mut() = (&raw const used).cast();
+        call::create(device, vk::PipelineCache::null(), &changed, request.allocator)
+    };
+    drop(binaries);
+    if answer.result != vk::Result::SUCCESS {
+        // VK_PIPELINE_BINARY_MISSING_KHR among them: no result of the program's own call (contract 5.3).
+        device.count(Count::NotTaken);
+        return None;
+    }
+    let mut info = request.info;
+    // SAFETY: the driver has filled the program's structures.
+    unsafe { feedback::clear_hit(*info.p_next_mut()) };
+    record::settle(device, true, cost, started.elapsed());
+    device.count(Count::ServedByBinary);
+    stored.stash.note_use(Kind::Artifact, &name);
+    Some(answer)
+}
+
+/// The create info for a compile whose binaries are wanted: the flag lives in VkPipelineCreateFlags2 alone
+/// (contract 3.4). None where the chain cannot be copied.
+///
+/// # Safety
+/// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+pub unsafe fn capturing<I: CreateInfo>(request: &Request<'_, I>, arena: &mut Arena) -> Option<I> {
+    let capture = vk::PipelineCreateFlags::from_raw(api::CAPTURE_DATA as u32);
+    let none = vk::PipelineCreateFlags::empty();
+    if request.steering.flags2 {
+        // SAFETY: the caller's contract.
+        return unsafe { call::with_flags(&request.info, true, capture, none, arena) };
+    }
+    let mut copy = request.info;
+    let mut flags = vk::PipelineCreateFlags2CreateInfoKHR::default();
+    let given = u64::from(copy.flags_mut().as_raw());
+    flags.flags = vk::PipelineCreateFlags2KHR::from_raw(given | api::CAPTURE_DATA);
+    flags.p_next = *copy.p_next_mut();
+    // SAFETY: a structure of that size, copied to where it lives as long as the create info does.
+    *copy.p_next_mut() = unsafe { arena.copy((&raw const flags).cast(), size_of_val(&flags)) };
+    Some(copy)
+}
+
+/// Records the binaries of a pipeline that was made by [`capturing`], and lets the driver forget them.
+///
+/// # Safety
+/// The request's create info is valid, and `pipeline` is its live pipeline.
+pub unsafe fn harvest<I: CreateInfo>(
+    request: &Request<'_, I>,
+    pipeline: vk::Pipeline,
+    cost: Duration,
+) -> bool {
+    let device = request.device;
+    let from = api::CreateInfo { pipeline, ..api::CreateInfo::default() };
+    let payload = Binaries::create(device, &from, None).and_then(|binaries| binaries.payload(cost));
+    if let Some(release) = device.table.release_captured_pipeline_data {
+        // SAFETY: a captured pipeline, released once (09613, 09618).
+        let result = unsafe { release(device.handle, &api::ReleaseInfo::new(pipeline), std::ptr::null()) };
+        if result != vk::Result::SUCCESS {
+            tracing::debug!("captured data of a pipeline was not released: {result:?}");
+        }
+    }
+    let (Some(payload), Some(name)) = (payload, stored_under(device, &request.key)) else { return false };
+    // SAFETY: the caller's contract.
+    unsafe { record::record_as(request, &name, payload) }
+}
+
+/// Binaries that are destroyed when they go out of scope.
+struct Binaries<'a> {
+    device: &'a Device,
+    handles: SmallVec<[PipelineBinary; 4]>,
+}
+
+impl<'a> Binaries<'a> {
+    fn from_data(device: &'a Device, listed: &[(&[u8], &[u8])]) -> Option<Binaries<'a>> {
+        let keys: SmallVec<[api::Key; 4]> =
+            listed.iter().map(|(key, _)| api::Key::new(key)).collect::<Option<_>>()?;
+        // The driver only reads what it gets here.
+        let data: SmallVec<[api::Data; 4]> = listed
+            .iter()
+            .map(|(_, data)| api::Data { size: data.len(), data: data.as_ptr().cast_mut().cast() })
+            .collect();
+        let count = listed.len() as u32;
+        let all = api::KeysAndData { count, keys: keys.as_ptr(), data: data.as_ptr() };
+        let from = api::CreateInfo { keys_and_data: &all, ..api::CreateInfo::default() };
+        Binaries::create(device, &from, Some(listed.len()))
+    }
+
+    /// Creates binaries; asks how many there will be where that is not known.
+    fn create(device: &'a Device, from: &api::CreateInfo, count: Option<usize>) -> Option<Binaries<'a>> {
+        let create = device.table.create_pipeline_binaries?;
+        let mut list = api::Handles::default();
+        let count = match count {
+            Some(count) => count,
+            None => {
+                // SAFETY: a valid create info; a count that starts at 0, because drivers may add to it
+                // (contract 5.4).
+                let result = unsafe { create(device.handle, from, std::ptr::null(), &mut list) };
+                if result != vk::Result::SUCCESS {
+                    return None;
+                }
+                list.count as usize
+            }
+        };
+        let mut binaries = Binaries { device, handles: smallvec![0; count] };
+        list.count = count as u32;
+        list.binaries = binaries.handles.as_mut_ptr();
+        // SAFETY: as above, with room for as many as there are.
+        let result = unsafe { create(device.handle, from, std::ptr::null(), &mut list) };
+        let all_there = binaries.handles.iter().all(|&handle| handle != 0);
+        // What was made in part is destroyed all the same.
+        binaries.handles.retain(|handle| *handle != 0);
+        (result == vk::Result::SUCCESS && all_there && count > 0).then_some(binaries)
+    }
+
+    /// Everything in them, as an artifact's payload.
+    fn payload(&self, cost: Duration) -> Option<Vec<u8>> {
+        let get = self.device.table.get_pipeline_binary_data?;
+        let mut listed = Vec::with_capacity(self.handles.len());
+        for &handle in &self.handles {
+            let (info, mut name, mut size) = (api::DataInfo::new(handle), api::Key::default(), 0);
+            // SAFETY: a live binary; NULL asks for the size (contract 5.6).
+            let asked = unsafe { get(self.device.handle, &info, &mut name, &mut size, std::ptr::null_mut()) };
+            if asked != vk::Result::SUCCESS {
+                return None;
+            }
+            let mut data = vec![0; size];
+            // SAFETY: as above, with room for it.
+            let result =
+                unsafe { get(self.device.handle, &info, &mut name, &mut size, data.as_mut_ptr().cast()) };
+            if result != vk::Result::SUCCESS || name.as_bytes().is_empty() {
+                return None;
+            }
+            data.truncate(size);
+            listed.push((name, data));
+        }
+        Some(record::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..]))))
+    }
+}
+
+impl Drop for Binaries<'_> {
+    fn drop(&mut self) {
+        let Some(destroy) = self.device.table.destroy_pipeline_binary else { return };
+        for &handle in &self.handles {
+            // SAFETY: our own binary, created without an allocator; the call that used it is over.
+            unsafe { destroy(self.device.handle, handle, std::ptr::null()) };
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! VKSTASH_REHYDRATE: an emulated identifier without an artifact, compiled from the stash's SPIR-V.
+//!
+//! The call promised not to compile, so this is the user's own choice: it serves where the driver keeps no
+//! artifacts, or lost them, and translating the shader anew would cost the program more than the compile.
+
+use ash::vk;
+
+use super::call::{self, Answer, CreateInfo};
+use super::{Request, compile, driver, modules};
+use crate::recipe::capture::stage::Steering;
+use crate::recipe::chain::Arena;
+use crate::stats::Count;
+
+/// Compiles the request. None where that is not wanted, the stash lacks a stage's code, or the driver fails:
+/// then the program hears what it would have heard without this.
+///
+/// # Safety
+/// The request's create info is valid, and its stages carry no identifier structures.
+pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
+    let device = request.device;
+    if !device.rehydrates() {
+        return None;
+    }
+    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    let none = vk::PipelineCreateFlags::empty();
+    let mut brought = modules::Brought::new(device);
+    let mut arena = Arena::default();
+    // SAFETY: the caller's contract; the modules and the arena stay on this stack frame until the call is over.
+    let answer = unsafe {
+        let info = brought.bring(&request.info, request.recipe, device.stored()?)?;
+        let info = call::with_flags(&info, request.steering.flags2, none, fail_on, &mut arena)?;
+        let steering = Steering { fail_on_compile_required: false, ..request.steering };
+        let request = Request { info, steering, ..*request };
+        if let Some(answer) = driver::ask(&request) {
+            return Some(answer);
+        }
+        compile::compile(&request)
+    };
+    if answer.result != vk::Result::SUCCESS {
+        return None;
+    }
+    device.count(Count::Rehydrated);
+    Some(answer)
+}

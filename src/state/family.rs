@@ -1,0 +1,69 @@
+//! The families of pipelines that a driver's caches may hold or not, and what they have given so far.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Complete compute and graphics pipelines. A driver that gives nothing of them gives nothing at all.
+    Complete,
+    /// Graphics pipeline libraries.
+    Library,
+    /// Links of graphics pipeline libraries.
+    Link,
+    /// Ray tracing pipelines and their libraries.
+    RayTracing,
+}
+
+impl Family {
+    const COUNT: usize = 4;
+}
+
+/// After this many compiles of which nothing could be kept, and none of which anything could, a driver is
+/// taken to give nothing, and the layer stands aside.
+const PATIENCE: u32 = 8;
+
+/// How often in a row the driver gave nothing, for each family.
+#[derive(Default)]
+pub struct Harvests([AtomicU32; Family::COUNT]);
+
+impl Harvests {
+    /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
+    pub fn give(&self, family: Family) -> bool {
+        self.0[family as usize].load(Ordering::Relaxed) < PATIENCE
+    }
+
+    /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
+    /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
+    pub fn note(&self, family: Family, fruitful: bool, at_its_cost: bool) {
+        let fruitless = &self.0[family as usize];
+        if fruitful {
+            fruitless.store(0, Ordering::Relaxed);
+            return;
+        }
+        let step = if at_its_cost { PATIENCE } else { 1 };
+        let before = fruitless.fetch_add(step, Ordering::Relaxed);
+        if before < PATIENCE && before + step >= PATIENCE {
+            tracing::info!("the driver's pipeline caches hold nothing of {family:?} pipelines");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_family_that_gives_nothing_says_nothing_about_the_others() {
+        let harvests = Harvests::default();
+        for _ in 0..PATIENCE {
+            assert!(harvests.give(Family::Link));
+            harvests.note(Family::Link, false, false);
+        }
+        assert!(!harvests.give(Family::Link) && harvests.give(Family::Complete));
+        harvests.note(Family::Link, true, false);
+        assert!(harvests.give(Family::Link), "it gave something after all");
+        harvests.note(Family::Complete, false, true);
+        assert!(!harvests.give(Family::Complete), "once at the program's cost is enough");
+    }
+}

@@ -1,0 +1,127 @@
+//! `vkstash install` and `vkstash uninstall`: manifests, and nothing else.
+
+use super::*;
+
+fn manifests(vulkan: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for kind in ["implicit_layer.d", "explicit_layer.d"] {
+        let Ok(entries) = fs::read_dir(vulkan.join(kind)) else { continue };
+        found.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    found.sort();
+    found
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn both_manifests_of_a_user_come_and_go() {
+    let house = House::new();
+    let installed = output(house.tool().arg("install"));
+    assert!(installed.status.success(), "{installed:?}");
+    assert!(text(&installed.stdout).contains("VKSTASH=1"));
+    let vulkan = house.home().join(".local/share/vulkan");
+    let found = manifests(&vulkan);
+    assert_eq!(found.len(), 2);
+    for path in &found {
+        let manifest = json(path);
+        assert_eq!(manifest["layer"]["name"], LAYER_NAME);
+        let library = manifest["layer"]["library_path"].as_str().unwrap();
+        assert!(Path::new(library).is_absolute());
+        let name = format!("VkLayer_vkstash.{}.json", std::env::consts::ARCH);
+        assert_eq!(path.file_name(), Some(OsStr::new(&name)));
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);
+    }
+    // Once more is an update.
+    assert!(output(house.tool().arg("install")).status.success());
+    assert_eq!(manifests(&vulkan).len(), 2);
+
+    let removed = output(house.tool().arg("uninstall"));
+    assert!(removed.status.success());
+    assert_eq!(text(&removed.stdout).lines().count(), 2);
+    assert!(manifests(&vulkan).is_empty());
+    let again = output(house.tool().arg("uninstall"));
+    assert!(again.status.success() && text(&again.stdout).contains("not installed"));
+}
+
+#[test]
+fn the_users_data_folder_is_respected() {
+    let house = House::new();
+    let data = house.path("data");
+    assert!(output(house.tool().arg("install").env("XDG_DATA_HOME", &data)).status.success());
+    assert_eq!(manifests(&data.join("vulkan")).len(), 2);
+    assert!(manifests(&house.home().join(".local/share/vulkan")).is_empty());
+}
+
+#[test]
+fn a_packager_writes_into_a_staging_folder_and_names_the_final_library() {
+    let house = House::new();
+    let stage = house.path("stage");
+    let library = "/usr/lib/vkstash-test/libVkLayer_vkstash.so";
+    let staged = stage.join(&library[1..]);
+    fs::create_dir_all(staged.parent().unwrap()).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &staged).unwrap();
+    let mut command = house.tool();
+    command.args(["install", "--prefix", "/usr", "--library", library, "--destdir"]).arg(&stage);
+    let installed = output(&mut command);
+    assert!(installed.status.success(), "{installed:?}");
+    let found = manifests(&stage.join("usr/share/vulkan"));
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|path| json(path)["layer"]["library_path"] == library));
+}
+
+#[test]
+fn a_foreign_file_is_neither_overwritten_nor_removed_and_stops_everything() {
+    let house = House::new();
+    let prefix = house.path("prefix");
+    let folder = prefix.join("share/vulkan/explicit_layer.d");
+    fs::create_dir_all(&folder).unwrap();
+    let foreign = folder.join(format!("VkLayer_vkstash.{}.json", std::env::consts::ARCH));
+    for content in ["{\"layer\": {\"name\": \"VK_LAYER_other\"}}", "not json", ""] {
+        fs::write(&foreign, content).unwrap();
+        for verb in ["install", "uninstall"] {
+            let refused = output(house.tool().args([verb, "--prefix"]).arg(&prefix));
+            assert_eq!(refused.status.code(), Some(1));
+            assert!(one_error_line(&refused).contains("left alone"));
+            assert_eq!(fs::read_to_string(&foreign).unwrap(), content);
+            assert_eq!(manifests(&prefix.join("share/vulkan")), std::slice::from_ref(&foreign));
+        }
+    }
+}
+
+#[test]
+fn a_symbolic_link_is_not_followed() {
+    let house = House::new();
+    let prefix = house.path("prefix");
+    assert!(output(house.tool().args(["install", "--prefix"]).arg(&prefix)).status.success());
+    let path = manifests(&prefix.join("share/vulkan")).remove(0);
+    let elsewhere = house.path("elsewhere.json");
+    fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    let refused = output(house.tool().args(["install", "--prefix"]).arg(&prefix));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(path.is_symlink());
+}
+
+#[test]
+fn a_library_that_is_none_is_refused() {
+    let house = House::new();
+    let file = house.path("text.so");
+    fs::write(&file, "text").unwrap();
+    let refused = output(house.tool().args(["install", "--library"]).arg(&file));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(one_error_line(&refused).contains("not a shared library"));
+    assert!(manifests(&house.home().join(".local/share/vulkan")).is_empty());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_one_clear_line() {
+    let house = House::new();
+    let file = house.path("file");
+    fs::write(&file, "").unwrap();
+    let refused = output(house.tool().args(["install", "--prefix"]).arg(&file));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(one_error_line(&refused).contains("file/share/vulkan"));
+}

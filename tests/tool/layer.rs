@@ -1,0 +1,144 @@
+//! `vkstash run` with the layer itself, a real driver and a real Vulkan program.
+
+use super::*;
+
+/// What lies in the target folder when the whole workspace is built, and a driver that needs no GPU.
+struct Real {
+    house: House,
+    library: PathBuf,
+    driver: PathBuf,
+    program: PathBuf,
+}
+
+const LAVAPIPE: &str = "lvp_icd";
+/// On its null device.
+const RADV: &str = "radeon_icd";
+
+/// None, with a line that says why, where something is missing.
+fn real(driver_name: &str) -> Option<Real> {
+    let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
+    let library = target.join("libVkLayer_vkstash.so");
+    let program = target.join("vkstash-corpus");
+    let drivers = fs::read_dir("/usr/share/vulkan/icd.d").ok();
+    let mut drivers = drivers.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let driver = drivers.find(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(driver_name) && name.ends_with(".json") && !name.contains("i686")
+    });
+    let missing = [
+        (library.exists(), "the layer library (cargo build --workspace makes it)"),
+        (program.exists(), "vkstash-corpus (cargo build --workspace makes it)"),
+        (driver.is_some(), driver_name),
+    ];
+    if let Some((_, what)) = missing.into_iter().find(|(there, _)| !there) {
+        assert!(std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_none_or(|value| value != "1"), "no {what}");
+        eprintln!("skipped: no {what}");
+        return None;
+    }
+    Some(Real { house: House::new(), library, driver: driver?, program })
+}
+
+impl Real {
+    /// `vkstash run -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
+    fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = self.house.tool();
+        command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");
+        command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
+        command.env("RADV_FORCE_FAMILY", "navi21");
+        command.args(["run", "--"]).arg(&self.program).args(arguments);
+        command
+    }
+
+    /// A folder with one small compute shader.
+    fn modules(&self) -> String {
+        let folder = self.house.path("modules");
+        fs::create_dir_all(&folder).unwrap();
+        let words = SHADER.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        fs::write(folder.join("empty.spv"), words).unwrap();
+        folder.to_str().unwrap().to_owned()
+    }
+}
+
+/// `void main() {}` with a local size of 1, 1, 1.
+#[rustfmt::skip]
+const SHADER: [u32; 35] = [
+    0x0723_0203, 0x0001_0000, 0, 5, 0,
+    // OpCapability Shader; OpMemoryModel Logical GLSL450
+    0x0002_0011, 1, 0x0003_000e, 0, 1,
+    // OpEntryPoint GLCompute %1 "main"; OpExecutionMode %1 LocalSize 1 1 1
+    0x0005_000f, 5, 1, 0x6e69_616d, 0, 0x0006_0010, 1, 17, 1, 1, 1,
+    // %2 = OpTypeVoid; %3 = OpTypeFunction %2; %1 = OpFunction %2 None %3
+    0x0002_0013, 2, 0x0003_0021, 3, 2, 0x0005_0036, 2, 1, 0, 3,
+    // OpLabel %4; OpReturn; OpFunctionEnd
+    0x0002_00f8, 4, 0x0001_00fd, 0x0001_0038,
+];
+
+fn last_line(output: &Output) -> &str {
+    assert!(output.status.success(), "{output:?}");
+    text(&output.stderr).lines().last().unwrap()
+}
+
+#[test]
+fn the_second_run_is_served_and_the_statistics_know() {
+    let Some(real) = real(RADV) else { return };
+    let modules = real.modules();
+    let arguments = ["--modules", &modules];
+    let first = output(&mut real.run(&arguments));
+    let required = std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_some_and(|value| value == "1");
+    if !first.status.success() && !required {
+        eprintln!("skipped: RADV has no null device here");
+        return;
+    }
+    assert!(
+        last_line(&first).starts_with("vkstash: 0 served (0.0 %), 1 compiled, 0 bypassed; "),
+        "{first:?}"
+    );
+    let second = output(&mut real.run(&arguments));
+    assert!(last_line(&second).starts_with("vkstash: 1 served (100.0 %), 0 compiled, "), "{second:?}");
+    assert!(real.house.nothing_left_in_temp());
+
+    let stats = output(real.house.tool().args(["stats", "--json"]));
+    let json: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
+    let application = &json["applications"][0];
+    assert_eq!((&application["name"], &application["runs"]), (&"vkstash-corpus".into(), &2.into()));
+    assert_eq!(application["hit_percent"], 50.0);
+    assert_eq!(application["devices"][0]["driver"], "VK_DRIVER_ID_MESA_RADV");
+}
+
+#[test]
+fn a_disabled_layer_records_nothing() {
+    let Some(real) = real(LAVAPIPE) else { return };
+    let output = output(real.run(&["--modules", &real.modules()]).env("VKSTASH_DISABLE", "1"));
+    assert!(last_line(&output).contains("VKSTASH_DISABLE is set"), "{output:?}");
+    assert!(!real.house.home().join(".cache/vkstash").exists());
+}
+
+#[test]
+fn an_installed_layer_waits_to_be_switched_on() {
+    let Some(real) = real(LAVAPIPE) else { return };
+    let house = &real.house;
+    let installed = output(house.tool().arg("install").env("VKSTASH_LIBRARY", &real.library));
+    assert!(installed.status.success(), "{installed:?}");
+    let report = house.path("report");
+    let program = |switch: Option<&str>| {
+        // As a user starts it: without the tool.
+        let mut command = Command::new(&real.program);
+        command.args(["--modules", &real.modules()]).env_clear().env("HOME", house.home());
+        command.env("VK_DRIVER_FILES", &real.driver).env("VK_ICD_FILENAMES", &real.driver);
+        command.env("VKSTASH_REPORT", &report).envs(switch.map(|value| ("VKSTASH", value)));
+        let output = output(&mut command);
+        assert!(output.status.success(), "{output:?}");
+        fs::read_dir(&report).map_or(0, |entries| entries.count())
+    };
+    assert_eq!(program(None), 0);
+    assert_eq!(program(Some("1")), 1);
+}
+
+#[test]
+fn a_program_without_pipelines_is_told_so() {
+    let Some(real) = real(LAVAPIPE) else { return };
+    let output = output(&mut real.run(&["--no-pipelines"]));
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).starts_with("vkstash: no pipeline was created"), "{output:?}");
+    assert!(real.house.nothing_left_in_temp());
+}

@@ -1,0 +1,331 @@
+//! `vkstash run`: the command it starts, its signals and its exit status.
+
+use super::*;
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let house = House::new();
+    for code in [0, 1, 2, 77, 126, 255] {
+        assert_eq!(output(&mut house.run(&format!("exit {code}"))).status.code(), Some(code));
+    }
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn a_command_that_dies_of_a_signal_takes_the_tool_with_it() {
+    let house = House::new();
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGSEGV, libc::SIGINT, libc::SIGPIPE] {
+        let status = output(&mut house.run(&format!("kill -{signal} $$"))).status;
+        assert_eq!(status.signal(), Some(signal), "{status:?}");
+        assert!(!status.core_dumped());
+    }
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn a_missing_command_is_127_and_one_that_is_no_program_126() {
+    let house = House::new();
+    let missing = output(house.tool().args(["run", "--", "/no/such/command"]));
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(one_error_line(&missing).contains("/no/such/command"));
+
+    let file = house.path("not-a-program");
+    fs::write(&file, "text").unwrap();
+    let refused = output(house.tool().args(["run", "--"]).arg(&file));
+    assert_eq!(refused.status.code(), Some(126));
+    assert!(one_error_line(&refused).contains("not-a-program"));
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn arguments_arrive_as_they_were_given() {
+    let house = House::new();
+    let script = r#"for a in "$@"; do printf '[%s]' "$a"; done"#;
+    let mut command = house.tool();
+    command.args(["run", "--quiet", "--", "sh", "-c", script, "sh"]);
+    command.args(["--quiet", "-x", "--", "two words", "", "$HOME", "--dir=a"]);
+    assert_eq!(text(&output(&mut command).stdout), "[--quiet][-x][--][two words][][$HOME][--dir=a]");
+
+    let mut without_dashes = house.tool();
+    without_dashes.args(["run", "-q", "sh", "-c", script, "sh", "--quiet"]);
+    assert_eq!(text(&output(&mut without_dashes).stdout), "[--quiet]");
+}
+
+#[test]
+fn an_argument_that_is_no_text_arrives_too() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let house = House::new();
+    let mut command = house.tool();
+    command.args(["run", "--quiet", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"\xff\xfe"));
+    assert_eq!(output(&mut command).stdout, b"\xff\xfe");
+}
+
+#[test]
+fn standard_streams_are_the_commands() {
+    let house = House::new();
+    let mut command = house.run("cat; echo error >&2");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"in\0put").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.stdout.as_slice(), text(&output.stderr)), (b"in\0put".as_slice(), "error\n"));
+}
+
+#[test]
+fn the_environment_is_the_callers_plus_the_layer() {
+    let house = House::new();
+    let script =
+        "echo $MINE; echo $VKSTASH; echo ${VKSTASH_DIR-unset}; test -d $VKSTASH_REPORT && echo folder";
+    let output = output(house.run(script).env("MINE", "kept").env("VKSTASH", "0"));
+    assert_eq!(text(&output.stdout), "kept\n1\nunset\nfolder\n");
+}
+
+#[test]
+fn a_relative_stash_folder_becomes_absolute() {
+    let house = House::new();
+    let mut command = house.tool();
+    command.current_dir(house.home());
+    command.args(["run", "--quiet", "--dir", "stash", "--", "sh", "-c", "echo $VKSTASH_DIR"]);
+    let expected = format!("{}\n", fs::canonicalize(house.home()).unwrap().join("stash").display());
+    assert_eq!(text(&output(&mut command).stdout), expected);
+}
+
+#[test]
+fn the_manifest_is_in_front_of_the_data_folders() {
+    let house = House::new();
+    let script = "echo $XDG_DATA_DIRS; cat ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d/*.json";
+    let rest = |dirs: Option<&str>| {
+        let mut command = house.run(script);
+        if let Some(dirs) = dirs {
+            command.env("XDG_DATA_DIRS", dirs);
+        }
+        let output = output(&mut command);
+        let (line, json) = text(&output.stdout).split_once('\n').unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(manifest["layer"]["name"], LAYER_NAME);
+        let library = std::env::current_exe().unwrap();
+        assert_eq!(manifest["layer"]["library_path"], library.to_str().unwrap());
+        let (folder, rest) = line.split_once(':').unwrap();
+        assert!(Path::new(folder).starts_with(house.temp()));
+        rest.to_owned()
+    };
+    assert_eq!(rest(None), "/usr/local/share:/usr/share");
+    assert_eq!(rest(Some("")), "/usr/local/share:/usr/share");
+    assert_eq!(rest(Some("/a:/b")), "/a:/b");
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn newer_loaders_find_the_manifest_through_their_own_variables() {
+    let house = House::new();
+    let only = output(house.run("ls ${VK_IMPLICIT_LAYER_PATH%%:*}").env("VK_IMPLICIT_LAYER_PATH", "/a"));
+    assert!(text(&only.stdout).starts_with("VkLayer_vkstash."), "{only:?}");
+    let unset =
+        output(&mut house.run("echo ${VK_IMPLICIT_LAYER_PATH-unset}; ls $VK_ADD_IMPLICIT_LAYER_PATH"));
+    assert!(text(&unset.stdout).starts_with("unset\nVkLayer_vkstash."), "{unset:?}");
+    let mut command = house.run("echo ${VK_ADD_IMPLICIT_LAYER_PATH#*:}");
+    let added = output(command.env("VK_ADD_IMPLICIT_LAYER_PATH", "/a:/b"));
+    assert_eq!(text(&added.stdout), "/a:/b\n");
+}
+
+#[test]
+fn the_folder_of_the_run_is_private() {
+    let house = House::new();
+    let output = output(&mut house.run("stat -c %a ${XDG_DATA_DIRS%%:*}"));
+    assert_eq!(text(&output.stdout), "700\n");
+}
+
+#[test]
+fn a_temporary_folder_that_a_search_path_cannot_name_is_not_used() {
+    let house = House::new();
+    let odd = house.path("a:b");
+    fs::create_dir(&odd).unwrap();
+    let output = output(house.run("ls ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d").env("TMPDIR", &odd));
+    assert!(text(&output.stdout).starts_with("VkLayer_vkstash."), "{output:?}");
+    assert!(fs::read_dir(&odd).unwrap().next().is_none());
+}
+
+#[test]
+fn the_end_is_one_line_unless_quiet() {
+    let house = House::new();
+    let loud = output(house.tool().args(["run", "--", "true"]));
+    assert!(one_error_line(&loud).contains("no pipeline was created ("));
+    assert!(loud.stdout.is_empty());
+    let quiet = output(house.tool().args(["run", "--quiet", "--", "true"]));
+    assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
+}
+
+#[test]
+fn a_disabled_layer_stays_disabled_and_is_named() {
+    let house = House::new();
+    let mut command = house.tool();
+    command.args(["run", "--", "sh", "-c", "echo $VKSTASH_DISABLE"]).env("VKSTASH_DISABLE", "yes");
+    let output = output(&mut command);
+    assert_eq!(text(&output.stdout), "yes\n");
+    assert!(one_error_line(&output).contains("VKSTASH_DISABLE"));
+}
+
+#[test]
+fn without_a_library_the_command_still_runs() {
+    let house = House::new();
+    let mut command = house.run("echo ran; echo ${VKSTASH-unset}; exit 3");
+    let output = output(command.env("VKSTASH_LIBRARY", house.path("gone.so")));
+    assert_eq!((text(&output.stdout), output.status.code()), ("ran\nunset\n", Some(3)));
+    assert!(one_error_line(&output).contains("gone.so"));
+}
+
+#[test]
+fn without_a_temporary_folder_the_command_still_runs() {
+    let house = House::new();
+    let output = output(house.run("echo ran").env("TMPDIR", house.path("nowhere")));
+    assert_eq!((text(&output.stdout), output.status.code()), ("ran\n", Some(0)));
+    assert!(one_error_line(&output).contains("running without the stash"));
+}
+
+#[test]
+fn a_library_that_was_asked_for_by_name_must_be_one() {
+    let house = House::new();
+    let file = house.path("text.so");
+    fs::write(&file, "not a library").unwrap();
+    let output = output(house.tool().args(["run", "--library"]).arg(&file).args(["--", "echo", "ran"]));
+    assert_eq!((text(&output.stdout), output.status.code()), ("", Some(1)));
+    assert!(one_error_line(&output).contains("not a shared library"));
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    let house = House::new();
+    for wrong in [vec![], vec!["run"], vec!["run", "--typo", "true"], vec!["fly"]] {
+        assert_eq!(output(house.tool().args(&wrong)).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn signals_reach_the_command() {
+    let house = House::new();
+    for (name, signal) in
+        [("TERM", libc::SIGTERM), ("HUP", libc::SIGHUP), ("USR1", libc::SIGUSR1), ("USR2", libc::SIGUSR2)]
+    {
+        let script = format!("trap 'echo got; exit 7' {name}; echo ready; while :; do sleep 0.02; done");
+        let (mut child, mut lines) = started(&mut house.run(&script));
+        send(&child, signal);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert_eq!((line.as_str(), child.wait().unwrap().code()), ("got\n", Some(7)), "{name}");
+    }
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn a_terminated_command_leaves_no_folder_behind() {
+    let house = House::new();
+    let (mut child, _lines) = started(&mut house.run("echo ready; exec sleep 60"));
+    assert!(!house.nothing_left_in_temp());
+    send(&child, libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+    assert!(house.nothing_left_in_temp());
+}
+
+#[test]
+fn an_interrupt_sent_to_the_tool_alone_is_passed_on() {
+    let house = House::new();
+    let (mut child, _lines) = started(&mut house.run("echo ready; exec sleep 60"));
+    send(&child, libc::SIGINT);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
+}
+
+#[test]
+fn a_control_c_at_the_terminal_arrives_once() {
+    use std::fs::File;
+    use std::os::fd::FromRawFd as _;
+    let house = House::new();
+    let (mut master, mut terminal) = (-1, -1);
+    // SAFETY: openpty writes the two numbers, and NULL stands for what is not wanted.
+    let opened = unsafe {
+        libc::openpty(&mut master, &mut terminal, std::ptr::null_mut(), std::ptr::null(), std::ptr::null())
+    };
+    if opened != 0 {
+        eprintln!("skipped: this machine gives out no terminals ({})", std::io::Error::last_os_error());
+        return;
+    }
+    // SAFETY: both are open and belong to nobody else.
+    let (mut master, terminal) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(terminal)) };
+    let script = "n=0; trap 'n=$((n+1))' INT; echo ready; \
+                  while [ $n = 0 ]; do sleep 0.02; done; sleep 0.3; exit $((10 + n))";
+    let mut command = house.run(script);
+    command.stdin(terminal.try_clone().unwrap());
+    // SAFETY: setsid and ioctl are async-signal-safe; standard input is the terminal by now.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            if libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+        });
+    }
+    let (mut child, _lines) = started(&mut command);
+    master.write_all(b"\x03").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(11));
+}
+
+#[test]
+fn the_command_starts_with_no_signal_blocked() {
+    let house = House::new();
+    let mut command = house.tool();
+    command.args(["run", "--quiet", "--", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"]);
+    let mut direct = Command::new("grep");
+    direct.args(["-E", "SigBlk|SigIgn", "/proc/self/status"]);
+    interruptible(&mut direct);
+    // Without the signals that the C library keeps to itself: it sets them as it likes when it starts
+    // a program.
+    let signals = |command: &mut Command| -> Vec<u64> {
+        let output = super::output(command);
+        let masks = text(&output.stdout).lines().map(|line| line.split_whitespace().last().unwrap());
+        masks.map(|mask| u64::from_str_radix(mask, 16).unwrap() & !(0b11 << 31)).collect()
+    };
+    assert_eq!(signals(&mut command), signals(&mut direct));
+}
+
+#[test]
+fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
+    let house = House::new();
+    let mut command = house.tool();
+    command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
+    // SAFETY: signal is async-signal-safe and gets constants.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let output = output(&mut command);
+    assert_eq!(output.status.code(), Some(0));
+    let ignored = text(&output.stdout).split_whitespace().nth(1).unwrap().to_owned();
+    let ignored = u64::from_str_radix(&ignored, 16).unwrap();
+    assert_ne!(ignored & (1 << (libc::SIGCHLD - 1)), 0, "the command inherits what the caller chose");
+}
+
+#[test]
+fn a_stopped_and_continued_tool_goes_on_waiting() {
+    let house = House::new();
+    let (mut child, _lines) = started(&mut house.run("echo ready; sleep 0.3; exit 9"));
+    send(&child, libc::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(50));
+    send(&child, libc::SIGCONT);
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+}
+
+#[test]
+fn waiting_costs_no_time_after_the_end() {
+    let house = House::new();
+    let start = Instant::now();
+    assert!(output(&mut house.run("true")).status.success());
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_run_within_a_run_works() {
+    let house = House::new();
+    let tool = env!("CARGO_BIN_EXE_vkstash");
+    let output = output(&mut house.run(&format!("{tool} run --quiet -- sh -c 'exit 4'")));
+    assert_eq!(output.status.code(), Some(4));
+    assert!(house.nothing_left_in_temp());
+}
