@@ -85,6 +85,7 @@ fi
 test_icd=$(find "$source/" -path '*/tests/framework/icd/test_icd.cpp' -print -quit)
 [ -n "$test_icd" ] || cannot "$source holds no tests/framework/icd/test_icd.cpp"
 framework=$(dirname "$(dirname "$test_icd")")
+[ -e "$framework/test_util.cpp" ] || cannot "the loader's tests are laid out in a way that is not known here yet"
 includes=()
 # The headers of the same version, where the package brings them; else the system's.
 header=$(find "$source/" -path '*/include/vulkan/vk_icd.h' -print -quit)

@@ -6,7 +6,7 @@
 //   GPU 2 "gamma"  Vulkan 1.1, and neither
 //
 // Three commands are known to nobody else, no header and no loader: one each for instance, physical device and
-// device. Each answers with its arguments and with whom it was called for, so that a caller sees what arrived.
+// device. (The loader takes the first one for a device command: it can be looked up, not called.) Each answers with its arguments and with whom it was called for, so that a caller sees what arrived.
 // The driver has no ray tracing, no render passes and no merging of caches: those commands resolve to NULL.
 //
 // Objects are numbers. What it "compiles" is a number made of the module's code; a cache holds such numbers behind
@@ -204,6 +204,17 @@ VKAPI_ATTR void VKAPI_CALL create_info_identifier(VkDevice, const VkShaderModule
     identifier_of(hash(info->pCode, info->codeSize), out);
 }
 
+// The loader's tests look for every device's queues at the last GPU.
+std::map<VkDevice, DispatchableHandle<VkQueue>> queues;
+VKAPI_ATTR void VKAPI_CALL get_queue(VkDevice device, uint32_t, uint32_t, VkQueue* out) {
+    std::lock_guard<std::mutex> guard(lock);
+    *out = queues[device].handle;
+}
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_command(VkDevice device, const char* name) {
+    if (strcmp(name, "vkGetDeviceQueue") == 0) return reinterpret_cast<PFN_vkVoidFunction>(get_queue);
+    return test_vkGetDeviceProcAddr(device, name);
+}
+
 // --- features and properties, which the loader's tests leave out ----------------------------------------------
 
 VKAPI_ATTR void VKAPI_CALL features2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {
@@ -258,11 +269,9 @@ void add_gpu(uint32_t index, const char* name, uint32_t version) {
     gpu.features.robustBufferAccess = index == 0;
     gpu.features.geometryShader = index == 1;
     gpu.features.tessellationShader = index == 2;
-    VkQueueFamilyProperties queues{};
-    queues.queueFlags = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
-    queues.queueCount = 1;
     MockQueueFamilyProperties family{};
-    family.properties = queues;
+    family.properties.queueFlags = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT;
+    family.properties.queueCount = 1;
     gpu.queue_family_properties.push_back(family);
     gpu.extensions.push_back(Extension(UNKNOWN_EXTENSION, 3));
     if (index == 1) {
@@ -304,6 +313,7 @@ PFN_vkVoidFunction instead(const char* name) {
     std::string wanted = name;
     if (wanted == "vkGetPhysicalDeviceFeatures2") return reinterpret_cast<PFN_vkVoidFunction>(features2);
     if (wanted == "vkGetPhysicalDeviceProperties2") return reinterpret_cast<PFN_vkVoidFunction>(properties2);
+    if (wanted == "vkGetDeviceProcAddr") return reinterpret_cast<PFN_vkVoidFunction>(get_device_command);
     return nullptr;
 }
 
@@ -318,7 +328,8 @@ FRAMEWORK_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcA
 }
 FRAMEWORK_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetPhysicalDeviceProcAddr(VkInstance instance,
                                                                                            const char* name) {
-    PFN_vkVoidFunction ours = instead(name);
+    // Not a physical-device command, whatever else it is.
+    PFN_vkVoidFunction ours = strcmp(name, "vkGetDeviceProcAddr") == 0 ? nullptr : instead(name);
     return ours != nullptr ? ours : get_physical_device_func(instance, name);
 }
 FRAMEWORK_EXPORT VKAPI_ATTR VkResult VKAPI_CALL vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t* version) {
