@@ -22,6 +22,63 @@ target_folder() { printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"; }
 # Of Debian packages.
 installed_version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
 
+# --- Debian's packages -----------------------------------------------------------------------------------
+
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+apt_install() {
+    if [ "${#as_root[@]}" != 0 ] && ! have sudo; then
+        fail "as root, please: apt-get install $*"
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
+}
+updated=no
+apt_update() {
+    [ "$updated" = no ] || return 0
+    say "updating the package lists"
+    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
+    [ "${#as_root[@]}" = 0 ] || have sudo || return 0
+    "${as_root[@]}" apt-get update -q || say "apt-get update reported an error; going on with what is there"
+    updated=yes
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# fetch_source_package NAME VERSION FOLDER: upstream's archives of the distribution's source package, into
+# FOLDER. The entries for sources are made from the machine's own for binaries, in lists of their own: nothing
+# of the machine's apt is changed, and nobody needs to be root. Fails if it cannot be had.
+fetch_source_package() {
+    local name=$1 version=$2 folder=$3 apt file entries
+    mkdir -p "$folder"
+    compgen -G "$folder/*.orig*.tar.*" >/dev/null && return 0
+    apt=$(mktemp -d "$folder/apt.XXXXXX") || return 1
+    mkdir -p "$apt/parts" "$apt/lists/partial" "$apt/work"
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+        [ -r "$file" ] || continue
+        entries=$apt/parts/$(basename "$file")
+        [ "$file" != /etc/apt/sources.list ] || entries=$apt/parts/main.list
+        case $file in
+        *.list) sed -n 's/^[[:space:]]*deb[[:space:]]/deb-src /p' "$file" >"$entries" ;;
+        *) sed 's/^[Tt]ypes:.*/Types: deb-src/' "$file" >"$entries" ;;
+        esac
+    done
+    local options=(-q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
+        -o "Dir::State::lists=$apt/lists" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache="
+        -o APT::Sandbox::User="$(id -un)")
+    # One unreachable source must not stop the rest. Upstream's archive is all that is wanted: what the
+    # distribution adds is not always to be had for as long.
+    apt-get update "${options[@]}" >"$apt/log" 2>&1 || true
+    if (cd "$apt/work" && apt-get source --download-only --tar-only "${options[@]}" "$name=$version") \
+        >>"$apt/log" 2>&1 && compgen -G "$apt/work/*.orig*.tar.*" >/dev/null; then
+        mv "$apt"/work/*.orig*.tar.* "$folder/"
+        rm -rf "$apt"
+        return 0
+    fi
+    tail -n 3 "$apt/log" >&2
+    rm -rf "$apt"
+    return 1
+}
+
 # RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,
 # and is gone in the other.
 mesa_with_null_device=24.3 mesa_without_null_device=26.2

@@ -14,25 +14,6 @@ Vulkan drivers >= $mesa_wanted, the Khronos validation layers, vulkan-tools, npm
 . /etc/os-release
 codename=${VERSION_CODENAME:-}
 
-as_root=()
-[ "$(id -u)" = 0 ] || as_root=(sudo)
-apt_install() {
-    if [ "${#as_root[@]}" != 0 ] && ! have sudo; then
-        fail "as root, please: apt-get install $*"
-    fi
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
-}
-updated=no
-apt_update() {
-    [ "$updated" = no ] || return 0
-    say "updating the package lists"
-    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
-    [ "${#as_root[@]}" = 0 ] || have sudo || return 0
-    "${as_root[@]}" apt-get update -q || say "apt-get update reported an error; going on with what is there"
-    updated=yes
-}
-
-installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
 
 # --- packages ---------------------------------------------------------------------------------------------

@@ -110,6 +110,7 @@ dependencies() {
 step "set-up" "$repository/scripts/setup.sh"
 step "Rust components" rust_components
 step "corpus" "$repository/scripts/corpus.sh"
+step "programs" "$repository/scripts/programs.sh"
 step "format" cargo fmt --all --check
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "build" cargo build --workspace

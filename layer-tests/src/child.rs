@@ -121,7 +121,7 @@ impl Scenario {
         let mut command = Command::new(std::env::current_exe().expect("the test program knows its own path"));
         env.apply(&mut command);
         command
-            .args([&self.test, "--exact", "--nocapture", "--test-threads=1"])
+            .args([&self.test, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
             .env(STEP, step)
             .env(INPUT, serde_json::to_string(input).expect("an input that JSON can hold"))
             .stdin(Stdio::null())

@@ -5,6 +5,7 @@
 //! - [`child`] test steps in processes of their own, because the loader's environment is per process
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`work`] the programs that the suites run: pipelines described by a value
+//! - [`programs`] real programs, with and without the layer
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
 //! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
@@ -22,6 +23,7 @@ pub mod corpus;
 pub mod env;
 pub mod khronos;
 pub mod paths;
+pub mod programs;
 pub mod report;
 pub mod suite;
 pub mod test_driver;

@@ -106,6 +106,23 @@ pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Re
     unsafe { scan(p_next, |_| Ok(Special::Foreign)) }
 }
 
+/// A chain in which nothing belongs that could matter: what is plain refuses as well, for nobody would hash it.
+///
+/// # Safety
+/// As [`scan`].
+pub unsafe fn scan_empty(p_next: *const c_void) -> Result<(), Refusal> {
+    // SAFETY: the caller's contract.
+    refuse_plain(&unsafe { scan_plain(p_next) }?)
+}
+
+/// Refuses a chain of which the plain structures would be lost.
+pub fn refuse_plain(extensions: &Extensions<'_>) -> Result<(), Refusal> {
+    match extensions.plain.first() {
+        Some(plain) => Err(Refusal { reason: BypassReason::UnknownStructure, s_type: plain.s_type }),
+        None => Ok(()),
+    }
+}
+
 /// Room for copies of structures. Its address must not change while copies are in use, which the borrow of
 /// the pointers it gives out cannot say: keep it in a local variable of the function that makes the call.
 pub struct Arena {

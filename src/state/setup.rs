@@ -207,6 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn every_core_feature_and_every_other_extension_moves_the_device_part() {
+        let mut seen = vec![digest(&vk::DeviceCreateInfo::default())];
+        for word in 0..size_of::<vk::PhysicalDeviceFeatures>() / 4 {
+            let mut features = vk::PhysicalDeviceFeatures::default();
+            // SAFETY: the structure consists of VkBool32 alone.
+            unsafe { *(&raw mut features).cast::<u32>().add(word) = vk::TRUE };
+            let other = digest(&vk::DeviceCreateInfo::default().enabled_features(&features));
+            assert!(other.is_some() && !seen.contains(&other), "feature {word}");
+            seen.push(other);
+        }
+        let names = [c"VK_EXT_robustness2".as_ptr(), c"VK_EXT_mesh_shader".as_ptr()];
+        let both = digest(&vk::DeviceCreateInfo::default().enabled_extension_names(&names));
+        assert!(!seen.contains(&both));
+        let turned = [names[1], names[0]];
+        assert_eq!(both, digest(&vk::DeviceCreateInfo::default().enabled_extension_names(&turned)));
+    }
+
+    #[test]
     fn the_feature_that_the_layer_switches_on_by_itself_does_not_move_the_device_part() {
         let plain = digest(&vk::DeviceCreateInfo::default());
         let mut own = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()

@@ -29,7 +29,7 @@ unsafe fn mapping(info: &DescriptorSetAndBindingMappingEXT) -> Result<Mapping, R
     let mut source: SmallVec<[u32; 11]> = SmallVec::new();
     // SAFETY: the chain of a valid structure; which member of the union counts follows from the source.
     let sampler = unsafe {
-        chain::scan_plain(info.p_next)?;
+        chain::scan_empty(info.p_next)?;
         let data = &info.source_data;
         match info.source {
             // HEAP_WITH_CONSTANT_OFFSET

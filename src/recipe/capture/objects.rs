@@ -4,7 +4,7 @@
 use ash::vk;
 
 use super::{array, owned_extensions, owned_plain};
-use crate::recipe::chain::{Refusal, Special};
+use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
 
 /// Describes a colour conversion.
@@ -90,8 +90,8 @@ pub unsafe fn set_layout(
     let mut mutable: &[vk::MutableDescriptorTypeListEXT<'_>] = &[];
     // SAFETY: the chain of a valid create info; the casts follow the sType; arrays are valid for their
     // counts.
-    unsafe {
-        owned_extensions(info.p_next, |node| {
+    let extensions = unsafe {
+        chain::scan(info.p_next, |node| {
             let node = &raw const *node;
             match (*node).s_type {
                 vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO => {
@@ -109,6 +109,7 @@ pub unsafe fn set_layout(
             }
         })
     }?;
+    chain::refuse_plain(&extensions)?;
     // SAFETY: valid for its count.
     let given = unsafe { array(info.p_bindings, info.binding_count) };
     let mut bindings = Vec::with_capacity(given.len());
@@ -153,7 +154,7 @@ pub unsafe fn pipeline_layout(
 ) -> Result<PipelineLayout, Refusal> {
     // SAFETY: the chain and both arrays of a valid create info.
     let (sets, ranges) = unsafe {
-        owned_plain(info.p_next)?;
+        chain::scan_empty(info.p_next)?;
         (
             array(info.p_set_layouts, info.set_layout_count),
             array(info.p_push_constant_ranges, info.push_constant_range_count),

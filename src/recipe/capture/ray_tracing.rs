@@ -50,7 +50,7 @@ pub unsafe fn ray_tracing<'a>(
     if let Some(info) = library_info {
         // SAFETY: the chain and the array of a valid structure.
         let listed = unsafe {
-            chain::scan_plain(info.p_next)?;
+            chain::scan_empty(info.p_next)?;
             array(info.p_libraries, info.library_count)
         };
         // Their groups follow the pipeline's own in this order (contract 7.6).
@@ -61,7 +61,7 @@ pub unsafe fn ray_tracing<'a>(
     let interface = match interface {
         Some(info) => {
             // SAFETY: the chain of a valid structure.
-            unsafe { chain::scan_plain(info.p_next) }?;
+            unsafe { chain::scan_empty(info.p_next) }?;
             Some((info.max_pipeline_ray_payload_size, info.max_pipeline_ray_hit_attribute_size))
         }
         None => None,
@@ -91,7 +91,7 @@ fn group(info: &vk::RayTracingShaderGroupCreateInfoKHR<'_>) -> Result<[u32; 5], 
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
     // SAFETY: the chain of a valid structure. pShaderGroupCaptureReplayHandle counts with a flag that refuses.
-    unsafe { chain::scan_plain(info.p_next) }?;
+    unsafe { chain::scan_empty(info.p_next) }?;
     let [general, closest_hit, any_hit, intersection] =
         [info.general_shader, info.closest_hit_shader, info.any_hit_shader, info.intersection_shader];
     Ok([info.ty.as_raw() as u32, general, closest_hit, any_hit, intersection])

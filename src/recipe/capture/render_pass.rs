@@ -169,19 +169,23 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
         })
     });
     let dependencies = dependencies.iter().map(|d| {
+        // SAFETY: the chain of a valid structure.
+        let extensions = unsafe { owned_plain(d.p_next) }?;
+        let barrier = vk::StructureType::MEMORY_BARRIER_2.as_raw();
+        // A VkMemoryBarrier2 takes the place of the four masks.
+        let unless_barrier = |mask| if extensions.iter().any(|e| e.s_type == barrier) { 0 } else { mask };
         Ok(Dependency {
             members: [
                 d.src_subpass,
                 d.dst_subpass,
-                d.src_stage_mask.as_raw(),
-                d.dst_stage_mask.as_raw(),
-                d.src_access_mask.as_raw(),
-                d.dst_access_mask.as_raw(),
+                unless_barrier(d.src_stage_mask.as_raw()),
+                unless_barrier(d.dst_stage_mask.as_raw()),
+                unless_barrier(d.src_access_mask.as_raw()),
+                unless_barrier(d.dst_access_mask.as_raw()),
                 d.dependency_flags.as_raw(),
             ],
             view_offset: d.view_offset,
-            // SAFETY: the chain of a valid structure.
-            extensions: unsafe { owned_plain(d.p_next) }?,
+            extensions,
         })
     });
     Ok(RenderPass {
@@ -219,6 +223,10 @@ unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> 
         let references = |pointer, count| -> Result<Vec<Reference>, Refusal> {
             array(pointer, count).iter().map(|r| reference2(r)).collect()
         };
+        let input = |r: &vk::AttachmentReference2<'_>| {
+            Ok(Reference { aspects: r.aspect_mask.as_raw(), ..reference2(r)? })
+        };
+        let inputs = array(s.p_input_attachments, s.input_attachment_count).iter().map(input);
         let depth_stencil_resolve = match resolve {
             Some(r) => Some((
                 r.depth_resolve_mode.as_raw(),
@@ -237,7 +245,7 @@ unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> 
         };
         Ok(Subpass {
             members: [s.flags.as_raw(), s.pipeline_bind_point.as_raw() as u32, s.view_mask],
-            inputs: references(s.p_input_attachments, s.input_attachment_count)?,
+            inputs: inputs.collect::<Result<_, Refusal>>()?,
             colors: references(s.p_color_attachments, s.color_attachment_count)?,
             resolves: references(s.p_resolve_attachments, s.color_attachment_count)?,
             depth_stencil: s.p_depth_stencil_attachment.as_ref().map(|r| reference2(r)).transpose()?,
@@ -249,6 +257,8 @@ unsafe fn subpass2(s: &vk::SubpassDescription2<'_>) -> Result<Subpass, Refusal> 
     }
 }
 
+/// A reference without its aspects: they count for input attachments alone, and may be garbage elsewhere.
+///
 /// # Safety
 /// `r` is valid.
 unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refusal> {
@@ -258,7 +268,7 @@ unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refu
     Ok(Reference {
         attachment: r.attachment,
         layout: r.layout.as_raw(),
-        aspects: r.aspect_mask.as_raw(),
+        aspects: 0,
         // SAFETY: the chain of a valid structure.
         extensions: unsafe { owned_plain(r.p_next) }?,
     })

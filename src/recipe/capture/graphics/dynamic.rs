@@ -42,7 +42,7 @@ impl Dynamic {
         // SAFETY: the caller's contract; the array is valid for its count; chains are scanned as such.
         unsafe {
             if let Some(info) = info.as_ref() {
-                chain::scan_plain(info.p_next)?;
+                chain::scan_empty(info.p_next)?;
                 let listed = array(info.p_dynamic_states, info.dynamic_state_count);
                 states.extend(listed.iter().map(|state| state.as_raw()));
             }

@@ -14,6 +14,7 @@ use ash::vk::{self, DynamicState as D};
 use smallvec::SmallVec;
 
 pub use dynamic::Dynamic;
+use structures::Reads;
 pub use structures::own_binaries;
 use subsets::{Subsets, linked};
 
@@ -47,6 +48,26 @@ pub unsafe fn graphics<'a>(
     let (subsets, libraries, dynamic) = unsafe {
         (Subsets::provided(flags, info.p_next), linked(info.p_next), Dynamic::read(info.p_dynamic_state)?)
     };
+    let mut made = LibraryTraits { subsets: subsets.0.as_raw(), discards: false };
+    let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(libraries.len());
+    for &library in libraries {
+        let library = objects.library(library)?;
+        made.subsets |= library.traits.subsets;
+        made.discards |= library.traits.discards;
+        keys.push(library.key);
+    }
+    // Each provides another subset, so their order means nothing.
+    keys.sort_unstable();
+    let rasterization = match subsets.pre_rasterization() {
+        // SAFETY: NULL or valid with the subset that it belongs to (06601).
+        true => unsafe { state::rasterization(info.p_rasterization_state, &dynamic) }?,
+        false => None,
+    };
+    // Discard counts only where it is static (contract 6), and may come from a library.
+    made.discards |= rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
+    let shown = !made.discards;
+    let reads = Reads { subsets, shown, render_pass: info.render_pass != vk::RenderPass::null() };
+
     let mut rendering: Option<&vk::PipelineRenderingCreateInfo<'_>> = None;
     // SAFETY: as above; the cast follows the sType.
     let extensions = unsafe {
@@ -58,19 +79,9 @@ pub unsafe fn graphics<'a>(
                 rendering = Some(&*(&raw const *node).cast());
                 Ok(Special::Read)
             }
-            _ => structures::pipeline(node, subsets, &dynamic),
+            _ => structures::pipeline(node, reads, &dynamic),
         })
     }?;
-    let mut made = LibraryTraits { subsets: subsets.0.as_raw(), discards: false };
-    let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(libraries.len());
-    for &library in libraries {
-        let library = objects.library(library)?;
-        made.subsets |= library.traits.subsets;
-        made.discards |= library.traits.discards;
-        keys.push(library.key);
-    }
-    // Each provides another subset, so their order means nothing.
-    keys.sort_unstable();
 
     let shaders = subsets.shaders();
     scratch.algorithm = objects.algorithm();
@@ -94,13 +105,6 @@ pub unsafe fn graphics<'a>(
 
     // SAFETY: each pointer is handed on only in the cases in which contract 6 lets it be read.
     unsafe {
-        let rasterization = match subsets.pre_rasterization() {
-            true => state::rasterization(info.p_rasterization_state, &dynamic)?,
-            false => None,
-        };
-        // Discard counts only where it is static (contract 6), and may come from a library.
-        made.discards |= rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
-        let shown = !made.discards;
         let vertex_input = match subsets.vertex_input() && !mesh && !dynamic.has(D::VERTEX_INPUT_EXT) {
             true => Some(state::vertex_input(info.p_vertex_input_state.as_ref().ok_or(WRONG)?, &dynamic)?),
             false => None,

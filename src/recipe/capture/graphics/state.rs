@@ -77,11 +77,13 @@ pub unsafe fn tessellation<'a>(
     dynamic: &Dynamic,
 ) -> Result<Option<Tessellation<'a>>, Refusal> {
     // SAFETY: the caller's contract.
-    let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
-    if info.s_type != vk::StructureType::PIPELINE_TESSELLATION_STATE_CREATE_INFO {
-        // Programs pass something else where the state is dynamic (contract 6).
+    let Some(head) = (unsafe { info.cast::<vk::BaseInStructure<'_>>().as_ref() }) else { return Ok(None) };
+    if head.s_type != vk::StructureType::PIPELINE_TESSELLATION_STATE_CREATE_INFO {
+        // Programs pass something else, and smaller, where the state is dynamic (contract 6).
         return if dynamic.has(vk::DynamicState::PATCH_CONTROL_POINTS_EXT) { Ok(None) } else { Err(WRONG) };
     }
+    // SAFETY: as above, and it is the right structure.
+    let info = unsafe { &*info };
     Ok(Some(Tessellation {
         flags: info.flags.as_raw(),
         patch_control_points: dynamic
@@ -247,7 +249,7 @@ pub unsafe fn color_blend<'a>(
     // SAFETY: valid for its count unless everything in it is dynamic (contract 6).
     let attachments = unsafe { array(info.p_attachments, count) };
     // Operations of advanced blending are set by another command.
-    let equation = |value: i32| match advanced_blend {
+    let equation = |value: i32| match advanced_blend && !dynamic.has(D::COLOR_BLEND_ADVANCED_EXT) {
         true => value as u32,
         false => dynamic.unless(D::COLOR_BLEND_EQUATION_EXT, value as u32),
     };

@@ -122,7 +122,7 @@ pub unsafe fn multisample(node: &Node<'_>, dynamic: &Dynamic) -> Result<Special,
                 words.push(dynamic.unless(D::SAMPLE_LOCATIONS_ENABLE_EXT, info.sample_locations_enable));
                 if counts && !dynamic.has(D::SAMPLE_LOCATIONS_EXT) {
                     let locations = &info.sample_locations_info;
-                    chain::scan_plain(locations.p_next)?;
+                    chain::scan_empty(locations.p_next)?;
                     let grid = locations.sample_location_grid_size;
                     words.extend([locations.sample_locations_per_pixel.as_raw(), grid.width, grid.height]);
                     let listed = array(locations.p_sample_locations, locations.sample_locations_count);
@@ -168,11 +168,25 @@ pub unsafe fn color_blend(node: &Node<'_>, dynamic: &Dynamic) -> Result<Special,
     Ok(Special::Words(words))
 }
 
-/// Chained to VkGraphicsPipelineCreateInfo itself. Which of them are read follows from the subsets.
+/// What decides which structures of a graphics create info's own chain are read.
+#[derive(Clone, Copy)]
+pub struct Reads {
+    /// The subsets that it provides.
+    pub subsets: Subsets,
+    /// It does not discard: otherwise it has no fragment state (contract 6).
+    pub shown: bool,
+    /// It is made for a render pass, so that formats and sample counts beside it are ignored (P:5668, P:5737).
+    pub render_pass: bool,
+}
+
+/// Chained to VkGraphicsPipelineCreateInfo itself.
 ///
 /// # Safety
-/// A valid structure of a create info that provides `subsets`.
-pub unsafe fn pipeline(node: &Node<'_>, subsets: Subsets, dynamic: &Dynamic) -> Result<Special, Refusal> {
+/// A valid structure of a create info of which `reads` is true.
+pub unsafe fn pipeline(node: &Node<'_>, reads: Reads, dynamic: &Dynamic) -> Result<Special, Refusal> {
+    let Reads { subsets, shown, render_pass } = reads;
+    let fragment_shader = shown && subsets.fragment_shader();
+    let fragment_output = shown && subsets.fragment_output();
     let mut words = Words::new();
     // SAFETY: as in `viewport`; arrays that may be NULL are.
     unsafe {
@@ -190,7 +204,7 @@ pub unsafe fn pipeline(node: &Node<'_>, subsets: Subsets, dynamic: &Dynamic) -> 
                 list(&mut words, array(info.p_discard_rectangles, count), rectangle);
             }
             S::RENDERING_ATTACHMENT_LOCATION_INFO_KHR => {
-                if !subsets.fragment_output() {
+                if !fragment_output {
                     return Ok(Special::Read);
                 }
                 let info = cast::<vk::RenderingAttachmentLocationInfoKHR<'_>>(node);
@@ -199,7 +213,7 @@ pub unsafe fn pipeline(node: &Node<'_>, subsets: Subsets, dynamic: &Dynamic) -> 
                 list(&mut words, locations, |location| [location]);
             }
             S::RENDERING_INPUT_ATTACHMENT_INDEX_INFO_KHR => {
-                if !subsets.fragment_shader() {
+                if !fragment_shader {
                     return Ok(Special::Read);
                 }
                 let info = cast::<vk::RenderingInputAttachmentIndexInfoKHR<'_>>(node);
@@ -210,7 +224,7 @@ pub unsafe fn pipeline(node: &Node<'_>, subsets: Subsets, dynamic: &Dynamic) -> 
                 list(&mut words, array(info.p_stencil_input_attachment_index, 1), |index| [index]);
             }
             S::ATTACHMENT_SAMPLE_COUNT_INFO_AMD => {
-                if !subsets.fragment() {
+                if !fragment_output || render_pass {
                     return Ok(Special::Read);
                 }
                 let info = cast::<vk::AttachmentSampleCountInfoAMD<'_>>(node);
@@ -219,15 +233,18 @@ pub unsafe fn pipeline(node: &Node<'_>, subsets: Subsets, dynamic: &Dynamic) -> 
                 words.push(info.depth_stencil_attachment_samples.as_raw());
             }
             newer::CUSTOM_RESOLVE => {
-                if !subsets.fragment() {
+                if render_pass || !(fragment_shader || fragment_output) {
                     return Ok(Special::Read);
                 }
                 let info = cast::<newer::CustomResolveCreateInfoEXT>(node);
                 words.push(info.custom_resolve);
-                let formats = array(info.p_color_attachment_formats, info.color_attachment_count);
-                list(&mut words, formats, |format| [format.as_raw() as u32]);
-                words.push(info.depth_attachment_format.as_raw() as u32);
-                words.push(info.stencil_attachment_format.as_raw() as u32);
+                // The fragment shader's subset ignores the formats (P:2477).
+                if fragment_output {
+                    let formats = array(info.p_color_attachment_formats, info.color_attachment_count);
+                    list(&mut words, formats, |format| [format.as_raw() as u32]);
+                    words.push(info.depth_attachment_format.as_raw() as u32);
+                    words.push(info.stencil_attachment_format.as_raw() as u32);
+                }
             }
             _ => return own_binaries(node),
         }

@@ -1,0 +1,260 @@
+//! Real programs under the layer: the first law, and what the stash is for.
+//!
+//! On lavapipe they draw and compute for real, and what comes out must be the same to the byte wherever it is
+//! the same without us twice. On RADV the compiler is real, and a second run must compile nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::programs::{self, Missing, Program, Ran};
+
+/// Runs of a kind, of which the median counts.
+const PAIRS: usize = 2;
+/// How much longer than without the layer a warm run may take. Generous: other work shares the machine.
+const FACTOR: f64 = 3.0;
+
+/// What all runs of a program on a driver say together.
+struct Result {
+    off: Vec<Ran>,
+    cold: Ran,
+    warm: Vec<Ran>,
+}
+
+fn median(runs: &[Ran]) -> f64 {
+    let mut times: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
+    times.sort();
+    // The lower of two: what else happened on the machine only adds.
+    times[(times.len() - 1) / 2].as_secs_f64()
+}
+
+/// Without the layer, cold, then in turns without the layer and warm.
+fn measure(scenario: &Scenario, program: Program, driver: &Driver, pairs: usize) -> Option<Result> {
+    let _alone = programs::alone();
+    let name = format!("{} on {}", program.title(), driver.name());
+    match program.find(driver) {
+        Ok(()) => {}
+        Err(Missing::Known(reason)) => {
+            println!("{name}: skipped: {reason}");
+            return None;
+        }
+        Err(Missing::Unknown(reason)) => {
+            scenario.skip(&reason);
+            return None;
+        }
+    }
+    scenario.on(driver.clone())?;
+    let stash = scenario.folder().join(format!("{name} stash"));
+    let run = |kind: &str, number: usize| {
+        let place = scenario.folder().join(format!("{name} {kind} {number}").replace([' ', ','], "-"));
+        // Home and caches are new for each run, only the stash stays.
+        let env = Env::new(driver.clone(), &place).stash(&stash);
+        let env = if kind == "off" { env.without_layer() } else { env };
+        program.run(&env, &place)
+    };
+    let mut off = vec![run("off", 0)];
+    let cold = run("cold", 0);
+    let mut warm = Vec::new();
+    for pair in 1..=pairs {
+        off.push(run("off", pair));
+        warm.push(run("warm", pair));
+    }
+    Some(Result { off, cold, warm })
+}
+
+impl Result {
+    fn ratio(&self) -> f64 {
+        median(&self.warm) / median(&self.off)
+    }
+
+    /// Whether the program does the same thing twice, left alone.
+    fn repeats(&self) -> bool {
+        self.off.iter().all(|run| run.output == self.off[0].output)
+    }
+
+    fn same_output(&self) -> bool {
+        self.with_layer().all(|run| run.output == self.off[0].output)
+    }
+
+    fn with_layer(&self) -> impl Iterator<Item = &Ran> {
+        std::iter::once(&self.cold).chain(&self.warm)
+    }
+
+    /// What must hold on every driver.
+    fn check(&self, name: &str) {
+        let first = &self.off[0];
+        for run in &self.off {
+            assert_eq!(run.status, first.status, "{name} without the layer: {}", run.stderr);
+            assert!(!run.had_layer(), "{name}: the layer was there without being asked for");
+        }
+        for run in self.with_layer() {
+            assert_eq!(run.status, first.status, "{name}: {}", run.stderr);
+            assert!(run.had_layer(), "{name}: the layer was not there: {}", run.stderr);
+            assert_eq!(run.reports.sum("internal_failures"), 0, "{name}: {}", run.stderr);
+            assert!(!run.stderr.contains("panicked at"), "{name}: {}", run.stderr);
+        }
+    }
+
+    fn say(&self, name: &str) {
+        println!("{name}: cold {}", counted(&self.cold));
+        println!("{name}: warm {}", counted(&self.warm[0]));
+        println!("{name}: warm run / run without the layer: {:.2}", self.ratio());
+    }
+}
+
+/// What became of the pipelines of a run, without what did not occur.
+fn counted(run: &Ran) -> String {
+    let counters = run.reports.counters();
+    let mut text = String::new();
+    for name in OUTCOMES {
+        if counters.get(name).is_some_and(|count| *count != 0) {
+            write!(text, "{name} {} ", counters[name]).unwrap();
+        }
+    }
+    for bypass in run.reports.bypassed() {
+        write!(text, "[{bypass:?}] ").unwrap();
+    }
+    text
+}
+
+const OUTCOMES: [&str; 9] = [
+    "served",
+    "offered",
+    "not_taken",
+    "driver_had",
+    "compiled",
+    "compiled_unrecorded",
+    "compile_required",
+    "bypassed",
+    "failed",
+];
+
+fn outcomes(run: &Ran) -> BTreeMap<&'static str, u64> {
+    OUTCOMES.into_iter().map(|name| (name, run.reports.sum(name))).collect()
+}
+
+fn on_lavapipe(program: Program) {
+    scenario(&[], |scenario| {
+        let Some(result) = measure(scenario, program, &Driver::Lavapipe, PAIRS) else { return };
+        let name = format!("{} on lavapipe", program.title());
+        result.say(&name);
+        result.check(&name);
+        if result.repeats() {
+            for run in result.with_layer() {
+                let (with, without) = (&run.output, &result.off[0].output);
+                let text = [with, without].map(|bytes| String::from_utf8_lossy(bytes));
+                assert!(with == without, "{name}: other output: {text:?}");
+            }
+        } else {
+            println!("{name}: its output differs from run to run without the layer already");
+        }
+        let ratio = result.ratio();
+        assert!(ratio < FACTOR, "{name}: a warm run takes {ratio:.2} times as long as one without the layer");
+    });
+}
+
+fn on_radv(program: Program) {
+    scenario(&[], |scenario| {
+        let Some(result) = measure(scenario, program, &Driver::Radv, 1) else { return };
+        let name = format!("{} on RADV", program.title());
+        result.say(&name);
+        result.check(&name);
+        let (cold, warm) = (outcomes(&result.cold), outcomes(&result.warm[0]));
+        let stderr = &result.warm[0].stderr;
+        // Or the rest says nothing.
+        assert!(cold["compiled"] > 0, "{name}: {cold:?} {}", result.cold.stderr);
+        assert_eq!(warm["bypassed"], 0, "{name}: {:?}", result.warm[0].reports.bypassed());
+        for (outcome, count) in &warm {
+            assert!(*outcome == "served" || *count == 0, "{name}: {outcome}: {warm:?} {stderr}");
+        }
+        assert!(warm["served"] > 0, "{name}: {warm:?} {stderr}");
+        if program.ends_by_itself() {
+            let all: u64 = cold.values().sum();
+            assert_eq!(warm["served"], all, "{name}: {cold:?} {warm:?} {stderr}");
+        }
+    });
+}
+
+/// Writes docs/programs.md: `scripts/programs.sh --table`.
+#[test]
+#[ignore = "measures, and takes minutes"]
+fn table() {
+    scenario(&[], |scenario| {
+        let mut text = TABLE.to_owned();
+        for program in programs::ALL {
+            // A folder of its own for each program.
+            let on = |driver| measure(scenario, program, &driver, 3);
+            let (Some(radv), Some(lavapipe)) = (on(Driver::Radv), on(Driver::Lavapipe)) else {
+                writeln!(text, "| {} | {} | not here | | | | |", program.title(), program.version()).unwrap();
+                continue;
+            };
+            let (cold, warm) = (outcomes(&radv.cold), outcomes(&radv.warm[0]));
+            let output = match (lavapipe.repeats(), lavapipe.same_output()) {
+                _ if !program.is_compared() => "not compared: it moves",
+                (false, _) => "not compared: it differs without the layer already",
+                (true, true) => "the same",
+                (true, false) => "OTHER",
+            };
+            let (pipelines, served) = (cold.values().sum::<u64>(), warm["served"]);
+            let (title, version) = (program.title(), program.version());
+            let (ratio, ratio_radv) = (lavapipe.ratio(), radv.ratio());
+            let row = format!("{pipelines} | {served} | {output} | {ratio:.2} | {ratio_radv:.2} |");
+            writeln!(text, "| {title} | {version} | {row}").unwrap();
+        }
+        match std::env::var_os("VKSTASH_PROGRAMS_TABLE") {
+            Some(path) => std::fs::write(path, text).unwrap(),
+            None => println!("{text}"),
+        }
+    });
+}
+
+const TABLE: &str = "\
+# Real programs
+
+Written by `scripts/programs.sh --table`; the suite `layer-tests/tests/programs.rs` checks the same with every
+change. Each program runs without the layer, then cold with it, then three times in turns without it and warm.
+
+- *pipelines*: what the cold run made on RADV (family navi21, on Mesa's stand-in for the kernel driver)
+- *served*: how many of them the second run on RADV got from the stash; whatever else it did would fail the suite
+- *output*: on lavapipe, with the layer (cold and warm) against without it, byte for byte: what the program
+  computed, drew or showed
+- *ratio*: time of a whole warm run by that of a run without the layer, medians; start-up and waiting included.
+  On lavapipe nothing can be gained (its cache data is empty, the layer stands aside), so 1.00 is the aim. On RADV
+  nothing is drawn, and what is left is the program's start and its pipelines.
+
+| program | version | pipelines | served | output on lavapipe | ratio lavapipe | ratio RADV |
+|---|---|---|---|---|---|---|
+";
+
+macro_rules! programs {
+    ($($module:ident: $program:ident),* $(,)?) => {$(
+        mod $module {
+            use super::*;
+
+            #[test]
+            fn does_the_same_on_lavapipe() {
+                on_lavapipe(Program::$program);
+            }
+
+            #[test]
+            fn is_served_on_radv() {
+                on_radv(Program::$program);
+            }
+        }
+    )*};
+}
+
+programs! {
+    wgpu: Wgpu,
+    wgpu_with_its_cache: WgpuCache,
+    dawn: Dawn,
+    ncnn: Ncnn,
+    taichi: Taichi,
+    mpv: Mpv,
+    vkcube: Vkcube,
+    vkd3d_triangle: Vkd3dTriangle,
+    vkd3d_gears: Vkd3dGears,
+}

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# Brings the real programs that layer-tests/tests/programs.rs runs: from the distribution, npm, PyPI and
+# crates.io, in fixed versions where nobody else fixes them. They go to the folder "programs" of Cargo's target
+# folder, as does a library that lets RADV run them without a GPU, built from Mesa's own source. What cannot be
+# had here is said, and noted for the suite, which leaves it out then. Quick when everything is there.
+#
+# With --table: runs every program several times with and without the layer and writes docs/programs.md.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+webgpu=0.6.2 ncnn=1.0.20261020 taichi=1.7.4
+rust_for_wgpu=1.87
+
+table=no
+case ${1:-} in
+"") ;;
+--table) table=yes ;;
+*) fail "unknown option $1 (there is --table)" ;;
+esac
+
+folder=$(target_folder)/programs
+mkdir -p "$folder"
+: >"$folder/skipped"
+: >"$folder/versions"
+
+# skip NAME REASON: for the suite and for the reader.
+skip() {
+    printf '%s: %s\n' "$1" "$2" >>"$folder/skipped"
+    say "skipped $1: $2"
+}
+# version NAME VERSION
+version() { printf '%s: %s\n' "$1" "$2" >>"$folder/versions"; }
+
+# --- from the distribution --------------------------------------------------------------------------------
+
+packages=(vkd3d-demos mpv vulkan-tools xvfb xauth xdotool python3-venv)
+missing=()
+for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
+if [ "${#missing[@]}" != 0 ] && have apt-get; then
+    apt_update
+    say "installing: ${missing[*]}"
+    # All at once is quicker; one that there is not must not keep the others away.
+    if ! apt_install "${missing[@]}" >"$folder/apt.log" 2>&1; then
+        for package in "${missing[@]}"; do apt_install "$package" >>"$folder/apt.log" 2>&1 || true; done
+    fi
+fi
+# from_package NAME PACKAGE COMMAND
+from_package() {
+    if have "$3"; then version "$1" "$(installed_version "$2")"; else skip "$1" "no package $2 here"; fi
+}
+from_package vkd3d vkd3d-demos vkd3d-triangle
+from_package mpv mpv mpv
+from_package vkcube vulkan-tools vkcube
+if ! have xvfb-run || ! have xauth; then
+    skip xvfb "no packages xvfb and xauth here"
+elif ! have xdotool; then
+    skip vkd3d "no package xdotool here, which presses the key that ends it"
+fi
+
+# --- from npm ---------------------------------------------------------------------------------------------
+
+dawn() {
+    have npm && have node || { skip dawn "no Node.js here" && return; }
+    local place=$folder/node
+    if [ "$(cat "$place/version" 2>/dev/null)" != "$webgpu" ]; then
+        say "fetching webgpu@$webgpu with npm"
+        rm -rf "$place"
+        mkdir -p "$place"
+        echo '{}' >"$place/package.json"
+        if ! (cd "$place" && npm install --silent --no-audit --no-fund --ignore-scripts "webgpu@$webgpu") \
+            >"$folder/npm.log" 2>&1; then
+            rm -rf "$place"
+            skip dawn "npm could not fetch webgpu@$webgpu"
+            return
+        fi
+        echo "$webgpu" >"$place/version"
+    fi
+    version dawn "npm webgpu $webgpu"
+}
+dawn
+
+# --- from PyPI --------------------------------------------------------------------------------------------
+
+python_program() {
+    local name=$1 wanted=$2 place=$folder/python
+    if [ "$(cat "$place/has-$name" 2>/dev/null)" != "$wanted" ]; then
+        say "fetching $name $wanted with pip"
+        if [ ! -x "$place/bin/pip" ] && ! python3 -m venv --clear "$place" >"$folder/pip.log" 2>&1; then
+            rm -rf "$place"
+            skip "$name" "python3 cannot make a virtual environment here"
+            return
+        fi
+        if ! "$place/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+            "$name==$wanted" >>"$folder/pip.log" 2>&1; then
+            skip "$name" "pip has no $name $wanted for this machine"
+            return
+        fi
+        echo "$wanted" >"$place/has-$name"
+    fi
+    version "$name" "PyPI $wanted"
+}
+python_program ncnn "$ncnn"
+python_program taichi "$taichi"
+
+# --- from crates.io ---------------------------------------------------------------------------------------
+
+wgpu() {
+    local rust crate=$repository/layer-tests/programs/wgpu
+    rust=$({ cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }')
+    version_at_least "$rust" "$rust_for_wgpu" ||
+        { skip wgpu "it needs Rust $rust_for_wgpu, this is $rust" && return; }
+    # Unoptimised and without debugging information: about a minute on two cores, the first time.
+    if ! CARGO_INCREMENTAL=0 cargo build --quiet --locked --manifest-path "$crate/Cargo.toml" \
+        --target-dir "$folder/wgpu"; then
+        # What it needs may be out of reach; that it does not compile is ours.
+        if cargo fetch --quiet --locked --manifest-path "$crate/Cargo.toml" 2>/dev/null; then
+            fail "the wgpu program does not build"
+        fi
+        skip wgpu "its crates cannot be fetched"
+        return
+    fi
+    version wgpu "crate $(sed -n '/^name = "wgpu"$/{n;s/^version = "\(.*\)"$/\1/p}' "$crate/Cargo.lock")"
+}
+wgpu
+
+# --- Mesa's stand-in for the kernel's amdgpu driver ---------------------------------------------------------
+
+# Upstream's parts of the DRM shim and what they use of Mesa's utilities, in one call of the compiler. Mesa's
+# build would ask for libdrm's headers for the numbers of four buses; they are given here in their place.
+compile_shim() {
+    local source=$1 util
+    util=$(printf "$source/src/util/%s.c " hash_table set ralloc anon_file u_debug log simple_mtx os_misc \
+        u_printf u_call_once vma u_process)
+    mkdir -p "$source/stub"
+    : >"$source/stub/xf86drm.h"
+    # shellcheck disable=SC2086 # a list of files
+    "${CC:-cc}" -shared -fPIC -O1 -w -std=gnu11 -D_GNU_SOURCE -fvisibility=hidden -ffunction-sections \
+        -fdata-sections -DHAVE_SECURE_GETENV -DHAVE_PTHREAD -DHAVE_TIMESPEC_GET -DHAVE_STRUCT_TIMESPEC \
+        -DHAVE_MEMFD_CREATE -DHAVE___BUILTIN_CLZ -DHAVE___BUILTIN_FFS -DHAVE_ENDIAN_H \
+        -DDRM_BUS_PCI=0 -DDRM_BUS_USB=1 -DDRM_BUS_PLATFORM=2 -DDRM_BUS_HOST1X=3 \
+        -I"$source/stub" -I"$source/include" -I"$source/src" -I"$source/src/amd" -o "$2" \
+        "$source"/src/drm-shim/{device,drm_shim}.c \
+        "$source"/src/amd/drm-shim/{amdgpu_noop_drm_shim,amdgpu_devices}.c $util \
+        "$source"/src/c11/impl/{threads_posix,time}.c \
+        -Wl,--no-undefined -Wl,--gc-sections -lpthread -ldl -lm
+}
+
+shim() {
+    local name wanted place=$folder/mesa library=$folder/amdgpu-shim.so
+    # shellcheck disable=SC2016 # dpkg's own variables
+    read -r name wanted < <(dpkg-query -W -f '${source:Package} ${source:Version}\n' mesa-vulkan-drivers 2>/dev/null) ||
+        { skip amdgpu-shim "no package mesa-vulkan-drivers here" && return; }
+    if [ -e "$library" ] && [ "$(cat "$folder/amdgpu-shim.version" 2>/dev/null)" = "$wanted" ]; then
+        return
+    fi
+    say "fetching the source of $name $wanted"
+    rm -rf "$place" "$library"
+    if ! fetch_source_package "$name" "$wanted" "$place"; then
+        rm -rf "$place"
+        skip amdgpu-shim "the source package $name $wanted cannot be had"
+        return
+    fi
+    mkdir "$place/source"
+    tar -xf "$place"/*.orig.tar.* -C "$place/source" --strip-components=1 --wildcards \
+        '*/include' '*/src/drm-shim' '*/src/amd/drm-shim' '*/src/amd/common' '*/src/util' '*/src/c11'
+    if compile_shim "$place/source" "$library" 2>"$folder/shim.log"; then
+        echo "$wanted" >"$folder/amdgpu-shim.version"
+    else
+        rm -f "$library"
+        skip amdgpu-shim "Mesa $wanted has another shim than this script knows ($folder/shim.log)"
+    fi
+    rm -rf "$place"
+}
+shim
+
+say "there: $(paste -sd ',' "$folder/versions" | sed 's/,/, /g')"
+
+if [ "$table" = yes ]; then
+    cd "$repository"
+    cargo build --quiet -p vkstash
+    VKSTASH_PROGRAMS_TABLE=$repository/docs/programs.md \
+        cargo test --quiet -p vkstash-layer-tests --test programs -- --ignored --exact --nocapture table
+fi
