@@ -29,6 +29,10 @@ need_package vulkan-tools
 need_package libc6-dev
 need_package ca-certificates
 need_command gcc gcc
+# scripts/khronos-icd.sh
+need_command g++ g++
+need_command dpkg-source dpkg-dev
+need_package libvulkan-dev
 need_command readelf binutils
 need_command python3 python3
 # Many install Node.js from elsewhere, where npm comes with it.

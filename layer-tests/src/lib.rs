@@ -8,6 +8,7 @@
 //! - [`programs`] real programs, with and without the layer
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
+//! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
 //! - [`suite`] what the suites have in common
 //! - [`corpus`] real compute shaders
 //! - [`translators`] clients with the habits of programs that translate shaders
@@ -20,6 +21,7 @@ pub mod bench;
 pub mod child;
 pub mod corpus;
 pub mod env;
+pub mod khronos;
 pub mod paths;
 pub mod programs;
 pub mod report;
