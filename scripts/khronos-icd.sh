@@ -20,42 +20,16 @@ cannot() {
     exit 3
 }
 
-# deb_sources FILE...: the entries of the package sources in these files, as source-package entries: both formats
-# are kept, and with them mirror, suite and key.
-deb_sources() {
-    local file
-    for file in "$@"; do
-        [ -r "$file" ] || continue
-        case $file in
-        *.list)
-            sed -nE 's/^[[:space:]]*deb([[:space:]])/deb-src\1/p' "$file" >>"$folder/apt/sources/all.list"
-            ;;
-        *.sources)
-            sed -E 's/^Types:.*/Types: deb-src/I' "$file" >"$folder/apt/sources/$(basename "$file")"
-            ;;
-        esac
-    done
-}
-
-# The private configuration: lists, cache and sources below our own folder.
-apt_options=(
-    -o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$folder/apt/sources"
-    -o "Dir::State::Lists=$folder/apt/lists" -o "Dir::Cache=$folder/apt/cache"
-    # Files below this folder belong to the caller, and may be unreadable to apt's own user.
-    -o "APT::Sandbox::User=$(id -un)" -o "Acquire::Retries=1"
-)
-
+# The source of the installed loader; where that is not to be had any more, of the one in the stable release: the
+# driver is a driver to any loader.
 fetch() {
     local version=$1
     have apt-get || cannot "no apt-get here to fetch the loader's source with"
-    have dpkg-source || cannot "no dpkg-source here (package dpkg-dev)"
-    rm -rf "$folder/apt" "$folder/package"
-    mkdir -p "$folder"/apt/{sources,lists/partial,cache/archives/partial} "$folder/package"
-    deb_sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources
-    apt-get update -qq "${apt_options[@]}" >"$folder/apt/log" 2>&1 || true
-    (cd "$folder/package" && apt-get source -qq "${apt_options[@]}" "vulkan-loader=$version") \
-        >>"$folder/apt/log" 2>&1 ||
-        cannot "the source package vulkan-loader $version cannot be fetched here ($folder/apt/log says why)"
+    rm -rf "$folder/package"
+    fetch_source_package vulkan-loader "$version" "$folder/package" 2>"$folder/log" ||
+        fetch_source_package vulkan-loader "" "$folder/package" stable 2>>"$folder/log" ||
+        cannot "the source package vulkan-loader cannot be fetched here ($folder/log says why)"
+    (cd "$folder/package" && for archive in *.orig*.tar.*; do tar -xf "$archive"; done)
     printf '%s\n' "$version" >"$folder/package/version"
 }
 

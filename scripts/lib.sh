@@ -44,11 +44,13 @@ apt_update() {
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# fetch_source_package NAME VERSION FOLDER: upstream's archives of the distribution's source package, into
-# FOLDER. The entries for sources are made from the machine's own for binaries, in lists of their own: nothing
-# of the machine's apt is changed, and nobody needs to be root. Fails if it cannot be had.
+# fetch_source_package NAME VERSION FOLDER [SUITE]: upstream's archives of the distribution's source package, into
+# FOLDER; with SUITE the version that this other suite of the distribution has. The entries for sources are made
+# from the machine's own for binaries, in lists of their own: nothing of the machine's apt is changed, and nobody
+# needs to be root. Fails if it cannot be had.
 fetch_source_package() {
-    local name=$1 version=$2 folder=$3 apt file entries
+    local name=$1 version=$2 folder=$3 suite=${4:-} apt file entries wanted=$1
+    [ -n "$suite" ] || wanted=$name=$version
     mkdir -p "$folder"
     compgen -G "$folder/*.orig*.tar.*" >/dev/null && return 0
     apt=$(mktemp -d "$folder/apt.XXXXXX") || return 1
@@ -61,6 +63,7 @@ fetch_source_package() {
         *.list) sed -n 's/^[[:space:]]*deb[[:space:]]/deb-src /p' "$file" >"$entries" ;;
         *) sed 's/^[Tt]ypes:.*/Types: deb-src/' "$file" >"$entries" ;;
         esac
+        [ -z "$suite" ] || in_suite "$entries" "$suite"
     done
     local options=(-q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
         -o "Dir::State::lists=$apt/lists" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache="
@@ -68,7 +71,7 @@ fetch_source_package() {
     # One unreachable source must not stop the rest. Upstream's archive is all that is wanted: what the
     # distribution adds is not always to be had for as long.
     apt-get update "${options[@]}" >"$apt/log" 2>&1 || true
-    if (cd "$apt/work" && apt-get source --download-only --tar-only "${options[@]}" "$name=$version") \
+    if (cd "$apt/work" && apt-get source --download-only --tar-only "${options[@]}" "$wanted") \
         >>"$apt/log" 2>&1 && compgen -G "$apt/work/*.orig*.tar.*" >/dev/null; then
         mv "$apt"/work/*.orig*.tar.* "$folder/"
         rm -rf "$apt"
@@ -77,6 +80,16 @@ fetch_source_package() {
     tail -n 3 "$apt/log" >&2
     rm -rf "$apt"
     return 1
+}
+
+# in_suite FILE SUITE: of the entries in FILE (both formats) those of the release itself, for another suite.
+in_suite() {
+    local file=$1 suite=$2 codename
+    codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+    case $file in
+    *.list) sed -n -i -E "s/^(deb-src .*[[:space:]])$codename([[:space:]])/\1$suite\2/p" "$file" ;;
+    *) sed -i -E "s/^(Suites:).*[[:space:]]$codename([[:space:]].*|)\$/\1 $suite/I; t; s/^(Suites:).*/\1 $suite-none/I" "$file" ;;
+    esac
 }
 
 # RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,
