@@ -219,3 +219,26 @@ fn identifiers_are_served_whoever_made_them() {
         }
     });
 }
+
+/// Drivers exist that never take back what they gave out. Offering it in every run for ever would cost the program
+/// a look-up, a refusal and a record each time.
+#[test]
+fn what_a_driver_refuses_three_times_is_left_alone() {
+    let stubborn = [json!({ "ignore_blobs": true })];
+    on_drivers(&stubborn, |scenario, env, _| {
+        let work = Work { count: 2, ..Work::default() };
+        for expected in [[2, 0, 0], [2, 2, 0], [2, 2, 0], [2, 2, 0], [0, 0, 2], [0, 0, 2]] {
+            let run = run(scenario, env, &work);
+            let seen = ["compiled", "not_taken", "compiled_unrecorded"].map(|name| run.reports.sum(name));
+            assert_eq!(seen, expected, "{}", run.stderr);
+            assert_eq!(run.value.compiles, 2);
+        }
+        // What it takes after all was offered before it came to that.
+        let mild = reprogrammed(scenario, env, json!({}));
+        let other = Work { count: 3, ..Work::default() };
+        for expected in [[1, 0], [0, 1]] {
+            let run = run(scenario, &mild, &other);
+            assert_eq!(["compiled", "served"].map(|name| run.reports.sum(name)), expected);
+        }
+    });
+}

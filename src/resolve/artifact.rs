@@ -35,8 +35,8 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         return None;
     }
     let refusals = record::refusals(buffer);
-    request.refusals.set(refusals);
     if refusals >= record::REFUSALS_LIMIT {
+        request.left_alone.set(true);
         return None;
     }
     let (cost, blob) = record::parse(buffer)?;

@@ -116,8 +116,11 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
-    let refused = request.refusals.get() >= record::REFUSALS_LIMIT;
-    if refused || !device.keeps_artifacts() || !device.gives(request.family) || device.stored().is_none() {
+    if request.left_alone.get()
+        || !device.keeps_artifacts()
+        || !device.gives(request.family)
+        || device.stored().is_none()
+    {
         return Source::Nowhere;
     }
     if asked && binary::applies(request) {

@@ -36,8 +36,9 @@ struct Element {
     had: Option<vk::Pipeline>,
     key: Option<Key>,
     library: Option<Result<Library, Refusal>>,
-    /// How often the driver has refused its artifacts.
+    /// How often in a row the driver has refused its artifacts, and whether that was often enough.
     refusals: u8,
+    left_alone: bool,
     /// Why it must bypass.
     refusal: Option<Refusal>,
     /// It names its code by an identifier of ours: no driver can make it.
@@ -125,6 +126,7 @@ unsafe fn without_compiling(
                     key: None,
                     library: is_library.then_some(Err(refusal)),
                     refusals: 0,
+                    left_alone: false,
                     refusal: Some(refusal),
                     ours_alone: named && device.identifiers == IdentifierMode::Emulated,
                 };
@@ -141,6 +143,7 @@ unsafe fn without_compiling(
         recipe: &recipe,
         parts,
         refusals: Cell::new(0),
+        left_alone: Cell::new(false),
     };
     let ours_alone = steering.identifier_only && device.identifiers == IdentifierMode::Emulated;
     if steering.identifier_only {
@@ -167,7 +170,8 @@ unsafe fn without_compiling(
     }
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
     let refusals = request.refusals.get();
-    Element { had, key: Some(key), library, refusals, refusal: None, ours_alone }
+    let left_alone = request.left_alone.get();
+    Element { had, key: Some(key), library, refusals, left_alone, refusal: None, ours_alone }
 }
 
 /// The driver's turn, in the operation.
@@ -194,7 +198,7 @@ unsafe fn compile(
         Passed::Unknown(_) => false,
     };
     let refusals = elements.iter().map(|element| element.refusals).max().unwrap_or(0);
-    let free = free && refusals < record::REFUSALS_LIMIT;
+    let free = free && !elements.iter().any(|element| element.left_alone);
     let recorded = free && device.gives(Family::RayTracing) && device.stored().is_some();
     let ours = keys.as_ref().filter(|_| recorded).and_then(|_| PrivateCache::for_threads(device));
     let cache = match &ours {

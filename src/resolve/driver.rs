@@ -100,6 +100,7 @@ pub unsafe fn ask_first<I: CreateInfo>(
         recipe,
         parts,
         refusals: Cell::new(0),
+        left_alone: Cell::new(false),
     };
     // SAFETY: as above.
     unsafe { ask(&request) }

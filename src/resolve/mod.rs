@@ -121,8 +121,10 @@ struct Request<'a, I> {
     recipe: &'a [u8],
     /// What the recipe names by digest.
     parts: Parts,
-    /// How often the driver has refused this recipe's artifacts.
+    /// How often in a row the driver has refused this recipe's artifacts, this time included.
     refusals: Cell<u8>,
+    /// It has refused them often enough: nothing is recorded any more.
+    left_alone: Cell<bool>,
 }
 
 /// Buffers that are reused from call to call.
@@ -227,6 +229,7 @@ unsafe fn serve_with<I: CreateInfo>(
         recipe,
         parts,
         refusals: Cell::new(0),
+        left_alone: Cell::new(false),
     };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe { climb(&request, artifact) };

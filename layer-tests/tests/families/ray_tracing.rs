@@ -91,14 +91,16 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                     }
                 }
                 assert_eq!(cold.reports.sum("not_taken"), 0, "{:?}", cold.reports.counters());
-                // RADV writes a library with any-hit shaders into its caches and does not look for it there.
+                // RADV writes a library with any-hit shaders into its caches and does not look for it there. After
+                // three runs it is not offered any more.
                 let never_found = u64::from(driver == Driver::Radv);
-                let all_had = |reports: &Reports| match reports.sum("compiled") {
-                    1 if never_found == 1 => {
-                        assert_eq!(reports.sum("served"), made as u64 - 1, "{:?}", reports.counters());
-                    }
-                    _ => covered(&driver, reports, made),
-                };
+                let all_had =
+                    |reports: &Reports| match reports.sum("compiled") + reports.sum("compiled_unrecorded") {
+                        1 if never_found == 1 => {
+                            assert_eq!(reports.sum("served"), made as u64 - 1, "{:?}", reports.counters());
+                        }
+                        _ => covered(&driver, reports, made),
+                    };
                 all_had(&warm.reports);
                 // The same libraries the other way round: another pipeline, and the only one.
                 let reversed = json!({ "cache": cache, "reversed": true });
