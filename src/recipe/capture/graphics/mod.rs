@@ -1,9 +1,9 @@
 //! Graphics pipelines: complete ones, libraries and links. Which state is read follows contract 6 row by row.
 //!
-//! - [`subsets`] which parts of a pipeline a create info provides
-//! - [`dynamic`] dynamic states
-//! - [`state`] the pieces of fixed-function state
-//! - [`structures`] the structures with pointers in their chains
+//! - `subsets` which parts of a pipeline a create info provides
+//! - `dynamic` dynamic states
+//! - `state` the pieces of fixed-function state
+//! - `structures` the structures with pointers in their chains
 
 mod dynamic;
 mod state;
