@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
+use super::list;
 use crate::store::part::Key;
 
 /// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
@@ -58,6 +59,7 @@ pub struct Flattened {
     /// VkStructureType.
     pub s_type: i32,
     /// The words.
+    #[serde(with = "list")]
     pub words: Words,
 }
 
@@ -68,9 +70,10 @@ pub type Words = SmallVec<[u32; 16]>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub struct Extensions<'a> {
     /// Structures of numbers alone.
-    #[serde(borrow)]
+    #[serde(borrow, with = "list")]
     pub plain: SmallVec<[Extension<'a>; 2]>,
     /// The others. They are rare: no room is kept for any.
+    #[serde(with = "list")]
     pub flattened: SmallVec<[Flattened; 0]>,
 }
 
@@ -175,9 +178,10 @@ pub struct Stage<'a> {
     #[serde(borrow)]
     pub entry_point: Bytes<'a>,
     /// Specialization constants by identifier, sorted; bytes that no entry names are left out.
-    #[serde(borrow)]
+    #[serde(borrow, with = "list")]
     pub specialization: SmallVec<[(u32, Bytes<'a>); 4]>,
     /// VkShaderDescriptorSetAndBindingMappingInfoEXT; empty where there is none.
+    #[serde(with = "list")]
     pub mappings: SmallVec<[Mapping; 0]>,
     /// Plain structures of the stage's chain.
     #[serde(borrow)]
@@ -190,6 +194,7 @@ pub struct Mapping {
     /// Set, first binding, number of bindings, resource mask, VkDescriptorMappingSourceEXT.
     pub members: [u32; 5],
     /// The numbers of the source's own structure, in order.
+    #[serde(with = "list")]
     pub source: SmallVec<[u32; 11]>,
     /// The embedded sampler, where there is one.
     pub sampler: Option<Box<Sampler>>,
@@ -204,9 +209,10 @@ pub struct Graphics<'a> {
     /// VkGraphicsPipelineLibraryFlagsEXT: the subsets of state that this create info itself provides.
     pub subsets: u32,
     /// Keys of the libraries that are linked, sorted: which of them comes first means nothing.
+    #[serde(with = "list")]
     pub libraries: SmallVec<[Key; 4]>,
     /// The stages in the order in which the program gave them.
-    #[serde(borrow)]
+    #[serde(borrow, with = "list")]
     pub stages: SmallVec<[Stage<'a>; 5]>,
     /// VkPipelineVertexInputStateCreateInfo.
     #[serde(borrow)]
@@ -233,6 +239,7 @@ pub struct Graphics<'a> {
     #[serde(borrow)]
     pub color_blend: Option<ColorBlend<'a>>,
     /// VkDynamicState values, sorted, without duplicates.
+    #[serde(with = "list")]
     pub dynamic: SmallVec<[i32; 24]>,
     /// Digest of the [`PipelineLayout`]; None where no subset needs one.
     pub layout: Option<Key>,
@@ -260,6 +267,7 @@ pub enum Target {
         /// View mask.
         view_mask: u32,
         /// VkFormat of each colour attachment.
+        #[serde(with = "list")]
         color: SmallVec<[i32; 8]>,
         /// VkFormat.
         depth: i32,
@@ -274,18 +282,21 @@ pub struct RayTracing<'a> {
     /// VkPipelineCreateFlags2, less what only steers the call.
     pub flags: u64,
     /// The stages, in the order in which the groups number them.
-    #[serde(borrow)]
+    #[serde(borrow, with = "list")]
     pub stages: SmallVec<[Stage<'a>; 4]>,
     /// Of each group: type, general, closest hit, any hit and intersection shader. Their order is that of the
     /// shader group handles.
+    #[serde(with = "list")]
     pub groups: SmallVec<[[u32; 5]; 4]>,
     /// maxPipelineRayRecursionDepth.
     pub max_recursion: u32,
     /// maxPipelineRayPayloadSize and maxPipelineRayHitAttributeSize, where there is an interface.
     pub interface: Option<(u32, u32)>,
     /// Keys of the libraries, in order: their groups follow the pipeline's own.
+    #[serde(with = "list")]
     pub libraries: SmallVec<[Key; 2]>,
     /// VkDynamicState values, sorted, without duplicates.
+    #[serde(with = "list")]
     pub dynamic: SmallVec<[i32; 2]>,
     /// Digest of the [`PipelineLayout`].
     pub layout: Option<Key>,
@@ -300,10 +311,13 @@ pub struct VertexInput<'a> {
     /// VkPipelineVertexInputStateCreateFlags.
     pub flags: u32,
     /// (binding, stride, input rate).
+    #[serde(with = "list")]
     pub bindings: SmallVec<[(u32, u32, i32); 4]>,
     /// (location, binding, format, offset).
+    #[serde(with = "list")]
     pub attributes: SmallVec<[(u32, u32, i32, u32); 8]>,
     /// (binding, divisor).
+    #[serde(with = "list")]
     pub divisors: SmallVec<[(u32, u32); 2]>,
     /// Structures of its chain.
     #[serde(borrow)]
@@ -344,10 +358,12 @@ pub struct Viewport<'a> {
     /// 0 where dynamic.
     pub viewport_count: u32,
     /// x, y, width, height, depth bounds as bits; empty where dynamic.
+    #[serde(with = "list")]
     pub viewports: SmallVec<[[u32; 6]; 1]>,
     /// 0 where dynamic.
     pub scissor_count: u32,
     /// Offset and extent; empty where dynamic.
+    #[serde(with = "list")]
     pub scissors: SmallVec<[(i32, i32, u32, u32); 1]>,
     /// Structures of its chain.
     #[serde(borrow)]
@@ -380,6 +396,7 @@ pub struct Multisample<'a> {
     /// sampleShadingEnable and minSampleShading's bits.
     pub sample_shading: [u32; 2],
     /// Empty where NULL or dynamic.
+    #[serde(with = "list")]
     pub sample_mask: SmallVec<[u32; 2]>,
     /// alphaToCoverageEnable, alphaToOneEnable.
     pub alpha: [u32; 2],
@@ -415,6 +432,7 @@ pub struct ColorBlend<'a> {
     /// Number of attachments.
     pub attachment_count: u32,
     /// Each attachment's eight members; empty where dynamic.
+    #[serde(with = "list")]
     pub attachments: SmallVec<[[u32; 8]; 4]>,
     /// Blend constants as bits; 0 where dynamic.
     pub constants: [u32; 4],
