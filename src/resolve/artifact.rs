@@ -36,7 +36,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     }
     let refusals = record::refusals(buffer);
     if refusals >= record::REFUSALS_LIMIT {
-        request.left_alone.set(true);
+        request.past.leave_alone();
         return None;
     }
     let (cost, blob) = record::parse(buffer)?;
@@ -59,13 +59,12 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: as above; the cache lives until the call is over.
     let answer = unsafe { call::create(device, cache.handle(), &info, request.allocator) };
-    drop(cache);
 
     match answer.result {
         vk::Result::SUCCESS => {}
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
-            request.refusals.set(refusals + 1);
+            request.past.refused(refusals + 1, cache, cost);
             return None;
         }
         // An error with our cache is no error of the program's call: the next rung asks without it.

@@ -5,15 +5,20 @@ use std::time::Instant;
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
+use super::past::Refused;
 use super::private_cache::{self, PrivateCache};
 use super::{Contents, Passed, Request, binary, feedback, record};
 use crate::recipe::chain::Arena;
+use crate::state::family::Family;
 use crate::stats::Count;
 
 /// Where a call's artifact can be taken from.
 enum Source<'a> {
     /// A private cache: it holds just this pipeline afterwards.
     Private(PrivateCache<'a>),
+    /// The cache with the artifact for which the driver has said COMPILE_REQUIRED. RADV (Mesa 25.0.7) says so of
+    /// ray tracing libraries with any-hit shaders, and then makes them of it forty times faster than without.
+    Refused(Refused<'a>),
     /// The program's own cache, empty until now: the same, for nothing.
     Fresh,
     /// The pipeline itself, whose binaries the driver keeps for us.
@@ -22,15 +27,30 @@ enum Source<'a> {
     Nowhere,
 }
 
+/// What came of the driver's turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The artifact is queued.
+    Recorded,
+    /// There is none.
+    Unrecorded,
+    /// The artifact that the driver has refused was of use after all. It has been counted.
+    MadeOfRefused,
+}
+
 /// Lets the driver compile.
 ///
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     // SAFETY: the caller's contract.
-    let (answer, recorded) = unsafe { call_and_record(request, request.device.cache_control) };
+    let (answer, outcome) = unsafe { call_and_record(request, request.device.cache_control) };
     if answer.result == vk::Result::SUCCESS {
-        request.device.count(if recorded { Count::Compiled } else { Count::CompiledUnrecorded });
+        match outcome {
+            Outcome::Recorded => request.device.count(Count::Compiled),
+            Outcome::Unrecorded => request.device.count(Count::CompiledUnrecorded),
+            Outcome::MadeOfRefused => {}
+        }
     }
     answer
 }
@@ -46,11 +66,11 @@ pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
 
 /// Makes the call and records what came of it. `asked`: the driver has said that it has nothing for the
 /// program's own call, so a private cache cannot lose anything.
-unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> (Answer, bool) {
+unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> (Answer, Outcome) {
     let device = request.device;
     let source = source(request, asked);
     let cache = match &source {
-        Source::Private(cache) => cache.handle(),
+        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
         Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
             if let Passed::Known { cache, .. } = request.passed {
@@ -69,21 +89,33 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     // SAFETY: the caller's contract.
     let mut answer =
         unsafe { call::create(device, cache, info.as_ref().unwrap_or(&request.info), request.allocator) };
-    if answer.result.as_raw() < 0 && matches!(source, Source::Private(_) | Source::Captured) {
+    if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether our part in the call is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: as above.
         answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
-        return (answer, false);
+        return (answer, Outcome::Unrecorded);
     }
     let cost = started.elapsed();
     if answer.result != vk::Result::SUCCESS {
-        return (answer, false);
+        return (answer, Outcome::Unrecorded);
+    }
+    if let Source::Refused(refused) = &source
+        && refused.cost >= 2 * cost
+    {
+        let mut info = request.info;
+        // SAFETY: the driver has filled the program's structures.
+        unsafe { feedback::clear_hit(*info.p_next_mut()) };
+        if let Passed::Known { cache, .. } = request.passed {
+            cache.owe(&request.key);
+        }
+        record::settle(device, false, refused.cost, cost);
+        return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-    let prefix = record::prefix(cost, request.refusals.get());
+    let prefix = record::prefix(cost, request.past.refusals());
     let payload = match &source {
-        Source::Private(cache) => {
+        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => {
             let mut info = request.info;
             // SAFETY: the driver has filled the program's structures.
             unsafe { feedback::clear_hit(*info.p_next_mut()) };
@@ -99,24 +131,22 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded = info.is_some() && unsafe { binary::harvest(request, answer.pipeline, cost) };
             device.harvests.note(request.family, recorded, false);
-            return (answer, recorded);
+            return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
-        Source::Nowhere => return (answer, false),
+        Source::Nowhere => return (answer, Outcome::Unrecorded),
     };
-    let beside_its_cache = matches!((&source, request.passed), (Source::Private(_), Passed::Known { .. }));
+    let beside_its_cache = !matches!(source, Source::Fresh) && request.passed.known().is_some();
     device.harvests.note(request.family, payload.is_some(), beside_its_cache);
-    let recorded = payload.is_some();
-    if let Some(payload) = payload {
-        // SAFETY: the caller's contract.
-        unsafe { record::record(request, payload) };
-    }
-    (answer, recorded)
+    let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
+    // SAFETY: the caller's contract.
+    unsafe { record::record(request, payload) };
+    (answer, Outcome::Recorded)
 }
 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
-    if request.left_alone.get()
+    if request.past.left_alone()
         || !device.keeps_artifacts()
         || !device.gives(request.family)
         || device.stored().is_none()
@@ -126,11 +156,19 @@ fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     if asked && binary::applies(request) {
         return Source::Captured;
     }
+    if let Some(refused) = request.past.take_refused() {
+        return Source::Refused(refused);
+    }
     let private = match request.passed {
         Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
         Passed::Known { contents: Contents::SameBatch, .. } => true,
         Passed::Null => asked || device.policy.free_recording,
-        Passed::Known { contents: Contents::Anything, .. } => asked,
+        // RADV says that it has nothing of ray tracing libraries where it has: what the program kept of an earlier
+        // run is not to be lost.
+        Passed::Known { contents: Contents::Anything, cache, .. } => {
+            let unsure = request.family == Family::RayTracing && request.steering.library;
+            asked && !(unsure && cache.from_before())
+        }
         Passed::Unknown(_) => false,
     };
     let cache = if private { PrivateCache::new(device, &[]) } else { None };

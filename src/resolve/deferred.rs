@@ -5,12 +5,12 @@
 //! structures it may read until the operation is complete, and at most another cache. Recipes are recorded
 //! before the call, because the program's structures may be gone when it is complete; artifacts afterwards.
 
-use std::cell::Cell;
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
 use super::call::{self, Answer, CreateInfo};
+use super::past::Past;
 use super::private_cache::{self, PrivateCache};
 use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse_all};
 use crate::recipe::capture::stage::LIBRARY;
@@ -142,8 +142,7 @@ unsafe fn without_compiling(
         key,
         recipe: &recipe,
         parts,
-        refusals: Cell::new(0),
-        left_alone: Cell::new(false),
+        past: Past::default(),
     };
     let ours_alone = steering.identifier_only && device.identifiers == IdentifierMode::Emulated;
     if steering.identifier_only {
@@ -169,8 +168,7 @@ unsafe fn without_compiling(
         device.count(Count::IdentifierServed);
     }
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
-    let refusals = request.refusals.get();
-    let left_alone = request.left_alone.get();
+    let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
     Element { had, key: Some(key), library, refusals, left_alone, refusal: None, ours_alone }
 }
 
@@ -263,13 +261,17 @@ pub unsafe fn settle(
         // Who asked for its data meanwhile has an answer without what the driver has put in since.
         passed.mark_filled();
     }
+    for (index, library) in pending.libraries {
+        // SAFETY: the driver has written the handles, and the program has kept them valid until now.
+        let made = unsafe { *pending.pipelines.add(index) };
+        // Where one pipeline of a call fails, others may have been made.
+        if !made.is_null() {
+            device.libraries.insert(made, library);
+        }
+    }
     if result != vk::Result::SUCCESS {
         device.count(if result.as_raw() < 0 { Count::Failed } else { Count::CompileRequired });
         return;
-    }
-    for (index, library) in pending.libraries {
-        // SAFETY: the driver has written the handles, and the program has kept them valid until now.
-        device.libraries.insert(unsafe { *pending.pipelines.add(index) }, library);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
     if !pending.cache.is_null() {

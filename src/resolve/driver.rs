@@ -4,11 +4,10 @@
 //! through a cache of ours, the driver is asked with the program's own call. It answers from what it has or
 //! says COMPILE_REQUIRED within microseconds.
 
-use std::cell::Cell;
-
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
+use super::past::Past;
 use super::{Contents, Passed, Request, binary, compile};
 use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::LIBRARY;
@@ -99,8 +98,7 @@ pub unsafe fn ask_first<I: CreateInfo>(
         key,
         recipe,
         parts,
-        refusals: Cell::new(0),
-        left_alone: Cell::new(false),
+        past: Past::default(),
     };
     // SAFETY: as above.
     unsafe { ask(&request) }

@@ -10,7 +10,7 @@
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
 //! - [`emulated`] cache control on a driver that lacks it
-//! - [`private_cache`], [`feedback`], [`record`] what the rungs share
+//! - [`private_cache`], [`past`], [`feedback`], [`record`] what the rungs share
 
 pub mod app_data;
 mod artifact;
@@ -22,16 +22,19 @@ mod driver;
 mod emulated;
 pub mod feedback;
 pub mod modules;
+mod past;
 mod private_cache;
 mod record;
 mod rehydrate;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
+
+use past::Past;
 
 use crate::recipe::capture::stage::{LIBRARY, Steering};
 use crate::recipe::capture::{Library, Scratch};
@@ -121,10 +124,8 @@ struct Request<'a, I> {
     recipe: &'a [u8],
     /// What the recipe names by digest.
     parts: Parts,
-    /// How often in a row the driver has refused this recipe's artifacts, this time included.
-    refusals: Cell<u8>,
-    /// It has refused them often enough: nothing is recorded any more.
-    left_alone: Cell<bool>,
+    /// What became of the artifact that the stash has for it.
+    past: Past<'a>,
 }
 
 /// Buffers that are reused from call to call.
@@ -228,8 +229,7 @@ unsafe fn serve_with<I: CreateInfo>(
         key,
         recipe,
         parts,
-        refusals: Cell::new(0),
-        left_alone: Cell::new(false),
+        past: Past::default(),
     };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe { climb(&request, artifact) };

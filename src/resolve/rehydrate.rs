@@ -30,13 +30,7 @@ pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answe
         let info = brought.bring(&request.info, request.recipe, device.stored()?)?;
         let info = call::with_flags(&info, request.steering.flags2, none, fail_on, &mut arena)?;
         let steering = Steering { fail_on_compile_required: false, ..request.steering };
-        let request = Request {
-            info,
-            steering,
-            refusals: request.refusals.clone(),
-            left_alone: request.left_alone.clone(),
-            ..*request
-        };
+        let request = Request { info, steering, past: request.past.take(), ..*request };
         if let Some(answer) = driver::ask(&request) {
             return Some(answer);
         }

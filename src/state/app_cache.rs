@@ -37,6 +37,7 @@ pub struct Remembered {
 /// One live cache of the program.
 pub struct AppCache {
     empty_at_first: bool,
+    from_before: AtomicBool,
     calls: AtomicU32,
     driver_filled: AtomicBool,
     fills: AtomicU32,
@@ -54,6 +55,7 @@ impl AppCache {
     pub fn new(empty_at_first: bool) -> AppCache {
         AppCache {
             empty_at_first,
+            from_before: AtomicBool::new(!empty_at_first),
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
@@ -81,6 +83,11 @@ impl AppCache {
     /// Whether the driver's own object may hold anything.
     pub fn driver_filled(&self) -> bool {
         self.driver_filled.load(Ordering::Acquire)
+    }
+
+    /// Whether it may hold pipelines of an earlier run, which the stash need not have.
+    pub fn from_before(&self) -> bool {
+        self.from_before.load(Ordering::Acquire)
     }
 
     /// Changes whenever the answer may change.
@@ -152,6 +159,9 @@ impl AppCache {
         if source.driver_filled() {
             self.mark_filled();
         }
+        if source.from_before() {
+            self.from_before.store(true, Ordering::Release);
+        }
         for key in source.owed() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
@@ -196,6 +206,9 @@ mod tests {
         assert!(!cache.begin_call());
         let loaded = AppCache::new(false);
         assert!(!loaded.begin_call() && loaded.driver_filled());
+        assert!(loaded.from_before() && !cache.from_before());
+        cache.merge_from(&loaded);
+        assert!(cache.from_before());
     }
 
     #[test]

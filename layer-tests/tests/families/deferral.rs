@@ -46,7 +46,8 @@ fn defer(input: &Value) -> Value {
                     for _ in 0..4 {
                         scope.spawn(|| {
                             let join = deferring.fp().deferred_operation_join_khr;
-                            while join(device, operation) == vk::Result::THREAD_IDLE_KHR {
+                            // What is done for this thread may not be done for another yet.
+                            while join(device, operation) != vk::Result::SUCCESS {
                                 std::thread::yield_now();
                             }
                         });

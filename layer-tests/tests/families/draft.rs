@@ -28,6 +28,8 @@ pub struct Draft {
     pub rendering: vk::PipelineRenderingCreateInfo<'static>,
     pub layout: vk::PipelineLayout,
     pub info: vk::GraphicsPipelineCreateInfo<'static>,
+    /// What ignored pointers to state are set to.
+    ignored: usize,
 }
 
 impl Draft {
@@ -61,6 +63,7 @@ impl Draft {
                 .color_attachment_formats(keep_all([FORMAT])),
             layout: rig.device.empty_layout(),
             info: Default::default(),
+            ignored: if rig.reads_ignored_state() { 0 } else { usize::MAX },
         }
     }
 
@@ -86,8 +89,8 @@ impl Draft {
             .layout(self.layout)
     }
 
-    /// The create info of a library of these subsets. What belongs to none of them is wild: nobody may read it
-    /// (contract 6).
+    /// The create info of a library of these subsets. What belongs to none of them is wild where the driver bears
+    /// it: nobody may read it (contract 6).
     pub fn library(
         &self,
         subsets: Subset,
@@ -125,26 +128,26 @@ impl Draft {
         info = info.stages(stages);
         // RADV counts stages all the same.
         if !before && !fragment {
-            info.p_stages = wild();
+            info.p_stages = self.ignored();
             info.layout = vk::PipelineLayout::null();
         }
         if !input {
-            info.p_vertex_input_state = wild();
-            info.p_input_assembly_state = wild();
+            info.p_vertex_input_state = self.ignored();
+            info.p_input_assembly_state = self.ignored();
         }
         if !before {
-            info.p_rasterization_state = wild();
-            info.p_viewport_state = wild();
-            info.p_tessellation_state = wild();
+            info.p_rasterization_state = self.ignored();
+            info.p_viewport_state = self.ignored();
+            info.p_tessellation_state = self.ignored();
         }
         if !fragment {
-            info.p_depth_stencil_state = wild();
+            info.p_depth_stencil_state = self.ignored();
         }
         if !output {
-            info.p_color_blend_state = wild();
+            info.p_color_blend_state = self.ignored();
         }
         if !fragment && !output {
-            info.p_multisample_state = wild();
+            info.p_multisample_state = self.ignored();
         }
         if subsets.is_empty() {
             info.p_dynamic_state = ptr::null();
@@ -152,8 +155,8 @@ impl Draft {
         }
         info.push_next(keep(vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(subsets)))
     }
-}
 
-fn wild<T>() -> *const T {
-    ptr::without_provenance(usize::MAX)
+    fn ignored<T>(&self) -> *const T {
+        ptr::without_provenance(self.ignored)
+    }
 }

@@ -119,6 +119,7 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                         assert_eq!(driver, Driver::Machine, "the others have all of it");
                         continue;
                     }
+                    let again = scenario.run_ok::<Value>("own", &env.clone().without_layer(), &input).value;
                     for _ in 0..2 {
                         let with = scenario.run_ok::<Value>("own", &env, &input).value;
                         let what = format!("{} {mode} {switch} {input}", driver.name());
@@ -129,7 +130,10 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                                 // The driver is not asked for identifiers: another device, another key.
                                 continue;
                             }
-                            assert_eq!(with[name], without[name], "{what}: {name}");
+                            // NVIDIA's binaries of one pipeline differ in length by a byte from run to run.
+                            if driver != Driver::Machine || again[name] == without[name] {
+                                assert_eq!(with[name], without[name], "{what}: {name}");
+                            }
                         }
                         let identified = &with["identified"];
                         if !identified.is_null() && mode == "emulate" {

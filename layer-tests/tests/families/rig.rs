@@ -172,6 +172,16 @@ impl Rig {
         found.is_some_and(|words| words[4 + member] != 0)
     }
 
+    /// Whether the driver reads pointers to state that a library ignores (contract 6): NVIDIA's does, seen with
+    /// 580.159.
+    pub fn reads_ignored_state(&self) -> bool {
+        const NVIDIA: u32 = 0x10DE;
+        let device = &self.device;
+        // SAFETY: a live instance and a physical device of it.
+        let properties = unsafe { device.instance.raw.get_physical_device_properties(device.physical) };
+        properties.vendor_id == NVIDIA
+    }
+
     /// A stage with code of its own.
     pub fn stage(
         &self,

@@ -1,0 +1,57 @@
+//! What became of the artifact that the stash has for a request.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use super::private_cache::PrivateCache;
+
+/// Filled in by the rung that offers the artifact, looked at by the one that compiles.
+#[derive(Default)]
+pub struct Past<'a> {
+    refusals: Cell<u8>,
+    left_alone: Cell<bool>,
+    refused: Cell<Option<Refused<'a>>>,
+}
+
+/// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
+pub struct Refused<'a> {
+    /// The cache.
+    pub cache: PrivateCache<'a>,
+    /// What the compile cost from which the artifact is.
+    pub cost: Duration,
+}
+
+impl<'a> Past<'a> {
+    /// The driver has refused it, for this many times in a row.
+    pub fn refused(&self, refusals: u8, cache: PrivateCache<'a>, cost: Duration) {
+        self.refusals.set(refusals);
+        self.refused.set(Some(Refused { cache, cost }));
+    }
+
+    /// How often in a row the driver has refused this recipe's artifacts, this time included.
+    pub fn refusals(&self) -> u8 {
+        self.refusals.get()
+    }
+
+    /// It has refused them often enough: nothing is offered and nothing recorded any more.
+    pub fn leave_alone(&self) {
+        self.left_alone.set(true);
+    }
+
+    /// Whether it is.
+    pub fn left_alone(&self) -> bool {
+        self.left_alone.get()
+    }
+
+    /// The refused artifact, for one call.
+    pub fn take_refused(&self) -> Option<Refused<'a>> {
+        self.refused.take()
+    }
+
+    /// All of it, for a request that takes this one's place.
+    pub fn take(&self) -> Past<'a> {
+        let refusals = Cell::new(self.refusals.get());
+        let left_alone = Cell::new(self.left_alone.get());
+        Past { refusals, left_alone, refused: Cell::new(self.refused.take()) }
+    }
+}
