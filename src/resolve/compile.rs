@@ -167,7 +167,7 @@ fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
         // run is not to be lost.
         Passed::Known { contents: Contents::Anything, cache, .. } => {
             let unsure = request.family == Family::RayTracing && request.steering.library;
-            asked && !(unsure && cache.from_before())
+            asked && !(unsure && cache.holds_earlier_runs())
         }
         Passed::Unknown(_) => false,
     };

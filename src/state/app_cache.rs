@@ -37,7 +37,7 @@ pub struct Remembered {
 /// One live cache of the program.
 pub struct AppCache {
     empty_at_first: bool,
-    from_before: AtomicBool,
+    holds_earlier_runs: AtomicBool,
     calls: AtomicU32,
     driver_filled: AtomicBool,
     fills: AtomicU32,
@@ -55,7 +55,7 @@ impl AppCache {
     pub fn new(empty_at_first: bool) -> AppCache {
         AppCache {
             empty_at_first,
-            from_before: AtomicBool::new(!empty_at_first),
+            holds_earlier_runs: AtomicBool::new(!empty_at_first),
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
@@ -86,8 +86,8 @@ impl AppCache {
     }
 
     /// Whether it may hold pipelines of an earlier run, which the stash need not have.
-    pub fn from_before(&self) -> bool {
-        self.from_before.load(Ordering::Acquire)
+    pub fn holds_earlier_runs(&self) -> bool {
+        self.holds_earlier_runs.load(Ordering::Acquire)
     }
 
     /// Changes whenever the answer may change.
@@ -159,8 +159,8 @@ impl AppCache {
         if source.driver_filled() {
             self.mark_filled();
         }
-        if source.from_before() {
-            self.from_before.store(true, Ordering::Release);
+        if source.holds_earlier_runs() {
+            self.holds_earlier_runs.store(true, Ordering::Release);
         }
         for key in source.owed() {
             if let Some(kept) = source.kept(&key) {
@@ -206,9 +206,9 @@ mod tests {
         assert!(!cache.begin_call());
         let loaded = AppCache::new(false);
         assert!(!loaded.begin_call() && loaded.driver_filled());
-        assert!(loaded.from_before() && !cache.from_before());
+        assert!(loaded.holds_earlier_runs() && !cache.holds_earlier_runs());
         cache.merge_from(&loaded);
-        assert!(cache.from_before());
+        assert!(cache.holds_earlier_runs());
     }
 
     #[test]

@@ -46,8 +46,7 @@ fn defer(input: &Value) -> Value {
                     for _ in 0..4 {
                         scope.spawn(|| {
                             let join = deferring.fp().deferred_operation_join_khr;
-                            // What is done for this thread may not be done for another yet.
-                            while join(device, operation) != vk::Result::SUCCESS {
+                            while join(device, operation) == vk::Result::THREAD_IDLE_KHR {
                                 std::thread::yield_now();
                             }
                         });
@@ -87,13 +86,14 @@ fn answers(value: &Value) -> Vec<i64> {
     told.iter().filter(|one| one[0] != "link").map(|one| one[0].as_i64().unwrap()).collect()
 }
 
+/// Not on NVIDIA's driver (580.159): an operation that is used a second time is never complete there, and
+/// COMPILE_REQUIRED crashes it, both without the layer too.
 fn on_drivers() -> Vec<Driver> {
     vec![
         Driver::Radv,
         Driver::Test(json!({})),
         Driver::Test(json!({ "deferral": "always" })),
         Driver::Test(json!({ "deferral": "always", "reuse_handles": true })),
-        Driver::Machine,
     ]
 }
 
@@ -107,10 +107,6 @@ fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
                 let env = env.clone().stash(scenario.folder().join(stash));
                 let input = json!({ "cache": cache, "ask": ask });
                 let without = scenario.run_ok::<Value>("defer", &env.clone().without_layer(), &input).value;
-                if without.is_null() {
-                    assert_eq!(driver, Driver::Machine, "the others have all of it");
-                    continue;
-                }
                 // COMPILE_REQUIRED, and nothing is remembered of it.
                 let forbidden = json!({ "cache": cache, "fail_on": true, "ask": ask });
                 let refused = scenario.run_ok::<Value>("defer", &env, &forbidden);

@@ -119,7 +119,6 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                         assert_eq!(driver, Driver::Machine, "the others have all of it");
                         continue;
                     }
-                    let again = scenario.run_ok::<Value>("own", &env.clone().without_layer(), &input).value;
                     for _ in 0..2 {
                         let with = scenario.run_ok::<Value>("own", &env, &input).value;
                         let what = format!("{} {mode} {switch} {input}", driver.name());
@@ -131,7 +130,7 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                                 continue;
                             }
                             // NVIDIA's binaries of one pipeline differ in length by a byte from run to run.
-                            if driver != Driver::Machine || again[name] == without[name] {
+                            if driver != Driver::Machine || name != "listed" {
                                 assert_eq!(with[name], without[name], "{what}: {name}");
                             }
                         }
