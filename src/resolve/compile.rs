@@ -100,16 +100,18 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     if answer.result != vk::Result::SUCCESS {
         return (answer, Outcome::Unrecorded);
     }
-    if let Source::Refused(refused) = &source
-        && refused.cost >= 2 * cost
-    {
+    let of_use = match &source {
+        Source::Refused(refused) => Some(refused.cost).filter(|&compile| compile >= 2 * cost),
+        _ => None,
+    };
+    if let Some(compile) = of_use {
         let mut info = request.info;
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(*info.p_next_mut()) };
         if let Passed::Known { cache, .. } = request.passed {
             cache.owe(&request.key);
         }
-        record::settle(device, false, refused.cost, cost);
+        record::settle(device, false, compile, cost);
         return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
