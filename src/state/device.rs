@@ -380,7 +380,7 @@ impl Device {
         self.cache_control
             && self.identifiers != IdentifierMode::Emulated
             && self.keeps_artifacts()
-            && self.stored().is_some_and(|stored| stored.device.len(Kind::Artifact) == 0)
+            && self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
     /// Whether a module of this size may be left unhashed; counts it in.

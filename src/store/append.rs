@@ -3,16 +3,24 @@
 use std::io;
 use std::sync::Arc;
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::folder::{Folder, write_all_at};
-use super::format::{FileHeader, IndexEntry, PartIdentity, encode_end, encode_record};
+use super::format::{
+    CHECKPOINT_KIND, FileHeader, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark, PartIdentity, VERSION,
+    encode_checkpoint, encode_end, encode_record,
+};
 use super::index::{Payload, Slot};
 use super::segment::{Location, Segment};
 use super::shared::{random, unix_ms};
+use super::table::Row;
 
-/// A segment is sealed when it is longer than this, which bounds what a reader scans after a `kill -9`.
-const ROTATE_BYTES: u64 = 64 << 20;
-/// A segment is sealed when it has this many records.
-const ROTATE_RECORDS: usize = 1 << 16;
+/// A segment is sealed when it is longer than this.
+const ROTATE_BYTES: u64 = 1 << 30;
+/// A segment is sealed when it has this many records, which bounds what its writer keeps of them in memory.
+const ROTATE_RECORDS: usize = 1 << 17;
+/// After this many records there is a checkpoint, which bounds what a reader scans after a `kill -9`.
+const CHECKPOINT_RECORDS: usize = 1 << 10;
 /// A buffer that has grown past this is given back.
 const KEEP_BUFFER: usize = 4 << 20;
 
@@ -27,7 +35,12 @@ pub(super) struct Appender {
     tag: [u8; 8],
     /// Where the next record goes. 0: not even the header is there.
     end: u64,
-    entries: Vec<IndexEntry>,
+    rows: Vec<Row>,
+    /// How many of them stand in checkpoints, where the newest of those starts (0: there is none), and how many
+    /// there are.
+    checkpointed: usize,
+    checkpoint: u64,
+    checkpoints: u64,
     buffer: Vec<u8>,
 }
 
@@ -45,14 +58,20 @@ impl Appender {
                 Err(error) => return Err(error),
             }
         };
+        // Tells others that this file has a writer; it is gone when the process is. A file system without locks
+        // leaves them to believe that it always has.
+        let _ = flock(&fd, FlockOperation::NonBlockingLockExclusive);
         let tag = identity.tag();
         Ok(Appender {
-            segment: Segment::of_writer(folder.clone(), name, fd),
+            segment: Segment::of_writer(folder.clone(), name, fd, tag),
             folder,
-            header: FileHeader { identity, created_unix_ms: unix_ms(), serial },
+            header: FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial },
             tag,
             end: 0,
-            entries: Vec::new(),
+            rows: Vec::new(),
+            checkpointed: 0,
+            checkpoint: 0,
+            checkpoints: 0,
             buffer: Vec::new(),
         })
     }
@@ -64,6 +83,7 @@ impl Appender {
         buffer.clear();
         if self.end == 0 {
             buffer.extend_from_slice(&self.header.encode());
+            buffer.resize(HEADER_BYTES + MARKS_BYTES, 0);
         }
         let entries: Vec<_> = items
             .iter()
@@ -85,11 +105,38 @@ impl Appender {
             self.cut();
         }
         let locations = entries[..intact].iter().map(|entry| Location::new(&self.segment, entry)).collect();
-        self.entries.extend_from_slice(&entries[..intact]);
+        self.rows.extend(entries[..intact].iter().map(Row::of));
         if buffer.capacity() <= KEEP_BUFFER {
             self.buffer = buffer;
         }
+        let outcome = outcome.and_then(|()| self.checkpoint_if_due());
         (locations, self.end - before, outcome)
+    }
+
+    /// Writes down where the records since the last time stand.
+    fn checkpoint_if_due(&mut self) -> io::Result<()> {
+        if self.rows.len() - self.checkpointed < CHECKPOINT_RECORDS {
+            return Ok(());
+        }
+        let payload = encode_checkpoint(self.checkpoint, &self.rows[self.checkpointed..]);
+        let mut bytes = Vec::with_capacity(payload.len() + 128);
+        let entry = encode_record(&mut bytes, self.end, self.tag, CHECKPOINT_KIND, &[0; 32], &payload);
+        self.write_at(&bytes, self.end).inspect_err(|_| self.cut())?;
+        let mark = Mark { offset: self.end, count: self.rows.len() as u32 };
+        // In turn: a torn one leaves the one before.
+        let slot = HEADER_BYTES as u64 + self.checkpoints % 2 * MARK_BYTES as u64;
+        self.checkpoint = self.end;
+        self.end = entry.end();
+        self.checkpointed = self.rows.len();
+        self.checkpoints += 1;
+        self.write_at(&mark.encode(), slot)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match self.segment.descriptor() {
+            Some(fd) => write_all_at(fd, bytes, offset).map_err(|(_, error)| error),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
@@ -107,18 +154,23 @@ impl Appender {
         }
     }
 
+    /// The file.
+    pub(super) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
     /// Whether it is time for a new segment.
     pub(super) fn is_full(&self) -> bool {
-        self.end >= ROTATE_BYTES || self.entries.len() >= ROTATE_RECORDS
+        self.end >= ROTATE_BYTES || self.rows.len() >= ROTATE_RECORDS
     }
 
     /// Ends the file with its index; a file without records is removed. Says how many bytes were added.
     pub(super) fn seal(self) -> io::Result<u64> {
-        if self.entries.is_empty() {
+        if self.rows.is_empty() {
             self.folder.remove_file(self.segment.name())?;
             return Ok(0);
         }
-        let end = encode_end(&self.header, self.end, &self.entries);
+        let end = encode_end(&self.header, self.end, &self.rows);
         self.write(&end).map_err(|(_, error)| {
             self.cut();
             error

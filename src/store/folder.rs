@@ -121,8 +121,17 @@ impl Folder {
 
     /// Opens a file of the user's own for reading. Says how long it is.
     pub(super) fn open_file(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
+        self.open_own(name, OFlags::RDONLY)
+    }
+
+    /// The same for writing its end.
+    pub(super) fn open_to_seal(&self, name: &str) -> Result<OwnedFd, Refusal> {
+        self.open_own(name, OFlags::RDWR).map(|(fd, _)| fd)
+    }
+
+    fn open_own(&self, name: &str, access: OFlags) -> Result<(OwnedFd, u64), Refusal> {
         // Not to be held up by a pipe that somebody put here.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match fs::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),

@@ -5,9 +5,10 @@ use sha2::{Digest, Sha256};
 use super::header::{DEVICE_HEADER_BYTES, DeviceHeader};
 use super::part::Key;
 use super::refusal::Refusal;
+use super::table::{self, BLOCK_BYTES, ROW_BYTES, Row};
 
-/// The format version that this program writes, and the only one that it reads.
-pub(super) const VERSION: u32 = 1;
+/// The format version that this program writes. It reads version 1 too.
+pub(super) const VERSION: u32 = 2;
 /// Blocks start at multiples of this.
 pub(super) const ALIGN: u64 = 8;
 /// A file's header, in bytes.
@@ -17,17 +18,26 @@ pub(super) const HEAD_BYTES: usize = 64;
 /// One entry of an index, in bytes.
 pub(super) const ENTRY_BYTES: usize = 56;
 /// The foot of a sealed file, in bytes.
-pub(super) const FOOT_BYTES: usize = 64;
+pub(super) const FOOT_BYTES: usize = 256;
+/// The same in version 1.
+pub(super) const FOOT_BYTES_1: usize = 64;
+/// What follows the header: two [`Mark`]s, which their writer overwrites in turn.
+pub(super) const MARKS_BYTES: usize = 64;
+/// Where the first record stands.
+pub(super) const FIRST_RECORD: usize = HEADER_BYTES + MARKS_BYTES;
 /// The largest payload.
 pub(super) const MAX_PAYLOAD: u32 = 64 << 20;
 /// The kind of an index record; never a [`super::part::Kind`].
 pub(super) const INDEX_KIND: u8 = 255;
+/// The kind of a checkpoint; never a [`super::part::Kind`].
+pub(super) const CHECKPOINT_KIND: u8 = 254;
 /// Payload stored as it is.
 pub(super) const CODEC_PLAIN: u8 = 0;
 
 /// How a file starts.
 pub(super) const FILE_MAGIC: [u8; 8] = *b"\x89VKS\r\n\x1a\n";
-const FOOT_MAGIC: [u8; 8] = *b"\x89VKF\r\n\x1a\n";
+/// How a foot starts.
+pub(super) const FOOT_MAGIC: [u8; 8] = *b"\x89VKF\r\n\x1a\n";
 /// How a record starts.
 pub(super) const RECORD_MAGIC: [u8; 4] = *b"\x8bvkr";
 
@@ -147,6 +157,8 @@ impl PartIdentity {
 /// The head of a segment file, repeated before its foot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileHeader {
+    /// [`VERSION`], or an older one.
+    pub(super) version: u32,
     /// Whose records the file holds.
     pub(super) identity: PartIdentity,
     /// Unix time in milliseconds.
@@ -160,7 +172,7 @@ impl FileHeader {
     pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&FILE_MAGIC);
-        put_u32(&mut bytes, 8, VERSION);
+        put_u32(&mut bytes, 8, self.version);
         put_u32(&mut bytes, 12, HEADER_BYTES as u32);
         put_u32(&mut bytes, 16, self.identity.kind());
         bytes[20..92].copy_from_slice(&self.identity.device_bytes());
@@ -177,7 +189,7 @@ impl FileHeader {
             return Ok(None);
         }
         let (Some(version), Some(length)) = (reader.u32(), reader.u32()) else { return Ok(None) };
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             // Its header may be longer than what was read; only a sound one speaks for the file.
             let whole = bytes.get(..length as usize).filter(|_| length > 16);
             return if whole.is_some_and(is_closed) { Err(Refusal::Version(version)) } else { Ok(None) };
@@ -197,7 +209,12 @@ impl FileHeader {
             2 => PartIdentity::Device(DeviceHeader::decode(&device).ok_or(Refusal::OtherPart)?),
             _ => return Err(Refusal::OtherPart),
         };
-        Ok(Some(FileHeader { identity, created_unix_ms, serial }))
+        Ok(Some(FileHeader { version, identity, created_unix_ms, serial }))
+    }
+
+    /// Where its file's first record stands.
+    pub(super) fn first_record(&self) -> u64 {
+        if self.version == 1 { HEADER_BYTES as u64 } else { FIRST_RECORD as u64 }
     }
 
     /// How many bytes [`FileHeader::decode`] wants to see, so that it also recognises newer versions.
@@ -261,19 +278,6 @@ impl IndexEntry {
         entry.is_sane().then_some((entry, tag))
     }
 
-    /// Appends this entry to an index's payload.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        let mut bytes = [0; ENTRY_BYTES];
-        bytes[..32].copy_from_slice(&self.key);
-        put_u64(&mut bytes, 32, self.offset);
-        put_u32(&mut bytes, 40, self.stored);
-        put_u32(&mut bytes, 44, self.length);
-        put_u32(&mut bytes, 48, self.crc);
-        bytes[52] = self.kind;
-        bytes[53] = self.codec;
-        out.extend_from_slice(&bytes);
-    }
-
     /// `None`: an entry that no writer makes.
     pub(super) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Option<IndexEntry> {
         let mut reader = Reader::new(bytes);
@@ -284,6 +288,63 @@ impl IndexEntry {
     }
 }
 
+/// Points at the newest checkpoint of a file that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    /// Where the checkpoint's head starts.
+    pub(super) offset: u64,
+    /// How many records stand before it.
+    pub(super) count: u32,
+}
+
+/// One mark, in bytes.
+pub(super) const MARK_BYTES: usize = 16;
+
+impl Mark {
+    /// As it stands in the file.
+    pub(super) fn encode(&self) -> [u8; MARK_BYTES] {
+        let mut bytes = [0; MARK_BYTES];
+        put_u64(&mut bytes, 0, self.offset);
+        put_u32(&mut bytes, 8, self.count);
+        close_block(&mut bytes);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Mark> {
+        let mut reader = Reader::new(bytes.get(..MARK_BYTES).filter(|bytes| is_closed(bytes))?);
+        Some(Mark { offset: reader.u64()?, count: reader.u32()? })
+    }
+
+    /// The newest of a file's two, from the bytes behind its header.
+    pub(super) fn newest(bytes: &[u8]) -> Option<Mark> {
+        bytes.chunks(MARK_BYTES).take(2).filter_map(Mark::decode).max()
+    }
+}
+
+/// Kinds that a foot tells apart: the known ones by their place, and the others.
+pub(super) const CODES: usize = 16;
+
+/// How many records of each kind there are, and the bytes that their payloads take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// By [`super::table::code_of`].
+    pub(super) counts: [u32; CODES],
+    /// The same.
+    pub(super) bytes: [u64; CODES],
+}
+
+impl Tally {
+    /// Of these records.
+    pub(super) fn of(rows: &[Row]) -> Tally {
+        rows.iter().fold(Tally::default(), |mut tally, row| {
+            let code = usize::from(row.code) % CODES;
+            tally.counts[code] += 1;
+            tally.bytes[code] += u64::from(row.stored);
+            tally
+        })
+    }
+}
+
 /// The foot of a sealed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Foot {
@@ -291,10 +352,12 @@ pub(super) struct Foot {
     pub(super) index_offset: u64,
     /// How many entries it has.
     pub(super) count: u32,
-    /// Its payload's checksum.
-    pub(super) index_crc: u32,
+    /// How many blocks those take.
+    pub(super) blocks: u32,
     /// The part's tag.
     pub(super) tag: [u8; 8],
+    /// What the file holds.
+    pub(super) tally: Tally,
 }
 
 impl Foot {
@@ -304,8 +367,12 @@ impl Foot {
         bytes[..8].copy_from_slice(&FOOT_MAGIC);
         put_u64(&mut bytes, 8, self.index_offset);
         put_u32(&mut bytes, 16, self.count);
-        put_u32(&mut bytes, 20, self.index_crc);
+        put_u32(&mut bytes, 20, self.blocks);
         bytes[24..32].copy_from_slice(&self.tag);
+        for code in 0..CODES {
+            put_u32(&mut bytes, 32 + code * 4, self.tally.counts[code]);
+            put_u64(&mut bytes, 96 + code * 8, self.tally.bytes[code]);
+        }
         close_block(&mut bytes);
         bytes
     }
@@ -316,8 +383,41 @@ impl Foot {
         if reader.array::<8>()? != FOOT_MAGIC || !is_closed(bytes) {
             return None;
         }
+        let (index_offset, count, blocks) = (reader.u64()?, reader.u32()?, reader.u32()?);
+        let tag = reader.array()?;
+        let mut tally = Tally::default();
+        for count in &mut tally.counts {
+            *count = reader.u32()?;
+        }
+        for bytes in &mut tally.bytes {
+            *bytes = reader.u64()?;
+        }
+        Some(Foot { index_offset, count, blocks, tag, tally })
+    }
+}
+
+/// The foot of a sealed file of version 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Foot1 {
+    /// Where the index record's head starts.
+    pub(super) index_offset: u64,
+    /// How many entries it has.
+    pub(super) count: u32,
+    /// Its payload's checksum.
+    pub(super) index_crc: u32,
+    /// The part's tag.
+    pub(super) tag: [u8; 8],
+}
+
+impl Foot1 {
+    /// `None`: damaged, or no foot.
+    pub(super) fn decode(bytes: &[u8; FOOT_BYTES_1]) -> Option<Foot1> {
+        let mut reader = Reader::new(bytes);
+        if reader.array::<8>()? != FOOT_MAGIC || !is_closed(bytes) {
+            return None;
+        }
         let (index_offset, count, index_crc) = (reader.u64()?, reader.u32()?, reader.u32()?);
-        Some(Foot { index_offset, count, index_crc, tag: reader.array()? })
+        Some(Foot1 { index_offset, count, index_crc, tag: reader.array()? })
     }
 }
 
@@ -357,16 +457,31 @@ pub(super) fn encode_record(
 }
 
 /// The sealed end of a file whose records end at `base`.
-pub(super) fn encode_end(header: &FileHeader, base: u64, entries: &[IndexEntry]) -> Vec<u8> {
+pub(super) fn encode_end(header: &FileHeader, base: u64, rows: &[Row]) -> Vec<u8> {
     let tag = header.identity.tag();
-    let mut index = Vec::with_capacity(entries.len() * ENTRY_BYTES);
-    entries.iter().for_each(|entry| entry.encode(&mut index));
+    let index = table::build(rows);
     let mut out = Vec::with_capacity(index.len() + HEAD_BYTES + HEADER_BYTES + FOOT_BYTES);
-    let record = encode_record(&mut out, base, tag, INDEX_KIND, &[0; 32], &index);
+    encode_record(&mut out, base, tag, INDEX_KIND, &[0; 32], &index);
     out.extend_from_slice(&header.encode());
-    let foot = Foot { index_offset: base, count: entries.len() as u32, index_crc: record.crc, tag };
+    let (count, blocks) = (rows.len() as u32, (index.len() / BLOCK_BYTES) as u32);
+    let foot = Foot { index_offset: base, count, blocks, tag, tally: Tally::of(rows) };
     out.extend_from_slice(&foot.encode());
     out
+}
+
+/// The payload of a checkpoint: where the one before it stands (0: there is none), and the records since then.
+pub(super) fn encode_checkpoint(before: u64, rows: &[Row]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + rows.len() * ROW_BYTES);
+    out.extend_from_slice(&before.to_le_bytes());
+    rows.iter().for_each(|row| row.encode(&mut out));
+    out
+}
+
+/// The reverse.
+pub(super) fn decode_checkpoint(payload: &[u8]) -> Option<(u64, impl Iterator<Item = Row> + '_)> {
+    let (before, rows) = payload.split_first_chunk()?;
+    let rows = rows.chunks_exact(ROW_BYTES).filter_map(|row| row.first_chunk().map(Row::decode));
+    Some((u64::from_le_bytes(*before), rows))
 }
 
 #[cfg(test)]
@@ -380,7 +495,8 @@ mod tests {
 
     #[test]
     fn a_header_survives_its_own_encoding_and_no_other_bit() {
-        let header = FileHeader { identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
+        let header =
+            FileHeader { version: VERSION, identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
         let bytes = header.encode();
         assert_eq!(FileHeader::decode(&bytes), Ok(Some(header)));
         for bit in 0..bytes.len() * 8 {
@@ -394,16 +510,17 @@ mod tests {
     fn a_newer_version_is_refused_by_its_number_and_a_damaged_version_is_not() {
         let mut bytes = vec![0; 256];
         bytes[..8].copy_from_slice(&FILE_MAGIC);
-        put_u32(&mut bytes, 8, 2);
+        put_u32(&mut bytes, 8, 99);
         put_u32(&mut bytes, 12, 256);
         assert_eq!(FileHeader::decode(&bytes), Ok(None));
         close_block(&mut bytes);
-        assert_eq!(FileHeader::decode(&bytes), Err(Refusal::Version(2)));
+        assert_eq!(FileHeader::decode(&bytes), Err(Refusal::Version(99)));
     }
 
     #[test]
     fn flags_that_nobody_knows_refuse_the_file() {
-        let header = FileHeader { identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
+        let header =
+            FileHeader { version: VERSION, identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
         let mut bytes = header.encode();
         put_u32(&mut bytes, 92, 4);
         close_block(&mut bytes);

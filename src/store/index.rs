@@ -2,12 +2,12 @@
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use papaya::{Compute, HashMap, Operation, ResizeMode};
 
 use super::part::{Key, Kind};
-use super::segment::Location;
+use super::segment::{Location, Segment};
 
 /// Kind and key of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,6 @@ pub(super) struct Entry {
     pub(super) place: Place,
     /// The record that this one superseded, should it turn out to be damaged.
     pub(super) older: Option<Location>,
-    /// Whether this key's first use in this run is on its way; for records of [`Kind::Use`].
-    pub(super) noted: AtomicBool,
 }
 
 /// The map from slots to entries.
@@ -85,11 +83,6 @@ impl Default for Index {
 }
 
 impl Index {
-    /// Makes room before many insertions.
-    pub(super) fn reserve(&self, additional: usize) {
-        self.map.pin().reserve(additional);
-    }
-
     /// Calls `with` on the entry, if there is one.
     pub(super) fn with<T>(&self, slot: &Slot, with: impl FnOnce(&Entry) -> T) -> Option<T> {
         self.map.pin().get(slot).map(with)
@@ -108,7 +101,7 @@ impl Index {
     }
 
     /// Puts a record in, over an older one of the same slot.
-    pub(super) fn insert(&self, slot: Slot, place: Place, noted: bool) {
+    pub(super) fn insert(&self, slot: Slot, place: Place) {
         let pinned = self.map.pin();
         let keeps_older = slot.kind != Kind::Use;
         let outcome = pinned.compute(slot, |old| {
@@ -116,7 +109,7 @@ impl Index {
                 Place::Disk(location) => Some(location.clone()),
                 Place::Queued(_) => entry.older.clone(),
             });
-            let entry = Entry { place: place.clone(), older, noted: AtomicBool::new(noted) };
+            let entry = Entry { place: place.clone(), older };
             Operation::Insert::<Entry, ()>(entry)
         });
         if matches!(outcome, Compute::Inserted(..)) {
@@ -131,10 +124,34 @@ impl Index {
             Some((_, entry)) if is(&entry.place, payload) => Operation::Insert::<Entry, ()>(Entry {
                 place: Place::Disk(location.clone()),
                 older: entry.older.clone(),
-                noted: AtomicBool::new(entry.noted.load(Ordering::Relaxed)),
             }),
             _ => Operation::Abort(()),
         });
+    }
+
+    /// A segment's records are found by its own table from now on.
+    pub(super) fn forget_segment(&self, segment: &Arc<Segment>) {
+        let pinned = self.map.pin();
+        let mut gone = Vec::new();
+        for (slot, entry) in &pinned {
+            if matches!(&entry.place, Place::Disk(location) if Arc::ptr_eq(&location.segment, segment)) {
+                gone.push(*slot);
+            }
+        }
+        for slot in gone {
+            let outcome = pinned.compute(slot, |old| match old {
+                Some((_, entry)) => match &entry.place {
+                    Place::Disk(location) if Arc::ptr_eq(&location.segment, segment) => {
+                        Operation::<Entry, ()>::Remove
+                    }
+                    _ => Operation::Abort(()),
+                },
+                None => Operation::Abort(()),
+            });
+            if matches!(outcome, Compute::Removed(..)) {
+                self.counts[slot.kind.position()].fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// `payload` could not be written: what it superseded counts again.
@@ -157,11 +174,7 @@ impl Index {
         let pinned = self.map.pin();
         let outcome = pinned.compute(slot, |old| match old {
             Some((_, entry)) if applies(&entry.place) => match &entry.older {
-                Some(older) => Operation::Insert(Entry {
-                    place: Place::Disk(older.clone()),
-                    older: None,
-                    noted: AtomicBool::new(false),
-                }),
+                Some(older) => Operation::Insert(Entry { place: Place::Disk(older.clone()), older: None }),
                 None => Operation::Remove,
             },
             _ => Operation::Abort(()),

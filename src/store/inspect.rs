@@ -12,7 +12,7 @@ use super::header::DeviceHeader;
 use super::name::AppName;
 use super::part::Kind;
 use super::refusal::{OpenError, Refusal};
-use super::segment;
+use super::segment::{self, State};
 use super::totals::{self, Totals};
 
 /// One application's stash.
@@ -150,13 +150,14 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
             }
             Ok(loaded) => {
                 info.segments += 1;
-                info.sealed += u64::from(loaded.sealed);
+                info.sealed += u64::from(loaded.state == State::Sealed);
                 info.bytes += loaded.bytes;
                 info.damaged += loaded.damaged;
-                for entry in &loaded.entries {
-                    let kind = Kind::from_number(entry.kind).map_or("unknown", Kind::name);
-                    *info.records.entry(kind.to_owned()).or_default() += 1;
-                    *info.payload_bytes.entry(kind.to_owned()).or_default() += u64::from(entry.length);
+                let tally = loaded.segment.tally();
+                for (code, &count) in tally.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+                    let kind = Kind::ALL.get(code).map_or("unknown", |kind| kind.name());
+                    *info.records.entry(kind.to_owned()).or_default() += u64::from(count);
+                    *info.payload_bytes.entry(kind.to_owned()).or_default() += tally.bytes[code];
                 }
             }
             Err(reason) => info.refused.push(RefusedFile { file, reason }),

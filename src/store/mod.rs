@@ -5,8 +5,10 @@
 //! |---|---|
 //! | `stash` | one application's stash, open: what the rest of the program holds |
 //! | `part` | one part of it: reading and queueing records |
-//! | `index` | which records a part has, and where |
+//! | `index` | records that are queued, being written, or appended by others |
+//! | `view` | the segments of a part as this process sees them |
 //! | `segment`, `scan` | what is in one segment file, with its index or without |
+//! | `table` | the index of a sealed segment |
 //! | `append` | how a segment file is written |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
@@ -29,7 +31,9 @@ mod scan;
 mod segment;
 mod shared;
 pub mod stash;
+mod table;
 pub mod totals;
+mod view;
 mod writer;
 
 #[cfg(test)]

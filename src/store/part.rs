@@ -1,15 +1,21 @@
 //! One part of a stash: the portable one, or the one of a device header.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
+
+use rustc_hash::FxBuildHasher;
 
 use super::folder::Folder;
 use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
-use super::segment::{self, Location, Read};
+use super::segment::{self, Location, Read, Segment, State};
 use super::shared::{Pending, Shared, unix_ms};
+use super::table::{self, Row};
+use super::view::{Found, View};
 
 /// 32 bytes that name a record: a module identity, a key, or a digest.
 pub type Key = [u8; 32];
@@ -121,7 +127,11 @@ pub struct Part {
     identity: PartIdentity,
     parent: Arc<Folder>,
     folder: OnceLock<Arc<Folder>>,
+    view: View,
+    /// What the view's tables do not have: queued, written by this process, or appended by others since.
     index: Index,
+    /// Keys whose first use in this run is noted, as [`table::hash`].
+    noted: papaya::HashSet<u64, FxBuildHasher>,
     shared: Arc<Shared>,
     /// The age of the newest segment, as its name gives it.
     newest: AtomicU64,
@@ -157,7 +167,12 @@ impl Part {
             identity,
             parent: parent.clone(),
             folder,
+            view: View::default(),
             index: Index::default(),
+            noted: papaya::HashSet::builder()
+                .hasher(FxBuildHasher)
+                .resize_mode(papaya::ResizeMode::Blocking)
+                .build(),
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
@@ -169,39 +184,83 @@ impl Part {
     fn load(&self) -> Result<(), OpenError> {
         let Some(folder) = self.folder.get() else { return Ok(()) };
         let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
-        for name in folder.names(".vks").map_err(unreadable)? {
-            match segment::load(folder, &name, Some(&self.identity)) {
-                Ok(loaded) => {
-                    self.newest.fetch_max(segment::age_of(&name), Ordering::Relaxed);
-                    self.shared.tallies.damaged(loaded.damaged);
-                    self.index.reserve(loaded.entries.len());
-                    for entry in &loaded.entries {
-                        let Some(kind) = Kind::from_number(entry.kind) else { continue };
-                        if entry.codec != CODEC_PLAIN {
-                            continue;
-                        }
-                        let place = Place::Disk(Location::new(&loaded.segment, entry));
-                        self.index.insert(Slot { kind, key: entry.key }, place, false);
-                    }
-                }
-                Err(refusal) => self.shared.tallies.refused(refusal.name()),
-            }
+        // Nobody else knows this part yet.
+        if let Some(found) = self.view.look(folder, &self.identity) {
+            self.take_in(found.map_err(unreadable)?);
         }
         Ok(())
     }
 
+    fn take_in(&self, found: Found) {
+        self.newest.fetch_max(found.newest, Ordering::Relaxed);
+        self.shared.tallies.damaged(found.damaged);
+        found.refused.iter().for_each(|refusal| self.shared.tallies.refused(refusal.name()));
+        for (segment, entries) in found.appended {
+            for entry in entries {
+                let Some(kind) = Kind::from_number(entry.kind) else { continue };
+                if entry.codec == CODEC_PLAIN {
+                    let place = Place::Disk(Location::new(&segment, &entry));
+                    self.index.insert(Slot { kind, key: entry.key }, place);
+                }
+            }
+        }
+    }
+
+    /// After a miss, and not more often than every 100 ms: what others have written since. True: it is worth trying
+    /// again.
+    fn look_again(&self) -> bool {
+        if !self.view.is_due(self.shared.now_ms()) || self.shared.is_inert() {
+            return false;
+        }
+        let Some(folder) = self.folder.get() else { return false };
+        match self.view.look(folder, &self.identity) {
+            Some(Ok(found)) => {
+                self.take_in(found);
+                true
+            }
+            // Not readable for now: nothing is new.
+            Some(Err(_)) | None => false,
+        }
+    }
+
+    /// Calls `each` on what the segments' tables have of a record, the newest first, until it says true.
+    fn find(&self, kind: Kind, key: &Key, mut each: impl FnMut(&Arc<Segment>, &Row) -> bool) -> bool {
+        let code = kind.position() as u8;
+        let hash = table::hash(code, key);
+        self.view.segments().iter().any(|segment| {
+            segment.find(
+                hash,
+                || self.shared.tallies.damaged(1),
+                |row| {
+                    row.code == code
+                        && row.is_readable()
+                        && !self.view.is_lost(segment, row.offset)
+                        && each(segment, &row)
+                },
+            )
+        })
+    }
+
     /// Whether a record is there (on disk or queued). Lock-free.
     pub fn contains(&self, kind: Kind, key: &Key) -> bool {
-        self.index.with(&Slot { kind, key: *key }, |_| ()).is_some()
+        self.is_there(kind, key) || self.look_again() && self.is_there(kind, key)
+    }
+
+    fn is_there(&self, kind: Kind, key: &Key) -> bool {
+        self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
     }
 
     /// Reads the newest record of that kind and key into `buffer` (cleared first) and verifies its checksum.
     /// False: not there, or damaged (which is counted, and the record forgotten).
     pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.read_known(kind, key, buffer) || self.look_again() && self.read_known(kind, key, buffer)
+    }
+
+    fn read_known(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         let slot = Slot { kind, key: *key };
+        buffer.clear();
         // Twice at most: the newest record, then the one that it superseded.
         for _ in 0..2 {
-            buffer.clear();
             let outcome = self.index.with(&slot, |entry| match &entry.place {
                 Place::Queued(payload) => {
                     buffer.extend_from_slice(&payload.0);
@@ -215,10 +274,19 @@ impl Part {
             match outcome {
                 Some((Read::Good, _)) => return true,
                 Some((_, Some(location))) => self.forget(slot, &location),
-                _ => return false,
+                _ => break,
             }
         }
-        false
+        self.find(kind, key, |segment, row| match segment.read_row(row, key, buffer) {
+            Read::Good => true,
+            Read::Damaged => {
+                if self.view.lose(segment, row.offset) {
+                    self.shared.tallies.damaged(1);
+                }
+                false
+            }
+            Read::Other | Read::Failed => false,
+        })
     }
 
     fn forget(&self, slot: Slot, location: &Location) {
@@ -252,7 +320,7 @@ impl Part {
         let Some(part) = self.me.upgrade() else { return false };
         let payload = Arc::new(Payload(payload));
         let slot = Slot { kind, key: *key };
-        self.index.insert(slot, Place::Queued(payload.clone()), kind == Kind::Use);
+        self.index.insert(slot, Place::Queued(payload.clone()));
         self.shared.push(Pending { part, slot, payload });
         true
     }
@@ -274,61 +342,85 @@ impl Part {
         self.closed_until.store(0, Ordering::Relaxed);
     }
 
-    /// Whether this call is the first in this run to note a use of the key, as far as can be told without
-    /// waiting for the writer.
+    /// Whether this call is the first in this run to note a use of the key.
     pub(super) fn note(&self, key: &Key) -> bool {
-        let slot = Slot { kind: Kind::Use, key: *key };
+        let hash = table::hash(0, key);
+        let noted = self.noted.pin();
         // Read before writing: the line stays shared between the cores once the use is noted.
-        let seen = |entry: &super::index::Entry| {
-            entry.noted.load(Ordering::Relaxed) || entry.noted.swap(true, Ordering::Relaxed)
-        };
-        !self.index.with(&slot, seen).unwrap_or(false)
+        !noted.contains(&hash) && noted.insert(hash)
     }
 
     /// Takes [`Part::note`] back.
     pub(super) fn unnote(&self, key: &Key) {
-        let slot = Slot { kind: Kind::Use, key: *key };
-        self.index.with(&slot, |entry| entry.noted.store(false, Ordering::Relaxed));
+        self.noted.pin().remove(&table::hash(0, key));
     }
 
-    /// Calls `each` for every record of that kind, with verified payload.
+    /// Calls `each` for every record of that kind, with verified payload. It reads all of them.
     pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
-        let mut all = self.index.all(kind);
+        let code = kind.position() as u8;
+        let own = self.index.all(kind);
+        let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
+        let mut there = Vec::new();
+        for segment in self.view.segments().iter() {
+            let mut rows = segment.rows(|| self.shared.tallies.damaged(1));
+            rows.retain(|row| {
+                row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
+            });
+            rows.sort_unstable_by_key(|row| Reverse(row.offset));
+            rows.retain(|row| seen.insert(row.hash));
+            there.extend(rows.into_iter().map(|row| (segment.clone(), row)));
+        }
         // In the order of the disk.
-        all.sort_by(|(_, one), (_, other)| match (one, other) {
-            (Place::Disk(one), Place::Disk(other)) => {
-                (one.segment.name(), one.offset).cmp(&(other.segment.name(), other.offset))
-            }
-            (Place::Disk(_), Place::Queued(_)) => std::cmp::Ordering::Less,
-            (Place::Queued(_), Place::Disk(_)) => std::cmp::Ordering::Greater,
-            (Place::Queued(_), Place::Queued(_)) => std::cmp::Ordering::Equal,
+        there.sort_by(|(one, row), (other, other_row)| {
+            (one.name(), row.offset).cmp(&(other.name(), other_row.offset))
         });
         let mut buffer = Vec::new();
-        for (key, place) in all {
-            match place {
-                Place::Queued(payload) => each(&key, &payload.0),
-                Place::Disk(location) => match location.read(&key, &mut buffer) {
-                    Read::Good => each(&key, &buffer),
-                    Read::Failed => {}
-                    Read::Damaged => {
-                        self.forget(Slot { kind, key }, &location);
-                        if self.read(kind, &key, &mut buffer) {
-                            each(&key, &buffer);
-                        }
-                    }
-                },
+        for (segment, row) in there {
+            let Some(head) = segment.head_at(row.offset) else {
+                if self.view.lose(&segment, row.offset) {
+                    self.shared.tallies.damaged(1);
+                }
+                continue;
+            };
+            if self.read_known(kind, &head.key, &mut buffer) {
+                each(&head.key, &buffer);
+            }
+        }
+        let place = |place: &Place| match place {
+            Place::Disk(location) => (0, location.segment.name().to_owned(), location.offset),
+            Place::Queued(_) => (1, String::new(), 0),
+        };
+        let mut own = own;
+        own.sort_by_cached_key(|(_, at)| place(at));
+        for (key, _) in own {
+            if self.read_known(kind, &key, &mut buffer) {
+                each(&key, &buffer);
             }
         }
     }
 
-    /// How many records of that kind there are.
+    /// How many records of that kind there are. It looks at all of them.
     pub fn len(&self, kind: Kind) -> usize {
-        self.index.len(kind)
+        let code = kind.position() as u8;
+        let mut seen: HashSet<u64> =
+            self.index.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
+        for segment in self.view.segments().iter() {
+            let rows = segment.rows(|| self.shared.tallies.damaged(1)).into_iter();
+            let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
+            seen.extend(mine.map(|row| row.hash));
+        }
+        seen.len()
+    }
+
+    /// Whether there may be a record of that kind: false is certain.
+    pub fn has_any(&self, kind: Kind) -> bool {
+        let in_table = |segment: &Arc<Segment>| segment.tally().counts[kind.position()] > 0;
+        self.index.len(kind) > 0 || self.view.segments().iter().any(in_table)
     }
 
     /// Whether there is no record of any kind.
     pub fn is_empty(&self) -> bool {
-        Kind::ALL.iter().all(|&kind| self.len(kind) == 0)
+        !Kind::ALL.iter().any(|&kind| self.has_any(kind))
     }
 
     /// The part's name: hexadecimal digest of the device header; "portable" for the portable part.
@@ -339,6 +431,22 @@ impl Part {
     /// What its files' headers say.
     pub(super) fn identity(&self) -> &PartIdentity {
         &self.identity
+    }
+
+    /// The writer has sealed a segment and goes on with another one.
+    pub(super) fn has_sealed(&self, written: &Arc<Segment>) {
+        let Ok(folder) = self.folder() else { return };
+        // As it is it stays in the map.
+        let Ok(loaded) = segment::load(&folder, written.name(), Some(&self.identity)) else { return };
+        if loaded.state == State::Sealed {
+            self.view.add_sealed(loaded.segment);
+            self.index.forget_segment(written);
+        }
+    }
+
+    /// The segments, for the writer.
+    pub(super) fn view(&self) -> &View {
+        &self.view
     }
 
     /// The map of its records, for the writer.

@@ -74,6 +74,9 @@ pub enum Refusal {
     /// Shorter than a header: an interrupted creation, or not ours.
     #[error("too short to be a segment")]
     Truncated,
+    /// Its writer has just created it.
+    #[error("nothing is written to it yet")]
+    NotYet,
     /// Neither a header nor a record was recognised.
     #[error("not a segment")]
     NotASegment,
@@ -108,6 +111,7 @@ impl Refusal {
     pub fn name(&self) -> &'static str {
         match self {
             Refusal::Truncated => "truncated",
+            Refusal::NotYet => "not_yet_written",
             Refusal::NotASegment => "not_a_segment",
             Refusal::Version(_) => "unknown_version",
             Refusal::Flags(_) => "unknown_flags",

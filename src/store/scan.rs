@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 
 use super::folder::read_at;
 use super::format::{
-    ALIGN, FILE_MAGIC, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry,
-    RECORD_MAGIC,
+    ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOT_BYTES, FOOT_BYTES_1, FOOT_MAGIC, FileHeader, Foot, Foot1,
+    HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry, RECORD_MAGIC,
 };
 
 /// How much is read at once where heads follow each other closely.
@@ -20,6 +20,10 @@ pub(super) struct Scan {
     pub(super) entries: Vec<IndexEntry>,
     /// Stretches in which there was no good record.
     pub(super) damaged: u64,
+    /// Where the last whole record ends.
+    pub(super) end: u64,
+    /// Whether an index follows: its writer has sealed it, or died at it.
+    pub(super) sealed: bool,
 }
 
 /// A piece of the file in memory.
@@ -48,7 +52,7 @@ impl Window<'_> {
 
 /// Looks at the heads of the file's records from `from` up to `length`; payloads are not read.
 pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
-    let mut found = Scan { entries: Vec::new(), damaged: 0 };
+    let mut found = Scan { entries: Vec::new(), damaged: 0, end: from, sealed: false };
     let mut window = Window { fd, bytes: Vec::new(), start: 0 };
     let mut at = from;
     let mut lost = false;
@@ -58,7 +62,7 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
         let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_head(head, at));
         let Some((entry, record_tag)) = head else {
             let rest = length - at;
-            let whole = usize::try_from(rest).map_or(HEADER_BYTES, |rest| rest.min(HEADER_BYTES));
+            let whole = usize::try_from(rest).map_or(FOOT_BYTES, |rest| rest.min(FOOT_BYTES));
             let Some(bytes) = window.get(at, whole, ahead) else { break };
             match block_of_a_sealed_end(bytes) {
                 Some(block) if block > rest => break,
@@ -77,10 +81,15 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
             // A torn tail: its writer died, or is about to write the rest.
             break;
         }
-        if record_tag == tag && entry.kind != INDEX_KIND {
+        if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
             found.entries.push(entry);
         }
         at = entry.end();
+        if entry.kind == INDEX_KIND {
+            found.sealed = true;
+        } else {
+            found.end = at;
+        }
     }
     found
 }
@@ -88,6 +97,12 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
 /// The length of a header's copy or a foot, which are no damage; also of one that was cut off.
 fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
     if bytes.first_chunk().and_then(Foot::decode).is_some() {
+        return Some(FOOT_BYTES as u64);
+    }
+    if bytes.first_chunk().and_then(Foot1::decode).is_some() {
+        return Some(FOOT_BYTES_1 as u64);
+    }
+    if bytes.len() < FOOT_BYTES && bytes.starts_with(&FOOT_MAGIC) {
         return Some(FOOT_BYTES as u64);
     }
     let cut = bytes.len() < HEADER_BYTES && bytes.starts_with(&FILE_MAGIC);

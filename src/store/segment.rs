@@ -6,14 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::folder::{Folder, read_at};
 use super::format::{
-    ENTRY_BYTES, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry, MAX_PAYLOAD,
-    PartIdentity, padded, payload_crc,
+    ENTRY_BYTES, FIRST_RECORD, FOOT_BYTES, FOOT_BYTES_1, FileHeader, Foot, Foot1, HEAD_BYTES, HEADER_BYTES,
+    INDEX_KIND, IndexEntry, MAX_PAYLOAD, Mark, PartIdentity, Tally, decode_checkpoint, padded, payload_crc,
 };
 use super::part::Key;
 use super::refusal::Refusal;
-use super::scan::{self, Scan};
+use super::scan;
+use super::table::{self, BLOCK_BYTES, Block, Row};
 
 /// How many segments a process keeps open for reading; others are opened for each read. A stash of thousands
 /// of small segments must not use up the host's descriptors.
@@ -26,6 +29,27 @@ pub(super) struct Segment {
     folder: Arc<Folder>,
     name: String,
     fd: OnceLock<KeptOpen>,
+    /// Where its records end.
+    end: u64,
+    tag: [u8; 8],
+    table: Table,
+    tally: Tally,
+}
+
+/// How a segment's records are found.
+enum Table {
+    /// By the part's map: it is being written.
+    Elsewhere,
+    /// By the blocks of its index, each read when it is first needed.
+    Blocks {
+        /// Where the first one starts.
+        start: u64,
+        blocks: Box<[OnceLock<Option<Block>>]>,
+        /// Where a block turned out to be damaged: what the heads say.
+        scanned: OnceLock<Box<[Row]>>,
+    },
+    /// By their hashes; of equal ones the newest first.
+    Sorted(Box<[Row]>),
 }
 
 /// The age that a segment's name gives; 0 for a name that no writer makes.
@@ -56,6 +80,8 @@ pub(super) enum Read {
     Good,
     /// The bytes are not what was written, or no longer there.
     Damaged,
+    /// A record of another key stands there, whole.
+    Other,
     /// For now the system would not read it (out of descriptors, memory, ...).
     Failed,
 }
@@ -78,18 +104,7 @@ impl Location {
 
     /// Replaces `buffer` by the payload. Whatever the outcome, it holds no unverified byte.
     pub(super) fn read(&self, key: &Key, buffer: &mut Vec<u8>) -> Read {
-        buffer.clear();
-        let outcome = match self.segment.read_at(buffer, self.length as usize, self.offset) {
-            Ok(()) if buffer.len() < self.length as usize => Read::Damaged,
-            Ok(()) if payload_crc(key, buffer) != self.crc => Read::Damaged,
-            Ok(()) => Read::Good,
-            Err(error) if is_lasting(&error) => Read::Damaged,
-            Err(_) => Read::Failed,
-        };
-        if outcome != Read::Good {
-            buffer.clear();
-        }
-        outcome
+        self.segment.read_payload(self.offset, self.length, self.crc, key, buffer)
     }
 }
 
@@ -103,10 +118,12 @@ fn is_lasting(error: &io::Error) -> bool {
 
 impl Segment {
     /// The segment that this process writes, with its descriptor.
-    pub(super) fn of_writer(folder: Arc<Folder>, name: String, fd: OwnedFd) -> Arc<Segment> {
+    pub(super) fn of_writer(folder: Arc<Folder>, name: String, fd: OwnedFd, tag: [u8; 8]) -> Arc<Segment> {
         // Counted like the others, but never turned away: there are few of them.
         KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Segment { folder, name, fd: OnceLock::from(KeptOpen(fd)) })
+        let fd = OnceLock::from(KeptOpen(fd));
+        let (table, tally) = (Table::Elsewhere, Tally::default());
+        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally })
     }
 
     /// The file's name in its folder.
@@ -114,9 +131,125 @@ impl Segment {
         &self.name
     }
 
+    /// What it holds; nothing while it is being written.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Where its records end.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// The writer's descriptor; `None` for a segment that was never opened for writing and not read yet.
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.fd.get().map(|kept| kept.0.as_fd())
+    }
+
+    fn read_payload(&self, offset: u64, length: u32, crc: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        buffer.clear();
+        let outcome = match self.read_at(buffer, length as usize, offset) {
+            Ok(()) if buffer.len() < length as usize => Read::Damaged,
+            Ok(()) if payload_crc(key, buffer) != crc => Read::Damaged,
+            Ok(()) => Read::Good,
+            Err(error) if is_lasting(&error) => Read::Damaged,
+            Err(_) => Read::Failed,
+        };
+        if outcome != Read::Good {
+            buffer.clear();
+        }
+        outcome
+    }
+
+    /// Replaces `buffer` by the payload of a row that was found for `key`.
+    pub(super) fn read_row(&self, row: &Row, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        let outcome = self.read_payload(row.offset + HEAD_BYTES as u64, row.stored, row.crc, key, buffer);
+        if outcome == Read::Damaged {
+            // Another key of the same hash, by chance?
+            if let Some(entry) = self.head_at(row.offset).filter(|entry| entry.key != *key) {
+                return match self.read_payload(
+                    row.offset + HEAD_BYTES as u64,
+                    row.stored,
+                    row.crc,
+                    &entry.key,
+                    buffer,
+                ) {
+                    Read::Good => {
+                        buffer.clear();
+                        Read::Other
+                    }
+                    other => other,
+                };
+            }
+        }
+        outcome
+    }
+
+    /// The head that stands at `offset`, if it is whole.
+    pub(super) fn head_at(&self, offset: u64) -> Option<IndexEntry> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        self.read_at(&mut head, HEAD_BYTES, offset).ok()?;
+        let (entry, tag) = IndexEntry::decode_head(head.first_chunk()?, offset)?;
+        (tag == self.tag).then_some(entry)
+    }
+
+    /// Calls `each` on the rows of this hash, the newest first, until it says true. `damaged` is told when the index
+    /// turns out to be.
+    pub(super) fn find(&self, hash: u64, damaged: impl Fn(), mut each: impl FnMut(Row) -> bool) -> bool {
+        match &self.table {
+            Table::Elsewhere => false,
+            Table::Sorted(rows) => find_sorted(rows, hash, &mut each),
+            Table::Blocks { blocks, scanned, .. } => {
+                if scanned.get().is_none() {
+                    if let Some(found) = table::find(hash, blocks.len(), |at| self.block(at), &mut each) {
+                        return found;
+                    }
+                }
+                find_sorted(self.scan_instead(damaged), hash, &mut each)
+            }
+        }
+    }
+
+    fn block(&self, at: usize) -> Option<&Block> {
+        let Table::Blocks { start, blocks, .. } = &self.table else { return None };
+        let slot = blocks.get(at)?;
+        if let Some(block) = slot.get() {
+            return block.as_ref();
+        }
+        let mut bytes = Vec::with_capacity(BLOCK_BYTES);
+        self.read_at(&mut bytes, BLOCK_BYTES, start + (at * BLOCK_BYTES) as u64).ok()?;
+        slot.get_or_init(|| Block::check(bytes)).as_ref()
+    }
+
+    /// The rows that the heads give, where the index cannot be used.
+    fn scan_instead(&self, damaged: impl Fn()) -> &[Row] {
+        let Table::Blocks { scanned, .. } = &self.table else { return &[] };
+        scanned.get_or_init(|| {
+            damaged();
+            let opened = self.folder.open_file(&self.name);
+            let Ok((fd, length)) = opened else { return Box::default() };
+            sorted(
+                scan::scan(&fd, FIRST_RECORD as u64, length, self.tag).entries.iter().map(Row::of).collect(),
+            )
+        })
+    }
+
+    /// Every row, in no order.
+    pub(super) fn rows(&self, damaged: impl Fn()) -> Vec<Row> {
+        match &self.table {
+            Table::Elsewhere => Vec::new(),
+            Table::Sorted(rows) => rows.to_vec(),
+            Table::Blocks { blocks, scanned, .. } => {
+                let all: Option<Vec<&Block>> = match scanned.get() {
+                    None => (0..blocks.len()).map(|at| self.block(at)).collect(),
+                    Some(_) => None,
+                };
+                match all {
+                    Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
+                    None => self.scan_instead(damaged).to_vec(),
+                }
+            }
+        }
     }
 
     fn read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
@@ -127,14 +260,30 @@ impl Segment {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
         read_at(&fd, buffer, length, offset)?;
+        self.keep(fd);
+        Ok(())
+    }
+
+    fn keep(&self, fd: OwnedFd) {
         if KEPT_OPEN.fetch_add(1, Ordering::Relaxed) < MAX_KEPT_OPEN {
             // Where another thread was faster, dropping ours takes it off the count again.
             drop(self.fd.set(KeptOpen(fd)));
         } else {
             KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
         }
-        Ok(())
     }
+}
+
+fn sorted(mut rows: Vec<Row>) -> Box<[Row]> {
+    rows.sort_unstable_by(|one, other| {
+        (one.hash, std::cmp::Reverse(one.offset)).cmp(&(other.hash, std::cmp::Reverse(other.offset)))
+    });
+    rows.into_boxed_slice()
+}
+
+fn find_sorted(rows: &[Row], hash: u64, each: &mut impl FnMut(Row) -> bool) -> bool {
+    let first = rows.partition_point(|row| row.hash < hash);
+    rows[first..].iter().take_while(|row| row.hash == hash).any(|row| each(*row))
 }
 
 /// What opening a segment found.
@@ -142,13 +291,32 @@ pub(super) struct Loaded {
     pub(super) segment: Arc<Segment>,
     /// Where a valid one was found, at the head or before the foot.
     pub(super) header: Option<FileHeader>,
-    pub(super) entries: Vec<IndexEntry>,
     /// Places where something else than a record stood.
     pub(super) damaged: u64,
     /// Length of the file, in bytes.
     pub(super) bytes: u64,
-    /// Whether it ends in a good index.
-    pub(super) sealed: bool,
+    pub(super) state: State,
+}
+
+/// Who may still write to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nobody: it ends in a good index.
+    Sealed,
+    /// Nobody, but it has no index.
+    Orphaned,
+    /// A process that holds its lock. Its records are found by [`scan::scan`] alone.
+    Written,
+}
+
+/// Whether somebody holds the lock of a segment's file, which dies with its process.
+pub(super) fn is_locked(fd: &OwnedFd) -> bool {
+    match flock(fd, FlockOperation::NonBlockingLockExclusive) {
+        // A lock of ours would look like a writer's to others. Where it cannot be given back, closing does.
+        Ok(()) => flock(fd, FlockOperation::Unlock).is_err(),
+        // Held, or a file system without locks: nothing of it is touched.
+        Err(_) => true,
+    }
 }
 
 /// Opens the segment `name`. `expected`: the part that it must belong to; `None` lets its own header decide.
@@ -159,15 +327,15 @@ pub(super) fn load(
 ) -> Result<Loaded, Refusal> {
     let (fd, length) = folder.open_file(name)?;
     if length < HEADER_BYTES as u64 {
-        return Err(Refusal::Truncated);
+        return Err(if is_locked(&fd) { Refusal::NotYet } else { Refusal::Truncated });
     }
     let io_error = |error: io::Error| Refusal::Unreadable(error.to_string());
     let mut head = Vec::new();
     read_at(&fd, &mut head, FileHeader::LOOK_AT, 0).map_err(io_error)?;
-    let (foot, copy) = read_foot(&fd, length).map_err(io_error)?;
+    let end = read_end(&fd, length).map_err(io_error)?;
     let header = match FileHeader::decode(&head)? {
         Some(header) => Some(header),
-        None => FileHeader::decode(&copy)?,
+        None => end.header()?,
     };
     if let (Some(header), Some(expected)) = (&header, expected) {
         if let Some(refusal) = header.identity.refused_by(expected) {
@@ -177,41 +345,125 @@ pub(super) fn load(
     let identity = expected.or(header.as_ref().map(|header| &header.identity));
     let tag = identity.ok_or(Refusal::NotASegment)?.tag();
 
-    let index = foot.filter(|foot| foot.tag == tag).and_then(|foot| read_index(&fd, length, &foot));
-    let sealed = index.is_some();
-    let scan = match index {
-        Some(entries) => Scan { entries, damaged: 0 },
-        None => scan::scan(&fd, HEADER_BYTES as u64, length, tag),
+    let mut damaged = u64::from(header.is_none());
+    let mut state = State::Sealed;
+    let version = header.as_ref().map_or(0, |header| header.version);
+    let (table, tally, records_end) = if let Some(foot) = end.foot(length, tag).filter(|_| version != 1) {
+        let blocks = (0..foot.blocks).map(|_| OnceLock::new()).collect();
+        let start = foot.index_offset + HEAD_BYTES as u64;
+        (Table::Blocks { start, blocks, scanned: OnceLock::new() }, foot.tally, foot.index_offset)
+    } else if let Some((rows, index)) = end.foot_1(tag).and_then(|foot| read_index_1(&fd, length, &foot)) {
+        let tally = Tally::of(&rows);
+        (Table::Sorted(sorted(rows)), tally, index)
+    } else {
+        state = if is_locked(&fd) { State::Written } else { State::Orphaned };
+        let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
+        let mark = head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(Mark::newest);
+        let (mut rows, from) =
+            mark.and_then(|mark| checkpointed(&fd, length, tag, mark)).unwrap_or((Vec::new(), first));
+        let found = scan::scan(&fd, from, length, tag);
+        damaged += found.damaged;
+        rows.extend(found.entries.iter().map(Row::of));
+        let tally = Tally::of(&rows);
+        (Table::Sorted(sorted(rows)), tally, found.end)
     };
-    if header.is_none() && scan.entries.is_empty() {
+    if header.is_none() && tally == Tally::default() {
         return Err(Refusal::NotASegment);
     }
-    let segment = Segment { folder: folder.clone(), name: name.to_owned(), fd: OnceLock::new() };
-    let damaged = scan.damaged + u64::from(header.is_none());
-    Ok(Loaded { segment: Arc::new(segment), header, entries: scan.entries, damaged, bytes: length, sealed })
-}
-
-/// The foot where there is a good one, and the bytes of the header's copy before it.
-fn read_foot(fd: &OwnedFd, length: u64) -> io::Result<(Option<Foot>, Vec<u8>)> {
-    let end = HEADER_BYTES + FOOT_BYTES;
-    let mut bytes = Vec::new();
-    if length >= (HEADER_BYTES + end) as u64 {
-        read_at(fd, &mut bytes, end, length - end as u64)?;
+    let segment = Segment {
+        folder: folder.clone(),
+        name: name.to_owned(),
+        fd: OnceLock::new(),
+        end: records_end,
+        tag,
+        table,
+        tally,
+    };
+    // Not one that is followed: it may be sealed by then, and many may be.
+    if state == State::Sealed {
+        segment.keep(fd);
     }
-    let foot = bytes.last_chunk::<FOOT_BYTES>().filter(|_| bytes.len() == end).and_then(Foot::decode);
-    bytes.truncate(HEADER_BYTES);
-    Ok((foot, bytes))
+    Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state })
 }
 
-/// The index that the foot points at; `None` unless all of it is as it was written.
-fn read_index(fd: &OwnedFd, length: u64, foot: &Foot) -> Option<Vec<IndexEntry>> {
+/// Bytes of the end of a file.
+struct End {
+    bytes: Vec<u8>,
+}
+
+fn read_end(fd: &OwnedFd, length: u64) -> io::Result<End> {
+    let wanted = (HEADER_BYTES + FOOT_BYTES) as u64;
+    let mut bytes = Vec::new();
+    let wanted = wanted.min(length);
+    read_at(fd, &mut bytes, wanted as usize, length - wanted)?;
+    Ok(End { bytes })
+}
+
+impl End {
+    /// The foot of this version, if all that it says can be so.
+    fn foot(&self, length: u64, tag: [u8; 8]) -> Option<Foot> {
+        let foot = self.bytes.last_chunk::<FOOT_BYTES>().and_then(Foot::decode)?;
+        let table = u64::from(foot.blocks) * BLOCK_BYTES as u64;
+        let end = foot.index_offset.checked_add(HEAD_BYTES as u64 + table)?;
+        let fits = end.checked_add((HEADER_BYTES + FOOT_BYTES) as u64)? == length;
+        (fits && foot.tag == tag && foot.blocks > 0).then_some(foot)
+    }
+
+    fn foot_1(&self, tag: [u8; 8]) -> Option<Foot1> {
+        let foot = self.bytes.last_chunk::<FOOT_BYTES_1>().and_then(Foot1::decode)?;
+        (foot.tag == tag).then_some(foot)
+    }
+
+    /// The header's copy.
+    fn header(&self) -> Result<Option<FileHeader>, Refusal> {
+        for foot in [FOOT_BYTES, FOOT_BYTES_1] {
+            let start = self.bytes.len().checked_sub(foot + HEADER_BYTES);
+            let copy = start.and_then(|start| self.bytes.get(start..start + HEADER_BYTES));
+            if let Some(header) = copy.map(FileHeader::decode).transpose()?.flatten() {
+                return Ok(Some(header));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
+fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Row>, u64)> {
+    let mut rows = Vec::new();
+    let (mut at, mut behind, mut bytes) = (mark.offset, None, Vec::new());
+    while at != 0 {
+        bytes.clear();
+        read_at(fd, &mut bytes, HEAD_BYTES, at).ok()?;
+        let (entry, found) = IndexEntry::decode_head(bytes.first_chunk()?, at)?;
+        if found != tag || entry.kind != super::format::CHECKPOINT_KIND || entry.end() > length {
+            return None;
+        }
+        bytes.clear();
+        read_at(fd, &mut bytes, entry.stored as usize, at + HEAD_BYTES as u64).ok()?;
+        if bytes.len() != entry.stored as usize || payload_crc(&entry.key, &bytes) != entry.crc {
+            return None;
+        }
+        behind.get_or_insert(entry.end());
+        let (before, listed) = decode_checkpoint(&bytes)?;
+        rows.extend(listed);
+        // Backwards only: no circle.
+        if before >= at {
+            return None;
+        }
+        at = before;
+    }
+    (rows.len() == mark.count as usize).then_some((rows, behind?))
+}
+
+/// The rows of an index of version 1, and where it starts; `None` unless all of it is as it was written.
+fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Row>, u64)> {
     let size = foot.count as usize * ENTRY_BYTES;
     if size > MAX_PAYLOAD as usize {
         return None;
     }
     let start = foot.index_offset.checked_add(HEAD_BYTES as u64)?;
     let end = start.checked_add(padded(size as u64))?;
-    if end.checked_add((HEADER_BYTES + FOOT_BYTES) as u64)? != length {
+    if end.checked_add((HEADER_BYTES + FOOT_BYTES_1) as u64)? != length {
         return None;
     }
     let mut bytes = Vec::new();
@@ -224,5 +476,7 @@ fn read_index(fd: &OwnedFd, length: u64, foot: &Foot) -> Option<Vec<IndexEntry>>
         entry.kind != INDEX_KIND && end.is_some_and(|end| end <= foot.index_offset)
     };
     let entries = bytes.chunks_exact(ENTRY_BYTES).filter_map(|bytes| bytes.first_chunk());
-    entries.map(|bytes| IndexEntry::decode(bytes).filter(inside)).collect()
+    let rows: Option<Vec<Row>> =
+        entries.map(|bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry))).collect();
+    Some((rows?, foot.index_offset))
 }

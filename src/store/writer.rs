@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::append::{Appender, Item};
 use super::folder::Folder;
+use super::format::HEAD_BYTES;
 use super::part::{Key, Kind, Part, UseRecord};
 use super::runs::{self, RunName};
 use super::shared::{Pending, Shared, lock, unix_ms};
@@ -22,7 +23,7 @@ const QUIET: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(2);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 const IDLE_AFTER: Duration = Duration::from_secs(20);
-/// A batch is written when it has this many bytes of payload.
+/// A batch is written when its records have this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Room for us, and for the static thread-local storage of whatever the host has loaded.
 const STACK_BYTES: usize = 1 << 20;
@@ -259,7 +260,7 @@ impl Writer {
             let mut bytes = 0;
             while bytes < BATCH_BYTES {
                 let Some(Pending { part, slot, payload }) = self.shared.pop() else { break };
-                bytes += payload.0.len();
+                bytes += payload.0.len() + HEAD_BYTES;
                 match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
                     Some((_, items)) => items.push((slot, payload)),
                     None => batches.push((part, vec![(slot, payload)])),
@@ -327,15 +328,20 @@ impl Writer {
     fn appender(&mut self, part: &Part) -> Result<&mut Appender, String> {
         if self.appenders.get(part.name()).is_some_and(Appender::is_full) {
             if let Some(full) = self.appenders.remove(part.name()) {
+                let segment = full.segment().clone();
                 self.seal_one(full);
+                part.has_sealed(&segment);
             }
         }
         match self.appenders.entry(part.name().to_owned()) {
             std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 let folder = part.folder().map_err(|error| error.to_string())?;
+                part.view().seal_orphans(&folder, part.identity());
                 let created = Appender::create(folder, part.identity().clone(), part.next_age());
-                Ok(entry.insert(created.map_err(|error| reason(&error))?))
+                let created = created.map_err(|error| reason(&error))?;
+                part.view().is_ours(created.segment().name());
+                Ok(entry.insert(created))
             }
         }
     }

@@ -4,24 +4,31 @@ use std::fs;
 
 use super::*;
 use crate::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
-use crate::store::format::{FileHeader, HEADER_BYTES, PartIdentity, encode_end, encode_record};
+use crate::store::format::{FIRST_RECORD, FileHeader, PartIdentity, VERSION, encode_end, encode_record};
 use crate::store::runs;
+use crate::store::table::Row;
 
-/// What the golden segments of version 1 hold.
+/// What the golden segments hold.
 fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
-    let header =
-        FileHeader { identity, created_unix_ms: 0x0123_4567_89AB_CDEF, serial: 0x1122_3344_5566_7788 };
+    let header = FileHeader {
+        version: VERSION,
+        identity,
+        created_unix_ms: 0x0123_4567_89AB_CDEF,
+        serial: 0x1122_3344_5566_7788,
+    };
     let mut records = Vec::new();
-    let base = HEADER_BYTES as u64;
+    let base = FIRST_RECORD as u64;
     let tag = header.identity.tag();
-    let entries: Vec<_> = (0..3)
+    let rows: Vec<_> = (0..3)
         .map(|n| {
-            encode_record(&mut records, base, tag, kind as u8, &key(n), format!("payload {n}").as_bytes())
+            let payload = format!("payload {n}");
+            Row::of(&encode_record(&mut records, base, tag, kind as u8, &key(n), payload.as_bytes()))
         })
         .collect();
     let mut bytes = header.encode().to_vec();
+    bytes.resize(base as usize, 0);
     bytes.extend_from_slice(&records);
-    bytes.extend_from_slice(&encode_end(&header, base + records.len() as u64, &entries));
+    bytes.extend_from_slice(&encode_end(&header, base + records.len() as u64, &rows));
     bytes
 }
 
@@ -51,15 +58,15 @@ fn report() -> RunReport {
 
 fn all() -> [(&'static str, Vec<u8>); 3] {
     [
-        ("portable-v1.vks", segment(PartIdentity::Portable, Kind::Recipe)),
-        ("device-v1.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
+        ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
+        ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("report-v1.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
 
 /// With `VKSTASH_PUBLISH_GOLDEN` set, writes the files of a version that is about to be published instead.
 #[test]
-fn version_1_is_written_byte_for_byte_as_published() {
+fn what_is_written_is_byte_for_byte_as_published() {
     for (name, bytes) in all() {
         if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
             fs::write(golden(name), &bytes).unwrap();
@@ -76,15 +83,19 @@ fn a_report_of_version_1_stays_readable() {
 }
 
 #[test]
-fn version_1_stays_readable() {
+fn every_version_stays_readable() {
+    ["v1", "v2"].into_iter().for_each(stays_readable);
+}
+
+fn stays_readable(version: &str) {
     let root = root();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
     drop((stash, device));
     let application = root.path().join(app().folder);
     let device_folder = application.join(format!("device-{}", header().short_digest()));
-    fs::copy(golden("portable-v1.vks"), application.join("portable/a.vks")).unwrap();
-    fs::copy(golden("device-v1.vks"), device_folder.join("a.vks")).unwrap();
+    fs::copy(golden(&format!("portable-{version}.vks")), application.join("portable/a.vks")).unwrap();
+    fs::copy(golden(&format!("device-{version}.vks")), device_folder.join("a.vks")).unwrap();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
     let mut buffer = Vec::new();

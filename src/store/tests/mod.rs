@@ -7,6 +7,7 @@ mod golden;
 mod processes;
 mod reports;
 mod roundtrip;
+mod sharing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
