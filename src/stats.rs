@@ -37,6 +37,8 @@ counters! {
     Offered => "offered",
     /// Artifacts that the driver did not take.
     NotTaken => "not_taken",
+    /// Artifacts that were not handed out because processes died of them.
+    Quarantined => "quarantined",
     /// Pipelines that the driver had already: the application's warm cache or the driver's own.
     DriverHad => "driver_had",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.

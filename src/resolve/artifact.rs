@@ -13,7 +13,7 @@ use super::{Passed, Request, binary, feedback, modules, record};
 use crate::recipe::chain::Arena;
 use crate::state::device::IdentifierMode;
 use crate::stats::Count;
-use crate::store::part::Kind;
+use crate::store::part::{Handing, Kind};
 
 /// Serves the request from the stash. None: the next rung's turn.
 ///
@@ -56,11 +56,20 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         // SAFETY: the caller's contract; the arena stays on this stack frame.
         info = unsafe { call::with_flags(&info, request.steering.flags2, fail_on, none, &mut arena) }?;
     }
+    let handing = stored.device.hand_out(&request.key);
+    if matches!(handing, Handing::Quarantined) {
+        device.count(Count::Quarantined);
+        request.past.leave_alone();
+        return None;
+    }
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: as above; the cache lives until the call is over.
     let answer = unsafe { call::create(device, cache.handle(), &info, request.allocator) };
+    let new = matches!(handing, Handing::Unproven(_));
+    drop(handing);
 
     match answer.result {
+        vk::Result::SUCCESS if new => stored.device.prove(&request.key),
         vk::Result::SUCCESS => {}
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);

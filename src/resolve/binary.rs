@@ -17,7 +17,7 @@ use crate::recipe::key;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::state::device::Device;
 use crate::stats::Count;
-use crate::store::part::{Key, Kind};
+use crate::store::part::{Handing, Key, Kind};
 
 /// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs.
 pub fn applies<I>(request: &Request<'_, I>) -> bool {
@@ -45,6 +45,11 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     }
     let (cost, listed) = record::parse_binaries(buffer)?;
     let started = Instant::now();
+    let handing = stored.device.hand_out(&name);
+    if matches!(handing, Handing::Quarantined) {
+        device.count(Count::Quarantined);
+        return None;
+    }
     let binaries = Binaries::from_data(device, &listed)?;
     let mut arena = Arena::default();
     let (fail_on, none) =
@@ -65,10 +70,15 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         call::create(device, vk::PipelineCache::null(), &changed, request.allocator)
     };
     drop(binaries);
+    let new = matches!(handing, Handing::Unproven(_));
+    drop(handing);
     if answer.result != vk::Result::SUCCESS {
         // VK_PIPELINE_BINARY_MISSING_KHR among them: no result of the program's own call (contract 5.3).
         device.count(Count::NotTaken);
         return None;
+    }
+    if new {
+        stored.device.prove(&name);
     }
     let mut info = request.info;
     // SAFETY: the driver has filled the program's structures.

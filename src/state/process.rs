@@ -138,6 +138,7 @@ impl Session {
     fn finish(&self) {
         let mut store = StoreReport { unusable: self.unusable.clone(), ..StoreReport::default() };
         if let Some(stash) = &self.stash {
+            stash.ends_in_order();
             stash.flush(LAST_WRITES);
             store = stash.report();
         }

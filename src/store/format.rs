@@ -52,14 +52,14 @@ pub(super) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
 }
 
 /// Closes a block of fixed size: its last 4 bytes are the checksum of the others.
-fn close_block(bytes: &mut [u8]) {
+pub(super) fn close_block(bytes: &mut [u8]) {
     let body = bytes.len() - 4;
     let crc = crc32c::crc32c(&bytes[..body]);
     put_u32(bytes, body, crc);
 }
 
 /// Whether the last 4 bytes are the checksum of the others.
-fn is_closed(bytes: &[u8]) -> bool {
+pub(super) fn is_closed(bytes: &[u8]) -> bool {
     let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return false };
     crc32c::crc32c(body) == u32::from_le_bytes(*crc)
 }

@@ -9,6 +9,7 @@
 //! | `view` | the segments of a part as this process sees them |
 //! | `segment`, `scan` | what is in one segment file, with its index or without |
 //! | `table` | the index of a sealed segment |
+//! | `guard` | artifacts that a driver is looking at for the first time |
 //! | `append` | how a segment file is written |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
@@ -20,6 +21,7 @@
 mod append;
 mod folder;
 mod format;
+mod guard;
 pub mod header;
 mod index;
 pub mod inspect;

@@ -9,11 +9,12 @@ use std::time::Duration;
 use rustc_hash::FxBuildHasher;
 
 use super::folder::Folder;
-use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity};
+use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity, hex};
+use super::guard::{self, Entered, Guard};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
 use super::segment::{self, Location, Read, Segment, State};
-use super::shared::{Pending, Shared, unix_ms};
+use super::shared::{Pending, Shared, forks_now, unix_ms};
 use super::table::{self, Row};
 use super::view::{Found, View};
 
@@ -40,11 +41,15 @@ pub enum Kind {
     Artifact = 16,
     /// The module identity that a driver's identifier (its digest is the key) stands for. Device part.
     IdentifierPair = 17,
+    /// The driver has taken the artifact of this key under this header, and lived. Device part.
+    Proven = 18,
+    /// How many processes died while the driver was looking at the artifact of this key. Device part.
+    Deaths = 19,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -53,6 +58,8 @@ impl Kind {
         Kind::Use,
         Kind::Artifact,
         Kind::IdentifierPair,
+        Kind::Proven,
+        Kind::Deaths,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -66,6 +73,8 @@ impl Kind {
             Kind::Use => "use",
             Kind::Artifact => "artifact",
             Kind::IdentifierPair => "identifier_pair",
+            Kind::Proven => "proven",
+            Kind::Deaths => "deaths",
         }
     }
 
@@ -85,6 +94,8 @@ impl Kind {
             Kind::Use => 5,
             Kind::Artifact => 6,
             Kind::IdentifierPair => 7,
+            Kind::Proven => 8,
+            Kind::Deaths => 9,
         }
     }
 }
@@ -115,6 +126,25 @@ impl UseRecord {
     }
 }
 
+/// After so many deaths an artifact is not handed to the driver any more.
+pub const DEATHS_LIMIT: u8 = 2;
+
+/// How long the deaths that were found may take to be written.
+const DEATHS_WRITTEN: Duration = Duration::from_millis(500);
+
+/// What may be done with an artifact.
+pub enum Handing<'a> {
+    /// The driver has taken it before.
+    Proven,
+    /// It is new to the driver, and marked until this is dropped.
+    Unproven(Marked<'a>),
+    /// Too many processes died of it.
+    Quarantined,
+}
+
+/// Keeps an artifact marked while the driver looks at it.
+pub struct Marked<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] Option<Entered<'a>>);
+
 /// How long nothing is written to a part after a write failed.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
@@ -132,6 +162,7 @@ pub struct Part {
     index: Index,
     /// Keys whose first use in this run is noted, as [`table::hash`].
     noted: papaya::HashSet<u64, FxBuildHasher>,
+    guard: OnceLock<Option<Guard>>,
     shared: Arc<Shared>,
     /// The age of the newest segment, as its name gives it.
     newest: AtomicU64,
@@ -173,11 +204,13 @@ impl Part {
                 .hasher(FxBuildHasher)
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
+            guard: OnceLock::new(),
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
         });
         part.load()?;
+        part.count_deaths();
         Ok(part)
     }
 
@@ -189,6 +222,71 @@ impl Part {
             self.take_in(found.map_err(unreadable)?);
         }
         Ok(())
+    }
+
+    /// What processes that are dead by now have left in flight. It counts before anything is handed out again, and it
+    /// is on the disk before its files are gone.
+    fn count_deaths(&self) {
+        let (Some(folder), PartIdentity::Device(_)) = (self.folder.get(), &self.identity) else { return };
+        let left = guard::left_behind(folder);
+        let unproven = |key: &&Key| !self.is_there(Kind::Proven, key);
+        let mut any = false;
+        for key in left.iter().flat_map(|left| &left.keys).filter(unproven) {
+            any = true;
+            let deaths = self.deaths(key).saturating_add(1);
+            tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
+            self.put(Kind::Deaths, key, Box::new([deaths]));
+        }
+        if any {
+            self.shared.flush(DEATHS_WRITTEN);
+        }
+        for left in left {
+            // Counted twice where that fails, by the next.
+            let _ = folder.remove_file(&left.name);
+        }
+    }
+
+    /// How many processes died of an artifact.
+    pub fn deaths(&self, key: &Key) -> u8 {
+        let mut buffer = Vec::new();
+        let known = self.has_any(Kind::Deaths) && self.read_known(Kind::Deaths, key, &mut buffer);
+        if known { buffer.first().copied().unwrap_or(0) } else { 0 }
+    }
+
+    /// Before an artifact is handed to the driver.
+    pub fn hand_out(&self, key: &Key) -> Handing<'_> {
+        if self.is_there(Kind::Proven, key) {
+            return Handing::Proven;
+        }
+        if self.deaths(key) >= DEATHS_LIMIT {
+            return Handing::Quarantined;
+        }
+        let guard = self.guard.get_or_init(|| {
+            let folder = self.folder.get().filter(|_| self.shared.is_open())?;
+            // A part that cannot be written is read without a guard.
+            Guard::create(folder, self.shared.forks()).ok()
+        });
+        let mine = guard.as_ref().filter(|guard| guard.forks() == forks_now());
+        Handing::Unproven(Marked(mine.and_then(|guard| guard.enter(key))))
+    }
+
+    /// The driver has taken the artifact of this key.
+    pub fn prove(&self, key: &Key) {
+        self.put(Kind::Proven, key, Box::default());
+    }
+
+    /// The process ends in order: nothing that is with the driver now kills it.
+    pub(super) fn ends_in_order(&self) {
+        if let Some(Some(guard)) = self.guard.get() {
+            guard.clear();
+        }
+    }
+
+    /// Takes the guard's file away.
+    pub(super) fn close_guard(&self) {
+        if let Some(Some(guard)) = self.guard.get() {
+            guard.remove();
+        }
     }
 
     fn take_in(&self, found: Found) {

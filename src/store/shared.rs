@@ -54,6 +54,11 @@ extern "C" fn after_fork_in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
+/// How often, for whoever wants to know whether this is still the process that it was.
+pub(super) fn forks_now() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// Sees to it that forks are counted, without asking for the process number at every call.
 fn watch_forks() {
     static WATCH: Once = Once::new();
@@ -183,6 +188,11 @@ impl Shared {
     /// may be held by threads that don't exist.
     pub(super) fn is_inert(&self) -> bool {
         self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// The process that opened the stash, in [`forks_now`].
+    pub(super) fn forks(&self) -> u32 {
+        self.forks
     }
 
     /// Whether the stash is being closed.

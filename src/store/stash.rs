@@ -99,6 +99,14 @@ impl Stash {
         self.shared.flush(limit);
     }
 
+    /// The process is about to end in order; what drivers are looking at now does not kill it.
+    pub fn ends_in_order(&self) {
+        // Held only where another thread is opening a part, which then has nothing in flight.
+        if let Ok(devices) = self.devices.try_lock() {
+            devices.values().for_each(|part| part.ends_in_order());
+        }
+    }
+
     /// What the store met so far.
     pub fn report(&self) -> StoreReport {
         self.shared.tallies.report()
@@ -111,6 +119,7 @@ impl Drop for Stash {
             self.shared.thread.forget();
             return;
         }
+        lock(&self.devices).values().for_each(|part| part.close_guard());
         self.shared.close();
         if !self.shared.thread.join() {
             self.runs.write(&self.shared);

@@ -3,6 +3,7 @@
 
 mod install;
 mod layer;
+mod quarantine;
 mod run;
 mod stats;
 

@@ -29,6 +29,18 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each program and device
     Stats(StatsArgs),
+    /// List what is not handed to a driver any more because programs died of it
+    Quarantine(QuarantineArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct QuarantineArgs {
+    /// Give all of it another chance
+    #[arg(long)]
+    pub(crate) release: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

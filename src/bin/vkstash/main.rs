@@ -6,6 +6,7 @@ mod install;
 mod library;
 mod manifest;
 mod names;
+mod quarantine;
 mod root;
 mod run;
 mod signals;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Install(args) => at_the_edge(install::install(&args)),
         Command::Uninstall(args) => at_the_edge(install::uninstall(&args)),
         Command::Stats(args) => at_the_edge(stats::main(&args)),
+        Command::Quarantine(args) => at_the_edge(quarantine::main(&args)),
     }
 }
 

@@ -125,6 +125,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
         (Count::NotTaken, "not taken", "artifacts that the driver did not want"),
+        (Count::Quarantined, "quarantined", "programs died of them: see vkstash quarantine"),
         (Count::Failed, "failed", "the driver answered with an error"),
         (Count::Dropped, "dropped", "not recorded: too much at once"),
         (Count::InternalFailures, "internal failures", "please report"),

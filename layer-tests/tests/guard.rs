@@ -1,0 +1,89 @@
+//! Artifacts of which a driver dies.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::Scenario;
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::{on, run, run_to_any_end};
+use vkstash_layer_tests::work::{End, Work};
+
+fn driver(scenario: &Scenario, env: &Env, script: Value) -> Env {
+    scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
+}
+
+/// A driver that dies of the first cache that is made of data; without the layer none is.
+fn deadly() -> Value {
+    json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "segv" }] })
+}
+
+#[test]
+fn what_kills_twice_is_quarantined_and_the_program_runs() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 1, ..Work::default() };
+        run(scenario, env, &work);
+        let deadly = driver(scenario, env, deadly());
+        for death in 0..2 {
+            let dead = run_to_any_end(scenario, &deadly, &work);
+            assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{death}: {}", dead.ending());
+        }
+        for _ in 0..2 {
+            let third = run(scenario, &deadly, &work);
+            let counts = ["quarantined", "compiled_unrecorded"].map(|name| third.reports.sum(name));
+            assert_eq!(counts, [1, 1], "{:?}", third.reports);
+        }
+        // Other artifacts are as welcome as before.
+        let other = Work { count: 3, ..Work::default() };
+        run(scenario, env, &other);
+        let warm = run(scenario, env, &other);
+        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [1, 2]);
+    });
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_call_condemns_nothing_that_is_good() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 2, ..Work::default() };
+        run(scenario, env, &work);
+        let dead = run_to_any_end(scenario, &driver(scenario, env, deadly()), &work);
+        assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+        // It lives through it: proven, and not marked any more.
+        let warm = run(scenario, env, &work);
+        assert_eq!(warm.reports.sum("served"), 2, "{:?}", warm.reports);
+        for _ in 0..3 {
+            let dead = run_to_any_end(scenario, &driver(scenario, env, deadly()), &work);
+            assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+        }
+        let warm = run(scenario, env, &work);
+        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 2]);
+    });
+}
+
+#[test]
+fn an_exit_in_the_middle_of_a_call_is_no_death() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 2, ..Work::default() };
+        run(scenario, env, &work);
+        let leaving = json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "exit" }] });
+        for _ in 0..3 {
+            let gone = run_to_any_end(scenario, &driver(scenario, env, leaving.clone()), &work);
+            assert_eq!(gone.status.code(), Some(3), "{}", gone.ending());
+        }
+        let warm = run(scenario, env, &work);
+        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 2]);
+    });
+}
+
+#[test]
+fn programs_that_are_killed_at_once_time_and_again_are_served_all_the_same() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 10, ..Work::default() };
+        run(scenario, env, &work);
+        for _ in 0..4 {
+            let killed =
+                run_to_any_end(scenario, env, &Work { end: End::Kill(0), count: 10, ..Work::default() });
+            assert_eq!(killed.signal(), Some(libc::SIGKILL), "{}", killed.ending());
+        }
+        let warm = run(scenario, env, &work);
+        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 10]);
+    });
+}

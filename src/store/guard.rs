@@ -1,0 +1,134 @@
+//! Artifacts that a driver is looking at for the first time: should it die of one, the next process knows of which.
+//! docs/format.md has the file's bytes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::folder::{Folder, read_at, write_all_at};
+use super::format::{close_block, is_closed, put_u32};
+use super::part::Key;
+use super::shared::random;
+
+const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
+const VERSION: u32 = 1;
+/// The head, and each slot.
+const BLOCK: usize = 64;
+/// Calls at once that are guarded; more go without.
+const SLOTS: u32 = 64;
+const IN_FLIGHT: u32 = 1;
+/// How the files' names end.
+const SUFFIX: &str = ".vkg";
+
+/// This process's file in one part. Locked as long as the process lives.
+pub(super) struct Guard {
+    folder: Arc<Folder>,
+    name: String,
+    fd: OwnedFd,
+    taken: AtomicU64,
+    forks: u32,
+}
+
+/// An artifact is with the driver until this is dropped.
+pub(super) struct Entered<'a> {
+    guard: &'a Guard,
+    slot: u32,
+}
+
+impl Guard {
+    /// Creates the file. `forks` names the process: in a forked child nothing is written.
+    pub(super) fn create(folder: &Arc<Folder>, forks: u32) -> io::Result<Guard> {
+        let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
+        let fd = folder.create_file(&name)?;
+        flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        let mut head = [0; BLOCK];
+        head[..8].copy_from_slice(&MAGIC);
+        put_u32(&mut head, 8, VERSION);
+        put_u32(&mut head, 12, SLOTS);
+        close_block(&mut head);
+        write_all_at(&fd, &head, 0).map_err(|(_, error)| error)?;
+        Ok(Guard { folder: folder.clone(), name, fd, taken: AtomicU64::new(0), forks })
+    }
+
+    /// The process that it belongs to.
+    pub(super) fn forks(&self) -> u32 {
+        self.forks
+    }
+
+    /// One positioned write. `None`: more calls at once than slots, or it cannot be written.
+    pub(super) fn enter(&self, key: &Key) -> Option<Entered<'_>> {
+        let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
+            (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
+        });
+        let slot = claimed.ok()?.trailing_ones();
+        let entered = Entered { guard: self, slot };
+        let mut block = [0; BLOCK];
+        put_u32(&mut block, 0, IN_FLIGHT);
+        block[4..36].copy_from_slice(key);
+        close_block(&mut block);
+        self.write(slot, &block).ok()?;
+        Some(entered)
+    }
+
+    fn write(&self, slot: u32, block: &[u8; BLOCK]) -> io::Result<()> {
+        let offset = BLOCK as u64 * (1 + u64::from(slot));
+        write_all_at(&self.fd, block, offset).map_err(|(_, error)| error)
+    }
+
+    /// The process ends in order: what is in flight now does not kill it.
+    pub(super) fn clear(&self) {
+        // Nothing can be done about it: what could not be written here counts one death.
+        let _ = write_all_at(&self.fd, &[0; BLOCK * SLOTS as usize], BLOCK as u64);
+    }
+
+    /// Takes the file away.
+    pub(super) fn remove(&self) {
+        // Without a key in flight it means nothing to whoever finds it.
+        let _ = self.folder.remove_file(&self.name);
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        // Left in flight it counts one death, and it takes two.
+        let _ = self.guard.write(self.slot, &[0; BLOCK]);
+        self.guard.taken.fetch_and(!(1 << self.slot), Ordering::AcqRel);
+    }
+}
+
+/// A file of a process that is dead, and what was in flight in it.
+pub(super) struct Left {
+    pub(super) name: String,
+    pub(super) keys: Vec<Key>,
+}
+
+/// The files that dead processes have left in this part.
+pub(super) fn left_behind(folder: &Folder) -> Vec<Left> {
+    let names = folder.names(SUFFIX).unwrap_or_default();
+    names.into_iter().filter_map(|name| read_left(folder, name)).collect()
+}
+
+fn read_left(folder: &Folder, name: String) -> Option<Left> {
+    let (fd, _) = folder.open_file(&name).ok()?;
+    // Held: its process lives.
+    flock(&fd, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let mut bytes = Vec::new();
+    read_at(&fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
+    let mut blocks = bytes.chunks_exact(BLOCK);
+    let head = blocks.next();
+    if !head.is_some_and(|head| {
+        head.starts_with(&MAGIC) && head[8..12] == VERSION.to_le_bytes() && is_closed(head)
+    }) {
+        // Of another version, or of a process that died at creating it, which cannot be told apart.
+        return None;
+    }
+    let in_flight = |block: &[u8]| block.starts_with(&IN_FLIGHT.to_le_bytes()) && is_closed(block);
+    let keys = blocks
+        .filter(|block| in_flight(block))
+        .filter_map(|block| block[4..].first_chunk().copied())
+        .collect();
+    Some(Left { name, keys })
+}
