@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +39,8 @@ pub struct Job {
 pub enum Task {
     /// Fill it and close it.
     Fill,
-    /// Fill it, say so, and wait to be killed.
-    FillAndWait,
+    /// Insert these entries, say so, and wait to be killed.
+    FillAndWait { from: u64, to: u64 },
     /// Open it and get one entry.
     Open { number: u64 },
     /// Open it and look every key up.
@@ -59,9 +60,9 @@ pub fn run(job: &str) -> Result<(), Failure> {
     let job: Job = serde_json::from_str(job)?;
     let found = match &job.task {
         Task::Fill => fill(&job)?,
-        Task::FillAndWait => {
+        Task::FillAndWait { from, to } => {
             let mut store = job.open()?;
-            job.insert_all(store.as_mut())?;
+            insert(store.as_mut(), *from..*to)?;
             store.before_kill()?;
             say_ready()?;
             std::io::stdin().read_to_end(&mut Vec::new())?;
@@ -115,30 +116,30 @@ impl Job {
     fn open(&self) -> Result<Box<dyn Store>, Failure> {
         self.engine.open(&self.folder)
     }
+}
 
-    /// Returns the bytes of all values, and how long it took to insert them.
-    fn insert_all(&self, store: &mut dyn Store) -> Result<(u64, Duration), Failure> {
-        let (mut bytes, mut took, mut chunk, mut waiting) = (0, Duration::ZERO, Vec::new(), 0);
-        for number in 0..self.entries {
-            let entry = fresh(number);
-            waiting += entry.1.len();
-            chunk.push(entry);
-            if waiting >= CHUNK || number + 1 == self.entries {
-                let started = Instant::now();
-                store.put_many(&mut chunk)?;
-                took += started.elapsed();
-                bytes += waiting as u64;
-                waiting = 0;
-                chunk.clear();
-            }
+/// Returns the bytes of all values, and how long it took to insert them.
+fn insert(store: &mut dyn Store, numbers: Range<u64>) -> Result<(u64, Duration), Failure> {
+    let (mut bytes, mut took, mut chunk, mut waiting) = (0, Duration::ZERO, Vec::new(), 0);
+    for number in numbers.clone() {
+        let entry = fresh(number);
+        waiting += entry.1.len();
+        chunk.push(entry);
+        if waiting >= CHUNK || number + 1 == numbers.end {
+            let started = Instant::now();
+            store.put_many(&mut chunk)?;
+            took += started.elapsed();
+            bytes += waiting as u64;
+            waiting = 0;
+            chunk.clear();
         }
-        Ok((bytes, took))
     }
+    Ok((bytes, took))
 }
 
 fn fill(job: &Job) -> Result<Found, Failure> {
     let mut store = job.open()?;
-    let (bytes, mut took) = job.insert_all(store.as_mut())?;
+    let (bytes, mut took) = insert(store.as_mut(), 0..job.entries)?;
     let started = Instant::now();
     store.close()?;
     took += started.elapsed();

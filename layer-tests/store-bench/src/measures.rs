@@ -94,7 +94,7 @@ fn median(values: &[f64]) -> Option<f64> {
 }
 
 /// Every row, in the order of the tables.
-pub const ALL: [Measure; 28] = [
+pub const ALL: [Measure; 30] = [
     Measure::new("bulk", "bulk insert", Unit::Rate).plotted(),
     Measure::new("put.p50", "single put, p50 (stash: put + flush)", Unit::Time).plotted(),
     Measure::new("put.p99", "single put, p99 (stash: put + flush)", Unit::Time),
@@ -107,6 +107,11 @@ pub const ALL: [Measure; 28] = [
     Measure::new("open_alone", "of that, open, median", Unit::Time),
     Measure::new("killed", "the same after kill -9 of the writer, median", Unit::Time).plotted(),
     Measure::new("killed", "the same after kill -9 of the writer, least", Unit::Time).least(),
+    Measure::new("killed_all", "the same, no entry in a sealed segment, median", Unit::Time)
+        .against("killed"),
+    Measure::new("killed_all", "the same, no entry in a sealed segment, least", Unit::Time)
+        .against("killed")
+        .least(),
     Measure::new("hit.p50", "get hit, p50", Unit::Time).plotted(),
     Measure::new("hit.p99", "get hit, p99", Unit::Time),
     Measure::new("hit.mean", "get hit, mean", Unit::Time),

@@ -2,6 +2,7 @@
 //! does hits all alike, and every round begins with another engine.
 
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,17 +15,25 @@ use crate::options::Run;
 use crate::report::{Report, Size};
 use crate::workload::{self, Random};
 
+/// Of the folder of a run; the rest is its process.
+const PREFIX: &str = "run-";
 /// Other live writers at a miss.
 const WRITERS: [(u64, &str); 3] = [(0, "miss_0"), (1, "miss_1"), (8, "miss_8")];
 /// Up to this many entries filling is quick enough for several kills a round.
 const SMALL: u64 = 20_000;
 const KILLS: usize = 4;
+/// Bytes that the stash puts into one segment in any case, without sealing it.
+const SHARE: usize = 48 << 20;
+/// Up to this many entries there are not too many processes that write that little.
+const BEARABLE: u64 = 200_000;
 
 /// Measures everything that was asked for.
 pub fn run(options: &Run) -> Result<Report, Failure> {
     let options = options.sizes();
     fs::create_dir_all(&options.folder)?;
-    let folder = options.folder.canonicalize()?.join(format!("run-{}", std::process::id()));
+    let parent = options.folder.canonicalize()?;
+    remove_abandoned(&parent)?;
+    let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
     if machine::is_in_memory(&options.folder)? {
         return Err(format!("{} is in memory, not on a disk", options.folder.display()).into());
     }
@@ -49,6 +58,19 @@ pub fn run(options: &Run) -> Result<Report, Failure> {
         report.sizes.push(bench.size);
     }
     Ok(report)
+}
+
+/// Removes what runs left that were interrupted.
+fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(PREFIX).and_then(|number| number.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// A folder that goes when we do.
@@ -162,9 +184,14 @@ impl Bench<'_> {
             }
         }
         let kills = if self.entries <= SMALL && !self.options.quick { KILLS } else { 1 };
+        let everything = 0..self.entries;
         for _ in 0..kills {
             for &engine in engines {
-                self.kill(engine)?;
+                self.kill(engine, "killed", std::slice::from_ref(&everything))?;
+            }
+            // Nobody else seals.
+            if engines.contains(&Engine::Stash) && self.entries <= BEARABLE {
+                self.kill(Engine::Stash, "killed_all", &self.shares())?;
             }
         }
         engines.iter().try_for_each(|&engine| self.clear(engine))
@@ -184,16 +211,35 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn kill(&mut self, engine: Engine) -> Result<(), Failure> {
+    /// Has these writers fill the store one after the other, kills them all, and opens it.
+    fn kill(&mut self, engine: Engine, name: &str, writers: &[Range<u64>]) -> Result<(), Failure> {
         self.clear(engine)?;
         self.settle()?;
-        Worker::start(&self.job(engine, Task::FillAndWait))?.ready()?.kill()?;
+        let mut alive = Vec::new();
+        for &Range { start: from, end: to } in writers {
+            alive.push(Worker::start(&self.job(engine, Task::FillAndWait { from, to }))?.ready()?);
+        }
+        alive.into_iter().try_for_each(Worker::kill)?;
         self.settle()?;
         // The last one: no order was made of it yet.
         let number = self.entries - 1;
         let found = child::run(&self.job(engine, Task::Open { number }))?;
-        self.size.add("killed", engine, found.get("open").copied().unwrap_or(f64::NAN));
+        let open = found.get("open").ok_or("the job did not say how long it took")?;
+        self.size.add(name, engine, *open);
         Ok(())
+    }
+
+    /// The entries, dealt out to so many writers that none of them fills a segment.
+    fn shares(&self) -> Vec<Range<u64>> {
+        let (mut shares, mut from, mut bytes) = (Vec::new(), 0, 0);
+        for number in 0..self.entries {
+            bytes += workload::length(number);
+            if bytes >= SHARE || number + 1 == self.entries {
+                shares.push(from..number + 1);
+                (from, bytes) = (number + 1, 0);
+            }
+        }
+        shares
     }
 }
 

@@ -101,13 +101,15 @@ fn notes(report: &Report, text: &mut String) {
          * single put: into the full store, until this process can read the entry and the engine has it\n\
          * open to first get: a fresh process, after main; the value is copied and compared afterwards\n\
          * after kill -9: the writer filled the store and was killed before it closed it; the first process that \
-         opens it gets the entry put last\n\
+         opens it gets the entry put last. The stash seals a segment when it is full, so one writer leaves little \
+         unsealed; in the row with none sealed so many writers were killed together that none of them had filled one\n\
          * get hit: random keys, after each entry was read once in this process and verified; the value is copied \
          into a buffer\n\
          * get miss: random absent keys; other live writers are processes that put an entry every few milliseconds; \
          redb allows none\n\
          * memory: growth of the process from an empty store, closed again, to the full one with each key looked up, \
-         from /proc/self/smaps_rollup, over the number of entries. LMDB's are pages of its file; redb and SQLite \
+         from /proc/self/smaps_rollup, over the number of entries. LMDB's are pages of its file, and those around them that the kernel maps with \
+         them; redb and SQLite \
          keep caches of their own, redb's with values in them\n",
     );
     let timer = report.sizes.iter().find_map(|size| measures::TIMER.value(size, Engine::Lmdb));
