@@ -16,6 +16,7 @@ pub struct Options {
 #[derive(Subcommand)]
 pub enum Command {
     /// Measures, and prints tables as Markdown
+    #[command(args_override_self = true)]
     Run(Run),
     /// Writes store-bench.md and store-bench.svg from the JSON of a run
     Plot {
