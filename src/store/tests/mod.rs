@@ -4,6 +4,7 @@
 mod damage;
 mod folders;
 mod golden;
+mod harm;
 mod processes;
 mod reports;
 mod roundtrip;
