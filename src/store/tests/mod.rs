@@ -1,6 +1,7 @@
 //! The store's behaviour and its faults.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod crash;
 mod damage;
 mod folders;
 mod golden;
