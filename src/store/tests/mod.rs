@@ -1,9 +1,11 @@
 //! The store's behaviour and its faults.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod crash;
 mod damage;
 mod folders;
 mod golden;
+mod harm;
 mod processes;
 mod reports;
 mod roundtrip;

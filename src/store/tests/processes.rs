@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::*;
 
 const VARIABLE: &str = "VKSTASH_TEST_CHILD";
-const FOLDER: &str = "VKSTASH_TEST_FOLDER";
+pub(super) const FOLDER: &str = "VKSTASH_TEST_FOLDER";
 
 /// Runs `body` in a process of its own: starts this test again, which then runs `body` instead. `test` is
 /// the name of the calling test function.
@@ -17,7 +17,7 @@ pub(super) fn in_a_child(test: &str, environment: &[(&str, &Path)], body: impl F
     assert!(status.success(), "{status}");
 }
 
-fn child(test: &str) -> Command {
+pub(super) fn child(test: &str) -> Command {
     let thread = std::thread::current();
     // The harness runs tests on the main thread when there is only one; everywhere else the name is known.
     let name = thread.name().filter(|name| *name != "main").unwrap_or(test);
@@ -27,7 +27,7 @@ fn child(test: &str) -> Command {
     command
 }
 
-fn folder_of_child(test: &str) -> Option<PathBuf> {
+pub(super) fn folder_of_child(test: &str) -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|child| child == test)?;
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
