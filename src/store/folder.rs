@@ -209,14 +209,18 @@ pub(super) fn write_all_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<(
     Ok(())
 }
 
+/// How much room a read makes at first.
+const AT_ONCE: usize = 1 << 20;
+
 /// Appends `length` bytes from `offset` on to `buffer`; fewer where the file ends before.
 pub(super) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
     let start = buffer.len();
-    // Lengths come from files: running out of memory must not end the program.
-    buffer.try_reserve(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
     while buffer.len() - start < length {
         let done = buffer.len() - start;
-        let spare = &mut buffer.spare_capacity_mut()[..length - done];
+        // Lengths come from files: room is made as bytes come, and running out of memory must not end the program.
+        let step = (length - done).min(AT_ONCE.max(done));
+        buffer.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let spare = &mut buffer.spare_capacity_mut()[..step];
         let count = match rustix::io::pread(&fd, spare, offset + done as u64) {
             Ok((read, _)) => read.len(),
             Err(Errno::INTR) => continue,

@@ -157,7 +157,8 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
                 for (code, &count) in tally.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
                     let kind = Kind::ALL.get(code).map_or("unknown", |kind| kind.name());
                     *info.records.entry(kind.to_owned()).or_default() += u64::from(count);
-                    *info.payload_bytes.entry(kind.to_owned()).or_default() += tally.bytes[code];
+                    let bytes = info.payload_bytes.entry(kind.to_owned()).or_default();
+                    *bytes = bytes.saturating_add(tally.bytes[code]);
                 }
             }
             Err(reason) => info.refused.push(RefusedFile { file, reason }),

@@ -365,12 +365,15 @@ impl Part {
                     (Read::Good, None)
                 }
                 Place::Disk(location) => match location.read(key, buffer) {
-                    Read::Damaged => (Read::Damaged, Some(location.clone())),
+                    lost @ (Read::Damaged | Read::Gone) => (lost, Some(location.clone())),
                     other => (other, None),
                 },
             });
             match outcome {
                 Some((Read::Good, _)) => return true,
+                Some((Read::Gone, Some(location))) => {
+                    self.index.damaged(slot, &location);
+                }
                 Some((_, Some(location))) => self.forget(slot, &location),
                 _ => break,
             }
@@ -383,7 +386,7 @@ impl Part {
                 }
                 false
             }
-            Read::Other | Read::Failed => false,
+            Read::Gone | Read::Other | Read::Failed => false,
         })
     }
 

@@ -80,6 +80,8 @@ pub(super) enum Read {
     Good,
     /// The bytes are not what was written, or no longer there.
     Damaged,
+    /// The file is no longer there: whoever compacts has taken it away.
+    Gone,
     /// A record of another key stands there, whole.
     Other,
     /// For now the system would not read it (out of descriptors, memory, ...).
@@ -108,11 +110,10 @@ impl Location {
     }
 }
 
-/// Whether trying again would fail again: the file is gone, was replaced, or its disk is broken.
+/// Whether trying again would fail again: the file was replaced, or its disk is broken.
 fn is_lasting(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    let lasting =
-        [Errno::NOENT, Errno::LOOP, Errno::IO, Errno::SPIPE, Errno::ISDIR, Errno::NXIO, Errno::STALE];
+    let lasting = [Errno::LOOP, Errno::IO, Errno::SPIPE, Errno::ISDIR, Errno::NXIO, Errno::STALE];
     Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
@@ -152,6 +153,7 @@ impl Segment {
             Ok(()) if buffer.len() < length as usize => Read::Damaged,
             Ok(()) if payload_crc(key, buffer) != crc => Read::Damaged,
             Ok(()) => Read::Good,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Read::Gone,
             Err(error) if is_lasting(&error) => Read::Damaged,
             Err(_) => Read::Failed,
         };
@@ -224,10 +226,13 @@ impl Segment {
     /// The rows that the heads give, where the index cannot be used.
     fn scan_instead(&self, damaged: impl Fn()) -> &[Row] {
         let Table::Blocks { scanned, .. } = &self.table else { return &[] };
+        if let Some(rows) = scanned.get() {
+            return rows;
+        }
+        // Out of descriptors, perhaps: the next one tries again.
+        let Ok((fd, length)) = self.folder.open_file(&self.name) else { return &[] };
         scanned.get_or_init(|| {
             damaged();
-            let opened = self.folder.open_file(&self.name);
-            let Ok((fd, length)) = opened else { return Box::default() };
             sorted(
                 scan::scan(&fd, FIRST_RECORD as u64, length, self.tag).entries.iter().map(Row::of).collect(),
             )
@@ -346,8 +351,14 @@ pub(super) fn load(
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
     let (fd, length) = folder.open_file(name)?;
+    // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
+    let grown = |fd: &OwnedFd| rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
-        return Err(if is_locked(&fd) { Refusal::NotYet } else { Refusal::Truncated });
+        return match is_locked(&fd) {
+            true => Err(Refusal::NotYet),
+            false if grown(&fd) => load(folder, name, expected),
+            false => Err(Refusal::Truncated),
+        };
     }
     let io_error = |error: io::Error| Refusal::Unreadable(error.to_string());
     let mut head = Vec::new();
@@ -377,6 +388,9 @@ pub(super) fn load(
         (Table::Sorted(sorted(rows)), tally, index)
     } else {
         state = if is_locked(&fd) { State::Written } else { State::Orphaned };
+        if state == State::Orphaned && grown(&fd) {
+            return load(folder, name, expected);
+        }
         let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
         let mark = head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(Mark::newest);
         let (mut rows, from) =
@@ -450,12 +464,12 @@ impl End {
 /// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
 fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Row>, u64)> {
     let mut rows = Vec::new();
-    let (mut at, mut behind, mut bytes) = (mark.offset, None, Vec::new());
+    let (mut at, mut behind, mut bytes, mut limit) = (mark.offset, None, Vec::new(), length);
     while at != 0 {
         bytes.clear();
         read_at(fd, &mut bytes, HEAD_BYTES, at).ok()?;
         let (entry, found) = IndexEntry::decode_head(bytes.first_chunk()?, at)?;
-        if found != tag || entry.kind != super::format::CHECKPOINT_KIND || entry.end() > length {
+        if found != tag || entry.kind != super::format::CHECKPOINT_KIND || entry.end() > limit {
             return None;
         }
         bytes.clear();
@@ -466,11 +480,11 @@ fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(
         behind.get_or_insert(entry.end());
         let (before, listed) = decode_checkpoint(&bytes)?;
         rows.extend(listed);
-        // Backwards only: no circle.
+        // Backwards only, and none inside another: no circle, and never more rows than the file has room for.
         if before >= at {
             return None;
         }
-        at = before;
+        (limit, at) = (at, before);
     }
     (rows.len() == mark.count as usize).then_some((rows, behind?))
 }
