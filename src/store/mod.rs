@@ -19,6 +19,7 @@
 //! | `inspect` | what is stored, for people |
 
 mod append;
+pub mod bounds;
 mod folder;
 mod format;
 mod guard;
