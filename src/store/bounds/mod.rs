@@ -9,6 +9,7 @@
 //! | `rank` | what goes before what |
 //! | `plan` | what is evicted, and why |
 //! | `modules` | which modules the module policy keeps |
+//! | `reclaim` | how much compaction has to free for the files to fit |
 //! | `compaction` | which segments are merged, and when |
 //! | `layout` | the order of records in a merged segment |
 
@@ -20,12 +21,14 @@ mod limits;
 mod modules;
 mod plan;
 mod rank;
+mod reclaim;
 
 pub use compaction::{Compaction, LARGEST_MERGED, Reason, Room, SETTLED, SegmentMeta, compaction};
 pub use inventory::{Application, Contents, Inventory, LastUse, Part, Record};
 pub use layout::layout;
 pub use limits::{Limits, ModulePolicy};
 pub use plan::{Cause, Eviction, Plan, Shortfall, Target, plan};
+pub use reclaim::Reclaim;
 
 #[cfg(test)]
 mod tests;

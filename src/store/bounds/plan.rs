@@ -3,6 +3,7 @@
 use super::inventory::{Application, Inventory, Part};
 use super::limits::{Limits, low_water};
 use super::rank::{self, Candidate};
+use super::reclaim::{Reclaim, reclaim};
 
 /// Something in an [`Inventory`], by its places there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,8 +65,8 @@ pub struct Plan {
     pub live_before: u64,
     /// Live data afterwards.
     pub live_after: u64,
-    /// Bytes that compaction still has to free for the files to fit, after whole parts and applications were deleted.
-    pub reclaim: u64,
+    /// What compaction still has to free for the files to fit, once whole parts and applications are deleted.
+    pub reclaim: Vec<Reclaim>,
     /// What does not fit although everything that may go goes.
     pub shortfalls: Vec<Shortfall>,
 }
@@ -96,13 +97,10 @@ pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64
 
     let mut plan = state.plan;
     plan.applications = emptied(inventory, &plan.evictions);
-    for &index in &plan.applications {
-        let listed = inventory.applications[index].parts.iter().filter(|part| part.is_listed());
-        state.disk -= listed.map(Part::disk).sum::<u128>();
-    }
     plan.live_before = clamp(live_before);
     plan.live_after = clamp(state.total);
-    plan.reclaim = clamp(state.disk.saturating_sub(u128::from(all.bytes)).min(state.disk - state.total));
+    let limit_of = |index: usize| inventory.applications[index].limit.or(limits.per_app);
+    plan.reclaim = reclaim(inventory, &plan.evictions, &plan.applications, limit_of, all.bytes);
     plan
 }
 
@@ -131,8 +129,6 @@ struct State {
     /// Live bytes, and those of each application.
     total: u128,
     apps: Vec<u128>,
-    /// Bytes of files: evicted records stay in them until they are compacted.
-    disk: u128,
     plan: Plan,
 }
 
@@ -143,7 +139,6 @@ impl State {
             candidates,
             total: inventory.live(),
             apps: inventory.applications.iter().map(Application::live).collect(),
-            disk: inventory.disk(),
             plan: Plan::default(),
         }
     }
@@ -177,9 +172,6 @@ impl State {
         self.gone[at] = true;
         self.total -= u128::from(bytes);
         self.apps[target.application] -= u128::from(bytes);
-        if target.record.is_none() {
-            self.disk -= u128::from(bytes);
-        }
         self.plan.evictions.push(Eviction { target, bytes, cause });
     }
 
@@ -204,6 +196,6 @@ fn emptied(inventory: &Inventory, evictions: &[Eviction]) -> Vec<usize> {
     (0..left.len()).filter(idle).collect()
 }
 
-fn clamp(bytes: u128) -> u64 {
+pub(super) fn clamp(bytes: u128) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
