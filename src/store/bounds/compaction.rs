@@ -119,7 +119,10 @@ fn crowded(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usiz
     }
     let full = tiers.into_values().filter(|members| members.len() >= FAN_IN);
     let mut picked = full.map(|members| pick(segments, &members, scratch, |written, _| written >= SETTLED));
-    picked.find(|inputs| inputs.len() >= FAN_IN).unwrap_or_default()
+    let live = |inputs: &[usize]| inputs.iter().map(|&at| u128::from(segments[at].live_bytes)).sum::<u128>();
+    // Fewer than make a tier's worth will do where they make a settled segment.
+    let worth_it = |inputs: &Vec<usize>| inputs.len() >= FAN_IN || live(inputs) >= u128::from(SETTLED);
+    picked.find(worth_it).unwrap_or_default()
 }
 
 fn by_dead_share(

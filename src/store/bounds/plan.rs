@@ -191,8 +191,10 @@ fn emptied(inventory: &Inventory, evictions: &[Eviction]) -> Vec<usize> {
     for eviction in evictions {
         left[eviction.target.application] -= 1;
     }
-    let idle =
-        |&index: &usize| left[index] == 0 && before[index] > 0 && !inventory.applications[index].current;
+    let idle = |&index: &usize| {
+        let app = &inventory.applications[index];
+        left[index] == 0 && before[index] > 0 && !app.current && !app.parts.iter().any(|part| part.current)
+    };
     (0..left.len()).filter(idle).collect()
 }
 

@@ -1,5 +1,7 @@
 //! How much compaction has to free, and in which parts, for the files to fit and not only what is live in them.
 
+use std::cmp::Reverse;
+
 use super::inventory::{Inventory, Part};
 use super::plan::{Eviction, clamp};
 
@@ -34,7 +36,7 @@ pub(super) fn reclaim(
 ) -> Vec<Reclaim> {
     let mut left = left(inventory, evictions, emptied);
     // Equal ones in the order of the inventory.
-    left.sort_by(|one, other| other.dead.cmp(&one.dead));
+    left.sort_by_key(|left| Reverse(left.dead));
     for application in 0..inventory.applications.len() {
         if let Some(limit) = limit_of(application) {
             demand(&mut left, Some(application), limit);
