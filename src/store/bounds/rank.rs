@@ -20,10 +20,12 @@ pub(super) enum Class {
     /// What makes a call fast.
     Artifact,
     /// Small, without them nothing can be rebuilt after a driver update, and a use without its artifact
-    /// tells a miss that eviction caused. Identifier pairs are as small.
+    /// tells a miss that eviction caused. Identifier pairs and proofs are as small.
     Description,
     /// Digests that many recipes share, and whose use nobody notes.
     Shared,
+    /// Deaths that an artifact caused: without the record it would be tried again.
+    Warning,
 }
 
 impl Class {
@@ -31,8 +33,9 @@ impl Class {
         match kind {
             Kind::Module => Class::Module,
             Kind::Artifact => Class::Artifact,
-            Kind::Recipe | Kind::Use | Kind::IdentifierPair => Class::Description,
+            Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Proven => Class::Description,
             Kind::Layout | Kind::RenderPass | Kind::Setup => Class::Shared,
+            Kind::Deaths => Class::Warning,
         }
     }
 }

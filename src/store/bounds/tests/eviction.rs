@@ -29,7 +29,11 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
         record(Kind::Module, 3, 1),
         record(Kind::Use, 4, 6),
     ]);
-    let device = listed(vec![record(Kind::Artifact, 5, 5), record(Kind::IdentifierPair, 6, 7)]);
+    let device = listed(vec![
+        record(Kind::Artifact, 5, 5),
+        record(Kind::IdentifierPair, 6, 7),
+        record(Kind::Deaths, 7, 90),
+    ]);
     let inventory = stored(vec![app(vec![portable, device, foreign(10, 1), foreign(10, 2)])]);
     let order = gone(&plan(&inventory, &total(0), PLENTY, NOW));
     let by_worth = [
@@ -41,6 +45,7 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
         (0, 1, Some(1)),
         (0, 0, Some(3)),
         (0, 0, Some(0)),
+        (0, 1, Some(2)),
     ];
     assert_eq!(order, by_worth);
 }
