@@ -16,9 +16,11 @@
 //! | `runs`, `totals` | reports of runs, and what they add up to |
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
 //! | `name` | an application's folder name |
+//! | `bounds` | what is kept, and which segments are merged |
 //! | `inspect` | what is stored, for people |
 
 mod append;
+pub mod bounds;
 mod folder;
 mod format;
 mod guard;
