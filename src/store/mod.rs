@@ -16,6 +16,7 @@
 //! | `inspect` | what is stored, for people |
 
 mod append;
+pub mod codec;
 mod folder;
 mod format;
 pub mod header;

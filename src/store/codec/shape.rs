@@ -1,0 +1,38 @@
+//! Where an instruction has its type, its result and its text, by opcode. These tables are part of the format: an
+//! opcode that is missing here, or wrong, costs compression and nothing else, and none may ever be changed.
+
+/// What is special about an instruction's first operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The first operand is the type of the result.
+    pub(super) typed: bool,
+    /// The next one is the id of the result.
+    pub(super) result: bool,
+    /// After this many further operands all words are text.
+    pub(super) text_after: u16,
+}
+
+/// Opcodes below 400, and usual ones above, that have no result.
+const NO_RESULT: [u16; 61] = [
+    0, 2, 3, 4, 5, 6, 8, 10, 14, 15, 16, 17, 39, 56, 62, 63, 64, 71, 72, 74, 75, 218, 219, 220, 221, 224,
+    225, 228, 246, 247, 249, 250, 251, 252, 253, 254, 255, 256, 257, 260, 280, 281, 287, 288, 297, 298, 301,
+    302, 317, 319, 329, 330, 331, 332, 4416, 4458, 5294, 5295, 5358, 5632, 5633,
+];
+
+/// Opcodes whose result has no type: types, labels and the like.
+const NO_TYPE: [u16; 26] = [
+    7, 11, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 73, 248, 322, 4456,
+];
+
+/// Opcodes with text, and the operands that come before it beside type and result.
+const TEXT: [(u16, u16); 8] = [(4, 0), (5, 1), (6, 2), (7, 0), (10, 0), (11, 0), (330, 0), (2, 0)];
+
+impl Shape {
+    /// The shape of an opcode's instructions.
+    pub(super) fn of(opcode: u16) -> Self {
+        let result = !NO_RESULT.contains(&opcode);
+        let typed = result && !NO_TYPE.contains(&opcode);
+        let text = TEXT.iter().find(|(of, _)| *of == opcode);
+        Self { typed, result, text_after: text.map_or(u16::MAX, |(_, after)| *after) }
+    }
+}
