@@ -12,11 +12,17 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::{Failure, progress};
 
+/// From a payload to what is stored.
+type Encode<'a> = dyn FnMut(&[u8], &mut Vec<u8>) -> Codec + 'a;
+
+/// From what is stored to a payload, whose length the buffer has.
+type Decode<'a> = dyn FnMut(Codec, &[u8], &mut Vec<u8>) + 'a;
+
 /// One way of storing a module. The figures are of single rounds, in seconds.
 struct Way<'a> {
     name: &'static str,
-    encode: Box<dyn FnMut(&[u8], &mut Vec<u8>) -> Codec + 'a>,
-    decode: Box<dyn FnMut(Codec, &[u8], &mut Vec<u8>) + 'a>,
+    encode: Box<Encode<'a>>,
+    decode: Box<Decode<'a>>,
     stored: usize,
     encoding: Vec<f64>,
     decoding: Vec<f64>,
