@@ -27,12 +27,46 @@ const NO_TYPE: [u16; 26] = [
 /// Opcodes with text, and the operands that come before it beside type and result.
 const TEXT: [(u16, u16); 8] = [(4, 0), (5, 1), (6, 2), (7, 0), (10, 0), (11, 0), (330, 0), (2, 0)];
 
+/// The shapes of the opcodes below 512, which all modules use: lists would take longer to search than the
+/// instructions to decode.
+static LOW: [Shape; 512] = {
+    let mut table = [Shape::found(0); 512];
+    let mut opcode = 0;
+    while opcode < table.len() {
+        table[opcode] = Shape::found(opcode as u16);
+        opcode += 1;
+    }
+    table
+};
+
 impl Shape {
     /// The shape of an opcode's instructions.
     pub(super) fn of(opcode: u16) -> Self {
-        let result = !NO_RESULT.contains(&opcode);
-        let typed = result && !NO_TYPE.contains(&opcode);
-        let text = TEXT.iter().find(|(of, _)| *of == opcode);
-        Self { typed, result, text_after: text.map_or(u16::MAX, |(_, after)| *after) }
+        LOW.get(usize::from(opcode)).copied().unwrap_or_else(|| Self::found(opcode))
     }
+
+    const fn found(opcode: u16) -> Self {
+        let result = !contains(&NO_RESULT, opcode);
+        let typed = result && !contains(&NO_TYPE, opcode);
+        let mut text_after = u16::MAX;
+        let mut row = 0;
+        while row < TEXT.len() {
+            if TEXT[row].0 == opcode {
+                text_after = TEXT[row].1;
+            }
+            row += 1;
+        }
+        Self { typed, result, text_after }
+    }
+}
+
+const fn contains(list: &[u16], opcode: u16) -> bool {
+    let mut row = 0;
+    while row < list.len() {
+        if list[row] == opcode {
+            return true;
+        }
+        row += 1;
+    }
+    false
 }

@@ -28,7 +28,7 @@ pub(super) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
     }
     let (mut heads, mut types, mut results, mut operands, mut text) =
         <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
-    let mut walk = Walk::default();
+    let mut walk = Walk::new();
     let mut numbers = FxHashMap::<u32, u8>::default();
     let mut last_result = 0_u32;
     let mut rest = code;
@@ -75,11 +75,7 @@ pub(super) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
                 text.extend_from_slice(&value.to_le_bytes());
                 continue;
             }
-            let slot = context.slot(place);
-            let from_last = zigzag(value.wrapping_sub(slot.last()));
-            let from_result = zigzag(last_result.wrapping_sub(value));
-            put(&mut operands, if slot.by_result() { from_result } else { from_last });
-            slot.learn(value, from_last, from_result);
+            put(&mut operands, context.slot(place).distance(value, last_result));
         }
     }
     out.extend_from_slice(prefix);
@@ -106,7 +102,7 @@ pub(super) fn decode(filtered: &[u8], out: &mut [u8]) -> Option<()> {
     let (mut operands, mut text) = (part(3)?, part(4)?);
     let tail = whole.remaining();
 
-    let mut walk = Walk::default();
+    let mut walk = Walk::new();
     let mut last_result = 0_u32;
     while !heads.at_end() {
         let number = heads.byte();
@@ -134,21 +130,13 @@ pub(super) fn decode(filtered: &[u8], out: &mut [u8]) -> Option<()> {
                 word.copy_from_slice(&last_result.to_le_bytes());
             }
         }
-        for (place, word) in words.enumerate() {
-            if place >= usize::from(head.shape.text_after) {
-                word.copy_from_slice(text.take(4)?);
-                continue;
-            }
-            let slot = context.slot(place);
-            let distance = unzigzag(operands.number());
-            let value = if slot.by_result() {
-                last_result.wrapping_sub(distance)
-            } else {
-                slot.last().wrapping_add(distance)
-            };
-            let from_last = zigzag(value.wrapping_sub(slot.last()));
-            slot.learn(value, from_last, zigzag(last_result.wrapping_sub(value)));
+        let plain = words.len().min(usize::from(head.shape.text_after));
+        for (place, word) in words.by_ref().take(plain).enumerate() {
+            let value = context.slot(place).next(operands.number(), last_result);
             word.copy_from_slice(&value.to_le_bytes());
+        }
+        for word in words {
+            word.copy_from_slice(text.take(4)?);
         }
     }
     if code.len() != tail.len() {

@@ -1,6 +1,7 @@
 //! What both directions of the filter remember while they walk over a module, and predict from it.
 
 use super::shape::Shape;
+use super::stream::{unzigzag, zigzag};
 
 /// Instructions (first words) that have a number of one byte; 255 introduces another one.
 const HEADS: usize = 255;
@@ -39,7 +40,6 @@ pub(super) struct Context {
 }
 
 /// Memory of one walk, less than 64 KiB.
-#[derive(Default)]
 pub(super) struct Walk {
     pub(super) heads: Vec<Head>,
     opcodes: Vec<u16>,
@@ -47,6 +47,12 @@ pub(super) struct Walk {
 }
 
 impl Walk {
+    /// Room for a usual module at once.
+    pub(super) fn new() -> Self {
+        let (heads, opcodes) = (Vec::with_capacity(HEADS), Vec::with_capacity(CONTEXTS));
+        Self { heads, opcodes, contexts: Vec::with_capacity(CONTEXTS) }
+    }
+
     /// Notes a first word that has no number yet, and gives it one while there are some left.
     pub(super) fn add(&mut self, opcode: u16, words: u16) -> Head {
         let known = self.opcodes.iter().position(|of| *of == opcode);
@@ -76,21 +82,30 @@ impl Context {
 }
 
 impl Slot {
-    /// From what the operand's distance is to be taken: true for the last result.
-    #[inline(always)]
-    pub(super) const fn by_result(&self) -> bool {
-        self.score > 0
+    /// What stands for `value` in the stream of operands.
+    pub(super) fn distance(&mut self, value: u32, last_result: u32) -> u32 {
+        let (from_last, from_result) =
+            (zigzag(value.wrapping_sub(self.last)), zigzag(last_result.wrapping_sub(value)));
+        let distance = if self.score > 0 { from_result } else { from_last };
+        self.learn(value, from_last, from_result);
+        distance
     }
 
-    /// The operand's last value.
+    /// The value that a number in the stream of operands stands for. Without branches: which way a slot goes is
+    /// hard to foresee for a processor.
     #[inline(always)]
-    pub(super) const fn last(&self) -> u32 {
-        self.last
+    pub(super) fn next(&mut self, distance: u32, last_result: u32) -> u32 {
+        let by_result = u32::from(self.score > 0).wrapping_neg();
+        let from = self.last ^ ((self.last ^ last_result) & by_result);
+        let difference = (unzigzag(distance) ^ by_result).wrapping_sub(by_result);
+        let value = from.wrapping_add(difference);
+        self.learn(value, zigzag(value.wrapping_sub(self.last)), zigzag(last_result.wrapping_sub(value)));
+        value
     }
 
-    /// Learns the value, and its two distances (zigzag): from the last value and from the last result.
+    /// Learns the value, and its two distances: from the last value and from the last result.
     #[inline(always)]
-    pub(super) const fn learn(&mut self, value: u32, from_last: u32, from_result: u32) {
+    const fn learn(&mut self, value: u32, from_last: u32, from_result: u32) {
         let gain = from_result.leading_zeros() as i32 - from_last.leading_zeros() as i32;
         self.score += 2 * gain - (self.score >> 3);
         self.last = value;
