@@ -8,6 +8,7 @@
 //! | `index` | which records a part has, and where |
 //! | `segment`, `scan` | what is in one segment file, with its index or without |
 //! | `append` | how a segment file is written |
+//! | `codec` | how payloads are made small |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
 //! | `runs`, `totals` | reports of runs, and what they add up to |

@@ -39,9 +39,17 @@ impl<'a> Stream<'a> {
         byte
     }
 
-    /// The next number; bits beyond the thirty-second are dropped.
+    /// The next number; bits beyond the thirty-second are dropped. Numbers of one and of two bytes take the same
+    /// way: which comes next is hard to foresee for a processor.
     #[inline(always)]
     pub(super) fn number(&mut self) -> u32 {
+        if let Some(&[first, second]) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            if first & second < 0x80 {
+                let more = u32::from(first >> 7);
+                self.at += 1 + more as usize;
+                return u32::from(first & 0x7F) | (u32::from(second) << 7) & more.wrapping_neg();
+            }
+        }
         let first = u32::from(self.byte());
         if first < 0x80 { first } else { self.rest(first & 0x7F) }
     }
