@@ -10,6 +10,7 @@ mod harm;
 mod processes;
 mod reports;
 mod roundtrip;
+mod settings;
 mod sharing;
 
 use std::path::{Path, PathBuf};

@@ -161,6 +161,25 @@ fn the_module_policy_counts_the_runs_of_the_application() {
 }
 
 #[test]
+fn an_applications_own_module_policy_stands_in_place_of_the_general_one() {
+    let of = |modules| {
+        let records = vec![record(Kind::Module, 1, 1), record(Kind::Module, 2, 300)];
+        Application { modules, ..app(vec![listed(records)]) }
+    };
+    let own = [None, Some(ModulePolicy::All), Some(ModulePolicy::None), Some(ModulePolicy::UsedInLast(1))];
+    let gone_under = |module_policy| {
+        let limits = Limits { module_policy, ..Limits::default() };
+        let plan = plan(&stored(own.map(of).into()), &limits, PLENTY, NOW);
+        let mut gone: Vec<(usize, usize)> =
+            gone(&plan).into_iter().filter_map(|(app, _, record)| Some((app, record?))).collect();
+        gone.sort_unstable();
+        gone
+    };
+    assert_eq!(gone_under(ModulePolicy::All), [(2, 0), (2, 1), (3, 1)]);
+    assert_eq!(gone_under(ModulePolicy::None), [(0, 0), (0, 1), (2, 0), (2, 1), (3, 1)]);
+}
+
+#[test]
 fn the_floor_is_three_percent_and_at_most_a_gibibyte() {
     assert_eq!(Limits::floor_for(0), 0);
     assert_eq!(Limits::floor_for(10_000), 300);
