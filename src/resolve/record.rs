@@ -106,6 +106,8 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
     }
     // SAFETY: the caller's contract.
     unsafe { record_recipe(request, stored) };
+    // What a run compiles it uses: the next one wants it in the same order.
+    stored.stash.note_use(Kind::Artifact, name);
     true
 }
 
