@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod install;
+mod keep;
 mod layer;
 mod quarantine;
 mod run;

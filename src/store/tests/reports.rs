@@ -29,7 +29,6 @@ fn report(number: u64) -> RunReport {
             reclaimed_bytes: 3 * number,
             ..StoreReport::default()
         },
-        ..RunReport::default()
     }
 }
 
