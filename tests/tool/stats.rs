@@ -199,7 +199,10 @@ fn limits_and_what_they_cost_are_shown() {
     assert_eq!((&all["limit_bytes"], &all["limit_used_percent"]), (&(4_u64 << 30).into(), &0.0.into()));
     assert_eq!((&own["limit_bytes"], &own["modules"]), (&serde_json::Value::Null, &"all".into()));
     let module_bytes = own["module_bytes"].as_u64().unwrap();
-    assert!(module_bytes >= 2000 && own["module_percent"].as_f64().unwrap() > 10.0, "{own}");
+    assert_eq!(module_bytes, 2000);
+    let share = module_bytes as f64 * 100.0 / json["applications"][0]["bytes"].as_f64().unwrap();
+    let percent = own["module_percent"].as_f64().unwrap();
+    assert!(percent > 0.0 && (0.0..=0.1).contains(&(share - percent)), "{share} {own}");
     let counters = &json["applications"][0]["counters"];
     assert_eq!([&counters["served_before"], &counters["served_before_ns"]], [4, 3_400_000]);
     assert_eq!(counters["module_missing"], 7);
