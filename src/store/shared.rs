@@ -144,6 +144,7 @@ impl Tallies {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             write_errors: lock(&self.write_errors).clone(),
             dropped: self.dropped.load(Ordering::Relaxed),
+            ..StoreReport::default()
         }
     }
 }
