@@ -237,11 +237,11 @@ pub struct StoreReport {
     pub dropped: u64,
     /// Bytes that were evicted, by cause ([`crate::store::bounds::Cause::name`]).
     pub evicted_bytes: BTreeMap<String, u64>,
-    /// Records that were evicted. Parts that went unread and as a whole count by their bytes only.
+    /// Records that were evicted.
     pub evicted_records: u64,
     /// Bytes that compaction wrote.
     pub compacted_bytes: u64,
-    /// Bytes of files that compaction and eviction freed.
+    /// By how many bytes eviction and compaction have made files smaller.
     pub reclaimed_bytes: u64,
 }
 

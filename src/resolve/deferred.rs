@@ -289,6 +289,7 @@ pub unsafe fn settle(
                     // Which of them took how long is not known.
                     record::count_lost(device, cost / count as u32);
                 }
+                stored.stash.note_use(Kind::Artifact, key);
                 stored.device.put(Kind::Artifact, key, blob.as_slice().into())
             }
             _ => false,

@@ -106,7 +106,6 @@ pub enum SettingsError {
 
 impl Settings {
     /// Those of an open folder. Missing or unusable: defaults, and where there is something to say, one log line.
-    #[allow(dead_code, reason = "for whoever keeps the limits while programs run")]
     pub(super) fn read_in(folder: &Folder) -> Settings {
         let (settings, complaints) = text_in(folder)
             .map(|text| Settings::parse(&text))

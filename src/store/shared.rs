@@ -136,6 +136,7 @@ impl Tallies {
 
     /// All of it.
     pub(super) fn report(&self) -> StoreReport {
+        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.upkeep).clone();
         StoreReport {
             unusable: String::new(),
             refused: lock(&self.refused).clone(),
@@ -144,7 +145,10 @@ impl Tallies {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             write_errors: lock(&self.write_errors).clone(),
             dropped: self.dropped.load(Ordering::Relaxed),
-            ..StoreReport::default()
+            evicted_bytes,
+            evicted_records,
+            compacted_bytes: written,
+            reclaimed_bytes: freed.saturating_sub(written),
         }
     }
 }

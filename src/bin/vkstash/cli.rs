@@ -36,8 +36,19 @@ pub(crate) enum Command {
     /// Sizes are bytes, or have a unit: 512MiB, 4GiB. Whatever is set is kept in a text file named `settings` in
     /// the stash; docs/bounds.md tells what goes first where something has to go.
     Keep(KeepArgs),
+    /// Bring the stash within its limits now, and merge its files
+    ///
+    /// Programs do that by themselves when they have been quiet for a while; they may go on running meanwhile.
+    Gc(GcArgs),
     /// List what is not handed to a driver any more because programs died of it
     Quarantine(QuarantineArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct GcArgs {
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

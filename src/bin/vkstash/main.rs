@@ -2,6 +2,7 @@
 
 mod cli;
 mod elf;
+mod gc;
 mod install;
 mod keep;
 mod kept;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Install(args) => at_the_edge(install::install(&args)),
         Command::Uninstall(args) => at_the_edge(install::uninstall(&args)),
         Command::Stats(args) => at_the_edge(stats::main(&args)),
+        Command::Gc(args) => at_the_edge(gc::main(&args)),
         Command::Keep(args) => at_the_edge(keep::main(&args)),
         Command::Quarantine(args) => at_the_edge(quarantine::main(&args)),
     }
