@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `kinds` | which kinds of records are compressed, and how |
 //! | `module` | which codec a module's payload is stored with, and the way back |
+//! | `recipe` | the same for recipes and what they name, with a dictionary (`recipes.dict`) |
 //! | `spirv` | the filter that lays SPIR-V out so that zstd finds more in it |
 //! | `walk` | what both directions of the filter predict from the words before |
 //! | `shape` | where an instruction has its type, its result and its text |
@@ -12,6 +13,7 @@
 
 mod kinds;
 mod module;
+mod recipe;
 mod shape;
 mod spirv;
 mod stream;
@@ -19,7 +21,10 @@ mod walk;
 mod zstd;
 
 #[cfg(test)]
+mod recipe_tests;
+#[cfg(test)]
 mod tests;
 
 pub use kinds::encode;
 pub use module::{Codec, CodecError, decode_into, encode_module};
+pub use recipe::encode_recipe;

@@ -1,6 +1,6 @@
-//! The codecs of a module's payload: VkShaderModuleCreateFlags (u32), then what the program gave as SPIR-V.
+//! The codecs, and those of a module's payload: VkShaderModuleCreateFlags (u32), then what the program gave as SPIR-V.
 
-use super::{spirv, zstd};
+use super::{recipe, spirv, zstd};
 
 /// How a payload is stored. The numbers stand in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +12,8 @@ pub enum Codec {
     Zstd = 1,
     /// The SPIR-V filter, its output in one zstd frame.
     Spirv = 2,
+    /// One zstd block that leans on the dictionary of recipes.
+    Dictionary = 3,
 }
 
 impl Codec {
@@ -21,6 +23,7 @@ impl Codec {
             0 => Some(Self::Plain),
             1 => Some(Self::Zstd),
             2 => Some(Self::Spirv),
+            3 => Some(Self::Dictionary),
             _ => None,
         }
     }
@@ -60,12 +63,15 @@ pub fn encode_module(payload: &[u8], out: &mut Vec<u8>) -> Codec {
             }
             (encoder.compress(payload, out) && out.len() < payload.len()).then_some(Codec::Zstd)
         });
-        compressed.unwrap_or_else(|| {
-            out.clear();
-            out.extend_from_slice(payload);
-            Codec::Plain
-        })
+        compressed.unwrap_or_else(|| plain(payload, out))
     })
+}
+
+/// Stores `payload` as it is.
+pub(super) fn plain(payload: &[u8], out: &mut Vec<u8>) -> Codec {
+    out.clear();
+    out.extend_from_slice(payload);
+    Codec::Plain
 }
 
 /// Fills `out` with the `raw_length` bytes that were stored as `stored`. Beside `out` it takes memory for half of
@@ -77,6 +83,9 @@ pub fn decode_into(
     out: &mut Vec<u8>,
 ) -> Result<(), CodecError> {
     out.clear();
+    if codec == Codec::Dictionary && !recipe::may_hold(raw_length, stored) {
+        return Err(CodecError::Length);
+    }
     out.try_reserve_exact(raw_length).map_err(|_| CodecError::Memory)?;
     if codec == Codec::Plain {
         if stored.len() != raw_length {
@@ -91,13 +100,15 @@ pub fn decode_into(
             let filtered = decoder.decompress_filtered(stored, spirv::most(raw_length))?;
             spirv::decode(filtered, out).ok_or(CodecError::Filter)
         }
-        _ => match decoder.decompress(stored, out)? {
-            length if length == raw_length => Ok(()),
-            _ => Err(CodecError::Length),
-        },
+        Codec::Dictionary => of_length(raw_length, decoder.decompress_block(stored, out)?),
+        _ => of_length(raw_length, decoder.decompress(stored, out)?),
     });
     if done.is_err() {
         out.clear();
     }
     done
+}
+
+fn of_length(promised: usize, length: usize) -> Result<(), CodecError> {
+    if length == promised { Ok(()) } else { Err(CodecError::Length) }
 }

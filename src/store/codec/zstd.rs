@@ -2,15 +2,19 @@
 //! storage is gone (exit handlers) or in use, one is made for the call.
 
 use std::cell::RefCell;
+use std::sync::OnceLock;
 use std::thread::LocalKey;
 
-use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::compress_bound;
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::{DCtx, DDict, compress_bound};
 
-use super::CodecError;
+use super::{CodecError, recipe};
 
 /// The default of the tool as well: higher ones take ten times as long for a few percent.
 const LEVEL: i32 = 3;
+
+/// Of recipes: with so few bytes the best takes hardly longer.
+const RECIPE_LEVEL: i32 = 19;
 
 /// A thread gives back larger buffers than this after a call, in bytes.
 const KEPT: usize = 1 << 20;
@@ -24,14 +28,20 @@ pub(super) struct Encoder {
 
 /// Decompresses on one thread.
 pub(super) struct Decoder {
-    context: Decompressor<'static>,
+    context: DCtx<'static>,
     filtered: Vec<u8>,
+    /// A frame that was put together again.
+    framed: Vec<u8>,
 }
 
 thread_local! {
     static ENCODER: RefCell<Option<Encoder>> = const { RefCell::new(None) };
+    static RECIPE_ENCODER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECODER: RefCell<Option<Decoder>> = const { RefCell::new(None) };
 }
+
+/// The decoder's half of the dictionary, made once a process; None where there was no memory for it.
+static DICTIONARY: OnceLock<Option<DDict<'static>>> = OnceLock::new();
 
 /// Runs `task` with the thread's encoder; with none where zstd could not be had.
 pub(super) fn with_encoder<R>(task: impl FnOnce(&mut Option<Encoder>) -> R) -> R {
@@ -47,13 +57,34 @@ pub(super) fn with_encoder<R>(task: impl FnOnce(&mut Option<Encoder>) -> R) -> R
     })
 }
 
+/// Runs `task` with the thread's encoder of recipes, which has the dictionary; with none where zstd could not be had.
+pub(super) fn with_recipe_encoder<R>(task: impl FnOnce(&mut Option<Compressor<'static>>) -> R) -> R {
+    with(&RECIPE_ENCODER, |slot| {
+        if slot.is_none() {
+            *slot = recipe_encoder();
+        }
+        task(slot)
+    })
+}
+
+fn recipe_encoder() -> Option<Compressor<'static>> {
+    let mut encoder = Compressor::with_dictionary(RECIPE_LEVEL, recipe::DICTIONARY).ok()?;
+    encoder.include_contentsize(false).ok()?;
+    encoder.include_dictid(false).ok()?;
+    Some(encoder)
+}
+
 /// Runs `task` with the thread's decoder.
 pub(super) fn with_decoder<R>(
     task: impl FnOnce(&mut Decoder) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
     with(&DECODER, |slot| {
         if slot.is_none() {
-            *slot = Decompressor::new().ok().map(|context| Decoder { context, filtered: Vec::new() });
+            *slot = DCtx::try_create().map(|context| Decoder {
+                context,
+                filtered: Vec::new(),
+                framed: Vec::new(),
+            });
         }
         let decoder = slot.as_mut().ok_or(CodecError::Memory)?;
         let result = task(decoder);
@@ -93,7 +124,8 @@ impl Encoder {
     }
 }
 
-fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+/// Fills `out` with a frame that holds `bytes`. False where zstd refused.
+pub(super) fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     out.reserve(compress_bound(bytes.len()));
     context.compress_to_buffer(bytes, out).is_ok()
@@ -102,7 +134,18 @@ fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> 
 impl Decoder {
     /// Decompresses one frame to the start of `out`, and says how many bytes it held; never more than `out` has.
     pub(super) fn decompress(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
-        self.context.decompress_to_buffer(stored, out).map_err(|_| CodecError::Zstd)
+        self.context.decompress(out, stored).map_err(|_| CodecError::Zstd)
+    }
+
+    /// The same for the content of a block that leans on the dictionary. The lengths are bounded by `recipe`.
+    pub(super) fn decompress_block(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
+        let dictionary = DICTIONARY.get_or_init(|| DDict::try_create(recipe::DICTIONARY));
+        let dictionary = dictionary.as_ref().ok_or(CodecError::Memory)?;
+        self.framed.clear();
+        self.framed.try_reserve_exact(recipe::HEAD + stored.len()).map_err(|_| CodecError::Memory)?;
+        self.framed.extend_from_slice(&recipe::head(out.len(), stored.len()));
+        self.framed.extend_from_slice(stored);
+        self.context.decompress_using_ddict(out, &self.framed, dictionary).map_err(|_| CodecError::Zstd)
     }
 
     /// Decompresses at most `most` bytes into the thread's own buffer.
@@ -113,7 +156,7 @@ impl Decoder {
             self.filtered.resize(most, 0);
         }
         let room = self.filtered.get_mut(..most).ok_or(CodecError::Filter)?;
-        let length = self.context.decompress_to_buffer(stored, room).map_err(|_| CodecError::Zstd)?;
+        let length = self.context.decompress(room, stored).map_err(|_| CodecError::Zstd)?;
         self.filtered.get(..length).ok_or(CodecError::Filter)
     }
 }

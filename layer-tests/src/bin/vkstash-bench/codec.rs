@@ -114,7 +114,7 @@ impl<'a> Way<'a> {
 }
 
 /// Seconds that the processor spent on this thread: other programs on the machine do not count.
-fn processor_time() -> f64 {
+pub(crate) fn processor_time() -> f64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the system writes the whole structure, and only where it says that it succeeded.
     let time = unsafe {

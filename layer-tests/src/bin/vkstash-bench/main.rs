@@ -17,6 +17,7 @@ mod modules;
 mod nvidia;
 mod options;
 mod process;
+mod recipes;
 mod served;
 mod table;
 
@@ -50,6 +51,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     if matches!(options.command, Command::Codec) {
         return codec::run(&common.modules, common.rounds.unwrap_or(5));
     }
+    if let Command::Recipes(recipes) = &options.command {
+        return recipes::run(recipes, common.rounds.unwrap_or(5));
+    }
     if let Command::Capture(capture) = &options.command {
         return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
@@ -57,7 +61,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
-        Command::Modules | Command::Codec | Command::Capture(_) => Vec::new(),
+        Command::Modules | Command::Codec | Command::Recipes(_) | Command::Capture(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
     print(common, &tables)?;

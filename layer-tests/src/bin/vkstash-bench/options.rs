@@ -32,9 +32,31 @@ pub(crate) enum Command {
     /// How small modules are stored, and how fast they get there and back, beside zstd alone. Needs neither layer
     /// nor driver; takes all modules, whatever their size.
     Codec,
+    /// How small recipes and what they name are stored, and how fast they get there and back. Needs neither layer
+    /// nor driver, but stashes. Trains the dictionary that they are stored with as well.
+    Recipes(Recipes),
     /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
+}
+
+#[derive(Args)]
+pub(crate) struct Recipes {
+    /// Folders of stashes, whatever VKSTASH_DIR was, or above it.
+    #[arg(long, required = true, num_args = 1.., value_name = "DIR")]
+    pub(crate) stash: Vec<PathBuf>,
+    /// Stashes that are measured by themselves, and not trained on.
+    #[arg(long, num_args = 1.., value_name = "DIR")]
+    pub(crate) held_out: Vec<PathBuf>,
+    /// Train a dictionary, write it to this file, and measure it beside the one of the library.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) train: Option<PathBuf>,
+    /// The longest dictionary to train.
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 10)]
+    pub(crate) size: usize,
+    /// Measure this dictionary beside the one of the library.
+    #[arg(long, value_name = "FILE", conflicts_with = "train")]
+    pub(crate) dictionary: Option<PathBuf>,
 }
 
 #[derive(Args)]
