@@ -2,6 +2,7 @@
 
 use super::Codec;
 use super::module::encode_module;
+use super::recipe::encode_recipe;
 use crate::store::part::Kind;
 
 /// Fills `out` with a record's payload as it is to be stored, unless that is [`Codec::Plain`]: then the payload is
@@ -12,14 +13,7 @@ use crate::store::part::Kind;
 pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
     match kind {
         Kind::Module => encode_module(payload, out),
-        Kind::Layout
-        | Kind::RenderPass
-        | Kind::Recipe
-        | Kind::Setup
-        | Kind::Use
-        | Kind::Artifact
-        | Kind::IdentifierPair
-        | Kind::Proven
-        | Kind::Deaths => Codec::Plain,
+        Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => encode_recipe(payload, out),
+        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths => Codec::Plain,
     }
 }
