@@ -5,6 +5,7 @@ mod crash;
 mod crowd;
 mod damage;
 mod folders;
+mod fuzz;
 mod golden;
 mod harm;
 mod processes;
