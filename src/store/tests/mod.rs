@@ -5,6 +5,7 @@ mod crash;
 mod crowd;
 mod damage;
 mod folders;
+mod full;
 mod fuzz;
 mod golden;
 mod harm;
