@@ -224,7 +224,9 @@ fn identifiers_are_served_whoever_made_them() {
 /// a look-up, a refusal and a record each time.
 #[test]
 fn what_a_driver_refuses_three_times_is_left_alone() {
-    let stubborn = [json!({ "ignore_blobs": true })];
+    // A compile must take its time: one that happens to be far faster than the one before would look as if the
+    // artifact had been of use.
+    let stubborn = [json!({ "ignore_blobs": true, "compile_us": 20_000 })];
     on_drivers(&stubborn, |scenario, env, _| {
         let work = Work { count: 2, ..Work::default() };
         for expected in [[2, 0, 0], [2, 2, 0], [2, 2, 0], [2, 2, 0], [0, 0, 2], [0, 0, 2]] {

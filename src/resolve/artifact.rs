@@ -65,11 +65,9 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: as above; the cache lives until the call is over.
     let answer = unsafe { call::create(device, cache.handle(), &info, request.allocator) };
-    let new = matches!(handing, Handing::Unproven(_));
     drop(handing);
 
     match answer.result {
-        vk::Result::SUCCESS if new => stored.device.prove(&request.key),
         vk::Result::SUCCESS => {}
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
@@ -84,7 +82,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     record::settle(device, confirmed, cost, started.elapsed());
     // SAFETY: as above.
     unsafe { put_feedback_right(request, &mut info) };
-    stored.stash.note_use(Kind::Artifact, &request.key);
+    stored.stash.note_taken(&stored.device, &request.key);
     Some(answer)
 }
 

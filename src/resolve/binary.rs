@@ -70,22 +70,18 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         call::create(device, vk::PipelineCache::null(), &changed, request.allocator)
     };
     drop(binaries);
-    let new = matches!(handing, Handing::Unproven(_));
     drop(handing);
     if answer.result != vk::Result::SUCCESS {
         // VK_PIPELINE_BINARY_MISSING_KHR among them: no result of the program's own call (contract 5.3).
         device.count(Count::NotTaken);
         return None;
     }
-    if new {
-        stored.device.prove(&name);
-    }
     let mut info = request.info;
     // SAFETY: the driver has filled the program's structures.
     unsafe { feedback::clear_hit(*info.p_next_mut()) };
     record::settle(device, true, cost, started.elapsed());
     device.count(Count::ServedByBinary);
-    stored.stash.note_use(Kind::Artifact, &name);
+    stored.stash.note_taken(&stored.device, &name);
     Some(answer)
 }
 

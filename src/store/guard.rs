@@ -1,4 +1,6 @@
-//! Artifacts that a driver is looking at for the first time: should it die of one, the next process knows of which.
+//! Artifacts that a driver is looking at for the first time. A process that hands such artifacts out has a file here
+//! until it ends in order. Whoever finds the file of a dead one is careful: it marks each such artifact before the
+//! call, and should it die too, the next knows of which. Processes after good ones pay for no mark.
 //! docs/format.md has the file's bytes.
 
 use std::io;
@@ -79,14 +81,8 @@ impl Guard {
     }
 
     /// The process ends in order: what is in flight now does not kill it.
-    pub(super) fn clear(&self) {
-        // Nothing can be done about it: what could not be written here counts one death.
-        let _ = write_all_at(&self.fd, &[0; BLOCK * SLOTS as usize], BLOCK as u64);
-    }
-
-    /// Takes the file away.
     pub(super) fn remove(&self) {
-        // Without a key in flight it means nothing to whoever finds it.
+        // Where that fails the next process is more careful than it need be.
         let _ = self.folder.remove_file(&self.name);
     }
 }

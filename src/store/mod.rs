@@ -11,14 +11,18 @@
 //! | `table` | the index of a sealed segment |
 //! | `guard` | artifacts that a driver is looking at for the first time |
 //! | `append` | how a segment file is written |
+//! | `codec` | how payloads are made small |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
 //! | `runs`, `totals` | reports of runs, and what they add up to |
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
 //! | `name` | an application's folder name |
+//! | `bounds` | what is kept, and which segments are merged |
 //! | `inspect` | what is stored, for people |
 
 mod append;
+pub mod bounds;
+pub mod codec;
 mod folder;
 mod format;
 mod guard;

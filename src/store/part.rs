@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -134,16 +134,15 @@ const DEATHS_WRITTEN: Duration = Duration::from_millis(500);
 
 /// What may be done with an artifact.
 pub enum Handing<'a> {
-    /// The driver has taken it before.
-    Proven,
-    /// It is new to the driver, and marked until this is dropped.
-    Unproven(Marked<'a>),
+    /// The driver may have it. In a process that has reason to be careful it is marked until this is dropped, if the
+    /// driver has not taken it before.
+    Yes(Option<Marked<'a>>),
     /// Too many processes died of it.
     Quarantined,
 }
 
 /// Keeps an artifact marked while the driver looks at it.
-pub struct Marked<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] Option<Entered<'a>>);
+pub struct Marked<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] Entered<'a>);
 
 /// How long nothing is written to a part after a write failed.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -163,6 +162,8 @@ pub struct Part {
     /// Keys whose first use in this run is noted, as [`table::hash`].
     noted: papaya::HashSet<u64, FxBuildHasher>,
     guard: OnceLock<Option<Guard>>,
+    /// A process died without a word while it handed out what was not proven: now each artifact is marked.
+    careful: AtomicBool,
     shared: Arc<Shared>,
     /// The age of the newest segment, as its name gives it.
     newest: AtomicU64,
@@ -205,6 +206,7 @@ impl Part {
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
             guard: OnceLock::new(),
+            careful: AtomicBool::new(false),
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
@@ -240,6 +242,7 @@ impl Part {
         if any {
             self.shared.flush(DEATHS_WRITTEN);
         }
+        self.careful.store(!left.is_empty(), Ordering::Relaxed);
         for left in left {
             // Counted twice where that fails, by the next.
             let _ = folder.remove_file(&left.name);
@@ -255,36 +258,33 @@ impl Part {
 
     /// Before an artifact is handed to the driver.
     pub fn hand_out(&self, key: &Key) -> Handing<'_> {
-        if self.is_there(Kind::Proven, key) {
-            return Handing::Proven;
-        }
         if self.deaths(key) >= DEATHS_LIMIT {
             return Handing::Quarantined;
         }
+        let careful = self.careful.load(Ordering::Relaxed);
+        if !careful && self.guard.get().is_some() || self.is_there(Kind::Proven, key) {
+            return Handing::Yes(None);
+        }
+        // Its being there says that this process hands out what is not proven.
         let guard = self.guard.get_or_init(|| {
             let folder = self.folder.get().filter(|_| self.shared.is_open())?;
             // A part that cannot be written is read without a guard.
             Guard::create(folder, self.shared.forks()).ok()
         });
-        let mine = guard.as_ref().filter(|guard| guard.forks() == forks_now());
-        Handing::Unproven(Marked(mine.and_then(|guard| guard.enter(key))))
+        let mine = guard.as_ref().filter(|guard| careful && guard.forks() == forks_now());
+        Handing::Yes(mine.and_then(|guard| guard.enter(key)).map(Marked))
     }
 
-    /// The driver has taken the artifact of this key.
-    pub fn prove(&self, key: &Key) {
-        self.put(Kind::Proven, key, Box::default());
+    /// For the writer: the driver has taken the artifact of this key.
+    pub(super) fn prove(&self, key: &Key) {
+        if !self.is_there(Kind::Proven, key) {
+            self.enqueue(Kind::Proven, key, Box::default());
+        }
     }
 
     /// The process ends in order: nothing that is with the driver now kills it.
     pub(super) fn ends_in_order(&self) {
-        if let Some(Some(guard)) = self.guard.get() {
-            guard.clear();
-        }
-    }
-
-    /// Takes the guard's file away.
-    pub(super) fn close_guard(&self) {
-        if let Some(Some(guard)) = self.guard.get() {
+        if let Some(Some(guard)) = self.guard.get().filter(|_| !self.shared.is_inert()) {
             guard.remove();
         }
     }

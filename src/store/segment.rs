@@ -279,11 +279,31 @@ impl Segment {
     }
 }
 
-fn sorted(mut rows: Vec<Row>) -> Box<[Row]> {
-    rows.sort_unstable_by(|one, other| {
-        (one.hash, std::cmp::Reverse(one.offset)).cmp(&(other.hash, std::cmp::Reverse(other.offset)))
-    });
-    rows.into_boxed_slice()
+/// By hash, and of equal ones the newest first. Hashes are spread evenly: distributing the rows first takes a third of
+/// the time that comparing them all takes, which whoever opens what a killed process has left waits for.
+fn sorted(rows: Vec<Row>) -> Box<[Row]> {
+    let Some(&first) = rows.first() else { return Box::default() };
+    // Some four rows for each.
+    let bits = (rows.len() / 4).max(2).ilog2();
+    let bucket = |row: &Row| (row.hash >> (64 - bits)) as usize;
+    let mut ends = vec![0; 1 << bits];
+    rows.iter().for_each(|row| ends[bucket(row)] += 1);
+    let mut end = 0;
+    for at in &mut ends {
+        end += *at;
+        *at = end;
+    }
+    let mut out = vec![first; rows.len()].into_boxed_slice();
+    let mut starts = ends.clone();
+    for row in &rows {
+        let start = &mut starts[bucket(row)];
+        *start -= 1;
+        out[*start] = *row;
+    }
+    for (&start, &end) in starts.iter().zip(&ends) {
+        out[start..end].sort_unstable_by_key(|row| (row.hash, std::cmp::Reverse(row.offset)));
+    }
+    out
 }
 
 fn find_sorted(rows: &[Row], hash: u64, each: &mut impl FnMut(Row) -> bool) -> bool {
@@ -493,4 +513,24 @@ fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Row>, u6
     let rows: Option<Vec<Row>> =
         entries.map(|bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry))).collect();
     Some((rows?, foot.index_offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_by_hash_and_the_newest_first() {
+        for count in [0, 1, 2, 7, 8, 1000, 5000] {
+            let row = |number: u64| {
+                let mut key = [0; 32];
+                key[..8].copy_from_slice(&(number % 900).to_le_bytes());
+                Row { hash: table::hash(1, &key), offset: number * 8, stored: 1, crc: 2, code: 1, codec: 0 }
+            };
+            let rows: Vec<Row> = (0..count).map(row).collect();
+            let mut expected = rows.clone();
+            expected.sort_by_key(|row| (row.hash, std::cmp::Reverse(row.offset)));
+            assert_eq!(*sorted(rows), *expected);
+        }
+    }
 }

@@ -25,6 +25,12 @@ const RECORD_OVERHEAD: usize = 256;
 /// Who makes this process's report.
 pub(super) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
 
+/// The first use of a key in this run, and the part whose artifact the driver has taken for it.
+pub(super) struct Use {
+    pub(super) key: Key,
+    pub(super) taken_from: Option<Arc<Part>>,
+}
+
 /// A record on its way to the disk.
 pub(super) struct Pending {
     pub(super) part: Arc<Part>,
@@ -144,7 +150,7 @@ pub(super) struct Shared {
     pub(super) thread: writer::Handle,
     records: SegQueue<Pending>,
     waiting_bytes: AtomicUsize,
-    uses: OnceLock<ArrayQueue<Key>>,
+    uses: OnceLock<ArrayQueue<Use>>,
     touched: AtomicBool,
     /// The writer sleeps so long that a record should wake it.
     asleep: AtomicBool,
@@ -270,17 +276,17 @@ impl Shared {
     }
 
     /// Notes a use; the writer finds it by itself. False: the ring is full.
-    pub(super) fn push_use(self: &Arc<Self>, key: &Key) -> bool {
+    pub(super) fn push_use(self: &Arc<Self>, noted: Use) -> bool {
         if !self.is_open() {
             return false;
         }
-        let queued = self.uses.get_or_init(|| ArrayQueue::new(QUEUE_USES)).push(*key).is_ok();
+        let queued = self.uses.get_or_init(|| ArrayQueue::new(QUEUE_USES)).push(noted).is_ok();
         self.thread.start(self);
         queued
     }
 
     /// The next noted use.
-    pub(super) fn pop_use(&self) -> Option<Key> {
+    pub(super) fn pop_use(&self) -> Option<Use> {
         self.uses.get()?.pop()
     }
 

@@ -12,7 +12,7 @@ use super::name::AppName;
 use super::part::{Key, Kind, Part};
 pub use super::refusal::OpenError;
 use super::runs::RunName;
-use super::shared::{Shared, lock, random, unix_ms};
+use super::shared::{Shared, Use, lock, random, unix_ms};
 use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
 
@@ -83,7 +83,16 @@ impl Stash {
     ///
     /// A [`Kind::Use`] record is known by the key alone: an artifact and its recipe are used as one.
     pub fn note_use(&self, _kind: Kind, key: &Key) {
-        if self.portable.note(key) && !self.shared.push_use(key) {
+        self.note(key, || None);
+    }
+
+    /// The same for an artifact of `part` that the driver has just taken: from now on it is proven.
+    pub fn note_taken(&self, part: &Arc<Part>, key: &Key) {
+        self.note(key, || Some(part.clone()));
+    }
+
+    fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) {
+        if self.portable.note(key) && !self.shared.push_use(Use { key: *key, taken_from: taken_from() }) {
             self.portable.unnote(key);
             self.shared.tallies.dropped(1);
         }
@@ -119,7 +128,7 @@ impl Drop for Stash {
             self.shared.thread.forget();
             return;
         }
-        lock(&self.devices).values().for_each(|part| part.close_guard());
+        lock(&self.devices).values().for_each(|part| part.ends_in_order());
         self.shared.close();
         if !self.shared.thread.join() {
             self.runs.write(&self.shared);

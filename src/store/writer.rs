@@ -12,7 +12,7 @@ use super::folder::Folder;
 use super::format::HEAD_BYTES;
 use super::part::{Key, Kind, Part, UseRecord};
 use super::runs::{self, RunName};
-use super::shared::{Pending, Shared, lock, unix_ms};
+use super::shared::{Pending, Shared, Use, lock, unix_ms};
 use super::totals;
 
 /// Between two looks at the queues while records come in.
@@ -282,8 +282,11 @@ impl Writer {
     /// Turns noted uses into records. False: there were none.
     fn take_uses(&mut self) -> bool {
         let mut any = false;
-        while let Some(key) = self.shared.pop_use() {
+        while let Some(Use { key, taken_from }) = self.shared.pop_use() {
             any = true;
+            if let Some(part) = taken_from {
+                part.prove(&key);
+            }
             if self.used.contains(&key) {
                 continue;
             }

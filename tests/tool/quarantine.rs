@@ -52,5 +52,5 @@ fn what_kills_is_listed_and_released() {
     assert!(with_part(&dir, |part| matches!(part.hand_out(&[2; 32]), Handing::Quarantined)));
     assert!(quarantine(&house, &dir, true).starts_with("released: "));
     assert_eq!(quarantine(&house, &dir, false), "nothing is quarantined\n");
-    assert!(with_part(&dir, |part| matches!(part.hand_out(&[2; 32]), Handing::Unproven(_))));
+    assert!(with_part(&dir, |part| matches!(part.hand_out(&[2; 32]), Handing::Yes(_))));
 }

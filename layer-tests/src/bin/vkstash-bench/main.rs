@@ -5,6 +5,7 @@
 
 mod capture;
 mod child;
+mod codec;
 mod compare;
 mod cost;
 mod demo;
@@ -46,6 +47,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         modules::run(common.rounds.unwrap_or(5));
         return Ok(());
     }
+    if matches!(options.command, Command::Codec) {
+        return codec::run(&common.modules, common.rounds.unwrap_or(5));
+    }
     if let Command::Capture(capture) = &options.command {
         return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
@@ -53,7 +57,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
-        Command::Modules | Command::Capture(_) => Vec::new(),
+        Command::Modules | Command::Codec | Command::Capture(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
     print(common, &tables)?;

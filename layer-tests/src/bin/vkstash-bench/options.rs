@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
     /// driver.
     Modules,
+    /// How small modules are stored, and how fast they get there and back, beside zstd alone. Needs neither layer
+    /// nor driver; takes all modules, whatever their size.
+    Codec,
     /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),

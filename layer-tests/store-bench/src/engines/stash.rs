@@ -1,0 +1,85 @@
+//! The stash.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use VkLayer_vkstash::store::header::DeviceHeader;
+use VkLayer_vkstash::store::name::AppName;
+use VkLayer_vkstash::store::part::{Kind, Part};
+use VkLayer_vkstash::store::stash::Stash;
+
+use super::{Fresh, Store};
+use crate::Failure;
+use crate::workload::Key;
+
+/// Far more than a flush of 64 MiB takes.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// An open stash and the part that everything goes to.
+pub struct Opened {
+    stash: Arc<Stash>,
+    part: Arc<Part>,
+}
+
+/// Opens the stash whose root is `folder`.
+pub fn open(folder: &Path) -> Result<Opened, Failure> {
+    let stash = Stash::open(folder, &AppName::new(Some(b"store-bench"), b"store-bench", &[]))?;
+    let part = stash.device(&DeviceHeader {
+        vendor_id: 1,
+        device_id: 1,
+        pipeline_cache_uuid: [1; 16],
+        driver_id: 1,
+        driver_version: 1,
+        pointer_width: size_of::<usize>() as u8,
+        schema: 1,
+        features_digest: [1; 32],
+    })?;
+    Ok(Opened { stash, part })
+}
+
+impl Opened {
+    fn take(&self, (key, value): &mut Fresh) -> bool {
+        self.part.put(Kind::Artifact, key, std::mem::take(value))
+    }
+}
+
+impl Store for Opened {
+    fn put_many(&mut self, entries: &mut [Fresh]) -> Result<(), Failure> {
+        for entry in entries {
+            // A record that finds the queue full is gone with its bytes, so the queue must not be full.
+            if !self.take(entry) {
+                return Err("the stash dropped a record".into());
+            }
+        }
+        self.flush()
+    }
+
+    fn put(&mut self, entry: &mut Fresh) -> Result<(), Failure> {
+        if self.take(entry) { Ok(()) } else { Err("the stash dropped a record".into()) }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.stash.flush(LIMIT);
+        Ok(())
+    }
+
+    fn get(&mut self, key: &Key, buffer: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(self.part.read(Kind::Artifact, key, buffer))
+    }
+
+    fn contains(&mut self, key: &Key) -> Result<bool, Failure> {
+        Ok(self.part.contains(Kind::Artifact, key))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        let Opened { stash, part } = *self;
+        drop(part);
+        let report = stash.report();
+        if report.dropped > 0 || report.damaged_records > 0 || !report.write_errors.is_empty() {
+            return Err(format!("the stash reports {report:?}").into());
+        }
+        drop(stash);
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! How payloads are made small: pure functions from bytes to bytes, described in docs/format.md, "Compression".
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `module` | which codec a module's payload is stored with, and the way back |
+//! | `spirv` | the filter that lays SPIR-V out so that zstd finds more in it |
+//! | `walk` | what both directions of the filter predict from the words before |
+//! | `shape` | where an instruction has its type, its result and its text |
+//! | `stream` | the filter's streams of bytes |
+//! | `zstd` | zstd's contexts, one of each a thread |
+
+mod module;
+mod shape;
+mod spirv;
+mod stream;
+mod walk;
+mod zstd;
+
+#[cfg(test)]
+mod tests;
+
+pub use module::{Codec, CodecError, decode_into, encode_module};
