@@ -23,6 +23,7 @@ round() {
 
 while [ "$SECONDS" -lt "$until" ]; do
     round store::tests::fuzz 20000
+    round store::tests::hostile 20000
     round store::tests::harm 500
     round store::tests::crash 400
     rounds=$((rounds + 1))

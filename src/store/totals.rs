@@ -48,7 +48,7 @@ fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) 
 impl Totals {
     /// Adds one run.
     pub fn add(&mut self, run: &RunReport) {
-        self.runs += 1;
+        self.runs = self.runs.saturating_add(1);
         let earlier = self.since_unix_ms == 0 || run.started_unix_ms < self.since_unix_ms;
         if earlier {
             self.since_unix_ms = run.started_unix_ms;
@@ -65,7 +65,7 @@ impl Totals {
         add(&mut store.written_bytes, other.written_bytes);
         add(&mut store.dropped, other.dropped);
         if !other.unusable.is_empty() {
-            *self.unusable.entry(other.unusable.clone()).or_default() += 1;
+            add(self.unusable.entry(other.unusable.clone()).or_default(), 1);
         }
     }
 

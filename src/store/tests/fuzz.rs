@@ -1,62 +1,26 @@
 //! Files that nobody should be able to make: random bytes, and good files changed so that their checksums believe it.
 //! Nothing panics, nothing that was not put is handed out, no length is believed before its bytes are there.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::fs;
 
 use proptest::prelude::*;
 
 use super::harm::{Built, build, first_seed, seeds, with_a_file};
+use super::memory;
 use super::*;
 use crate::store::format::{
-    FIRST_RECORD, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, IndexEntry, MARK_BYTES, Mark,
-    close_block, decode_checkpoint, payload_crc, put_u32,
+    CHECKPOINT_KIND, FIRST_RECORD, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND,
+    IndexEntry, MARK_BYTES, Mark, close_block, decode_checkpoint, payload_crc, put_u32,
 };
 use crate::store::inspect::list_applications;
 use crate::store::table::{BLOCK_BYTES, Block};
-
-thread_local! {
-    /// The largest piece of memory that this thread has asked for.
-    static LARGEST: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Watched;
-
-fn watch(size: usize) {
-    // Not at the end of a thread, where it is gone.
-    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
-}
-
-// SAFETY: everything is done by the system's allocator; the tally beside it allocates nothing.
-unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        watch(layout.size());
-        // SAFETY: what the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: what the caller promises.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        watch(size);
-        // SAFETY: what the caller promises.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static WATCHED: Watched = Watched;
 
 const COUNT: u64 = 24;
 
 /// Opens a stash with this file and reads all there is, by every way that there is.
 fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     fs::write(file, bytes).unwrap();
-    LARGEST.set(0);
+    memory::forget();
     let stash = open(root);
     let part = stash.portable();
     // It fails on a wrong byte.
@@ -73,12 +37,12 @@ fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     }
     drop(stash);
     list_applications(root).unwrap();
-    let (largest, limit) = (LARGEST.get(), 4 * bytes.len() + (2 << 20));
+    let (largest, limit) = (memory::largest(), 4 * bytes.len() + (2 << 20));
     assert!(largest <= limit, "{what}: {largest} bytes at once for a file of {}", bytes.len());
 }
 
 /// A number of the kind that breaks things.
-fn odd(numbers: &mut Numbers, near: u64) -> u64 {
+pub(super) fn odd(numbers: &mut Numbers, near: u64) -> u64 {
     match numbers.next() % 6 {
         0 => 0,
         1 => u64::MAX,
@@ -90,7 +54,7 @@ fn odd(numbers: &mut Numbers, near: u64) -> u64 {
 }
 
 /// Changes some bytes of a field.
-fn spoil(numbers: &mut Numbers, bytes: &mut [u8], near: u64) {
+pub(super) fn spoil(numbers: &mut Numbers, bytes: &mut [u8], near: u64) {
     if bytes.len() < 8 {
         return;
     }
@@ -104,6 +68,10 @@ fn spoil(numbers: &mut Numbers, bytes: &mut [u8], near: u64) {
 fn spoil_payload(numbers: &mut Numbers, bytes: &mut [u8], head: usize) -> Option<()> {
     let length = bytes.len() as u64;
     let (entry, _) = IndexEntry::decode_head(bytes.get(head..)?.first_chunk()?, head as u64)?;
+    // After pieces have been moved there may be a record of ours in its place.
+    if !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
+        return None;
+    }
     let payload = bytes.get_mut(head + HEAD_BYTES..head + HEAD_BYTES + entry.stored as usize)?;
     spoil(numbers, payload, length);
     let crc = payload_crc(&entry.key, payload);

@@ -9,6 +9,8 @@ mod full;
 mod fuzz;
 mod golden;
 mod harm;
+mod hostile;
+mod memory;
 mod processes;
 mod reports;
 mod roundtrip;
