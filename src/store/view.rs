@@ -207,12 +207,12 @@ impl View {
 
 /// What was appended to a file behind `end`, and whether its writer goes on with it.
 fn tail(folder: &Arc<Folder>, name: &str, end: u64, identity: &PartIdentity) -> (Scan, bool) {
-    let nothing = || Scan { entries: Vec::new(), damaged: 0, end, sealed: false };
+    let nothing = || Scan { entries: Vec::new(), damaged: 0, end, sealed: false, failed: false };
     let Ok((fd, length)) = folder.open_file(name) else { return (nothing(), true) };
     if length <= end {
         return (nothing(), segment::is_locked(&fd));
     }
-    let found = scan::scan(&fd, end, length, identity.tag());
+    let found = scan::scan(&fd, end, length, identity.tag(), true);
     let goes_on = !found.sealed && segment::is_locked(&fd);
     (found, goes_on)
 }

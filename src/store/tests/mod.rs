@@ -4,6 +4,7 @@
 mod crash;
 mod crowd;
 mod damage;
+mod decoys;
 mod folders;
 mod full;
 mod fuzz;
