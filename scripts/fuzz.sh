@@ -25,7 +25,8 @@ while [ "$SECONDS" -lt "$until" ]; do
     round store::tests::fuzz 20000
     round store::tests::hostile 20000
     round store::tests::harm 500
-    round store::tests::crash 400
+    round store::tests::decoys 2000
+    VKSTASH_TEST_KILLS=400 round store::tests::crash 1
     rounds=$((rounds + 1))
     seed=$((seed + 20000))
     echo "$rounds rounds, $failed failures"

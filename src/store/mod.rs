@@ -12,6 +12,7 @@
 //! | `guard` | artifacts that a driver is looking at for the first time |
 //! | `append` | how a segment file is written |
 //! | `codec` | how payloads are made small |
+//! | `sweep` | what killed processes have left half made |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
 //! | `runs`, `totals` | reports of runs, and what they add up to |
@@ -37,6 +38,7 @@ mod scan;
 mod segment;
 mod shared;
 pub mod stash;
+mod sweep;
 mod table;
 pub mod totals;
 mod view;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::{FILE_MODE, Folder};
 use super::runs::{TOTALS_MAGIC, encode, read_file, read_in};
 use super::shared::random;
+use super::sweep::sweep;
 use crate::stats::{DeviceReport, RunReport, StoreReport};
 
 const NAME: &str = "totals.vkt";
@@ -109,9 +110,10 @@ pub(super) fn read_from(folder: &Folder) -> Totals {
     totals
 }
 
-/// Folds the oldest reports into the totals where there are more than [`KEEP`]. Does nothing while another
-/// process does it.
+/// Takes away what dead processes have left half made, and folds the oldest reports into the totals where there are
+/// more than [`KEEP`]. Does nothing while another process does it.
 pub(super) fn fold(folder: &Folder) -> io::Result<()> {
+    sweep(folder);
     let names = folder.names(super::runs::SUFFIX)?;
     if names.len() <= KEEP {
         return Ok(());

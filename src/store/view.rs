@@ -14,6 +14,7 @@ use super::refusal::Refusal;
 use super::scan::{self, Scan};
 use super::segment::{self, Segment, State};
 use super::shared::lock;
+use super::sweep::sweep;
 
 /// Between two looks for what others have written, in milliseconds.
 const LOOK_EVERY_MS: u64 = 100;
@@ -173,9 +174,10 @@ impl View {
         Some(Ok(found))
     }
 
-    /// Gives the files of dead writers their index, so that nobody has to scan them again. What fails is left for the
-    /// next.
+    /// Gives the files of dead writers their index, so that nobody has to scan them again, and takes away what they left
+    /// half made. What fails is left for the next.
     pub(super) fn seal_orphans(&self, folder: &Arc<Folder>, identity: &PartIdentity) {
+        sweep(folder);
         let mut known = lock(&self.known);
         for orphan in std::mem::take(&mut known.orphans) {
             if seal(folder, &orphan).is_none() {

@@ -11,6 +11,7 @@ mod fuzz;
 mod golden;
 mod harm;
 mod hostile;
+mod leftovers;
 mod memory;
 mod processes;
 mod reports;
