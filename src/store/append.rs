@@ -3,10 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
+use super::codec;
 use super::folder::{Folder, write_all_at};
 use super::format::{
-    CHECKPOINT_KIND, FileHeader, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark, PartIdentity, VERSION,
-    encode_checkpoint, encode_end, encode_record,
+    CHECKPOINT_KIND, CODEC_PLAIN, FileHeader, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark, PartIdentity,
+    Stored, VERSION, encode_checkpoint, encode_end, encode_record,
 };
 use super::index::{Payload, Slot};
 use super::segment::{Location, Segment};
@@ -40,6 +41,7 @@ pub(super) struct Appender {
     checkpoint: u64,
     checkpoints: u64,
     buffer: Vec<u8>,
+    compressed: Vec<u8>,
 }
 
 impl Appender {
@@ -68,6 +70,7 @@ impl Appender {
             checkpoint: 0,
             checkpoints: 0,
             buffer: Vec::new(),
+            compressed: Vec::new(),
         })
     }
 
@@ -83,9 +86,17 @@ impl Appender {
         let entries: Vec<_> = items
             .iter()
             .map(|(slot, payload)| {
-                encode_record(&mut buffer, self.end, self.tag, slot.kind as u8, &slot.key, &payload.0)
+                let codec = codec::encode(slot.kind, &payload.0, &mut self.compressed).number();
+                let stored = match codec {
+                    CODEC_PLAIN => Stored::plain(&payload.0),
+                    _ => Stored { bytes: &self.compressed, codec, length: payload.0.len() as u32 },
+                };
+                encode_record(&mut buffer, self.end, self.tag, slot.kind as u8, &slot.key, stored)
             })
             .collect();
+        if self.compressed.capacity() > KEEP_BUFFER {
+            self.compressed = Vec::new();
+        }
         let outcome = self.write(&buffer);
         let (written, outcome) = match outcome {
             Ok(()) => (self.end + buffer.len() as u64, Ok(())),
@@ -115,7 +126,8 @@ impl Appender {
         }
         let payload = encode_checkpoint(self.checkpoint, &self.rows[self.checkpointed..]);
         let mut bytes = Vec::with_capacity(payload.len() + 128);
-        let entry = encode_record(&mut bytes, self.end, self.tag, CHECKPOINT_KIND, &[0; 32], &payload);
+        let entry =
+            encode_record(&mut bytes, self.end, self.tag, CHECKPOINT_KIND, &[0; 32], Stored::plain(&payload));
         self.write_at(&bytes, self.end).inspect_err(|_| self.cut())?;
         let mark = Mark { offset: self.end, count: self.rows.len() as u32 };
         // In turn: a torn one leaves the one before.

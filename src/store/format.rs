@@ -247,7 +247,9 @@ impl IndexEntry {
     }
 
     fn is_sane(&self) -> bool {
-        self.stored <= MAX_PAYLOAD && (self.codec != CODEC_PLAIN || self.stored == self.length)
+        self.stored <= MAX_PAYLOAD
+            && self.length <= MAX_PAYLOAD
+            && (self.codec != CODEC_PLAIN || self.stored == self.length)
     }
 
     /// The head of this entry's record.
@@ -431,6 +433,24 @@ pub(super) fn payload_crc(key: &Key, stored: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), stored)
 }
 
+/// A payload as it stands in a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored<'a> {
+    /// The bytes.
+    pub(super) bytes: &'a [u8],
+    /// What they are, in the numbers of [`super::codec::Codec`].
+    pub(super) codec: u8,
+    /// Length of the payload itself.
+    pub(super) length: u32,
+}
+
+impl<'a> Stored<'a> {
+    /// As it is.
+    pub(super) fn plain(payload: &'a [u8]) -> Stored<'a> {
+        Stored { bytes: payload, codec: CODEC_PLAIN, length: payload.len() as u32 }
+    }
+}
+
 /// Appends a whole record to `out`, which the caller will write at the file's offset `base`.
 pub(super) fn encode_record(
     out: &mut Vec<u8>,
@@ -438,20 +458,19 @@ pub(super) fn encode_record(
     tag: [u8; 8],
     kind: u8,
     key: &Key,
-    payload: &[u8],
+    payload: Stored<'_>,
 ) -> IndexEntry {
-    let length = payload.len() as u32;
     let entry = IndexEntry {
         key: *key,
         offset: base + out.len() as u64,
-        stored: length,
-        length,
-        crc: payload_crc(key, payload),
+        stored: payload.bytes.len() as u32,
+        length: payload.length,
+        crc: payload_crc(key, payload.bytes),
         kind,
-        codec: CODEC_PLAIN,
+        codec: payload.codec,
     };
     out.extend_from_slice(&entry.encode_head(tag));
-    out.extend_from_slice(payload);
+    out.extend_from_slice(payload.bytes);
     out.resize(out.len().next_multiple_of(ALIGN as usize), 0);
     entry
 }
@@ -461,7 +480,7 @@ pub(super) fn encode_end(header: &FileHeader, base: u64, rows: &[Row]) -> Vec<u8
     let tag = header.identity.tag();
     let index = table::build(rows);
     let mut out = Vec::with_capacity(index.len() + HEAD_BYTES + HEADER_BYTES + FOOT_BYTES);
-    encode_record(&mut out, base, tag, INDEX_KIND, &[0; 32], &index);
+    encode_record(&mut out, base, tag, INDEX_KIND, &[0; 32], Stored::plain(&index));
     out.extend_from_slice(&header.encode());
     let (count, blocks) = (rows.len() as u32, (index.len() / BLOCK_BYTES) as u32);
     let foot = Foot { index_offset: base, count, blocks, tag, tally: Tally::of(rows) };

@@ -19,6 +19,7 @@
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
 //! | `name` | an application's folder name |
 //! | `bounds` | what is kept, and which segments are merged |
+//! | `settings` | limits that the user sets |
 //! | `inspect` | what is stored, for people |
 
 mod append;
@@ -36,6 +37,7 @@ pub mod refusal;
 pub mod runs;
 mod scan;
 mod segment;
+pub mod settings;
 mod shared;
 pub mod stash;
 mod sweep;

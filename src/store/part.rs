@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
 
+use super::codec::Codec;
 use super::folder::Folder;
-use super::format::{CODEC_PLAIN, MAX_PAYLOAD, PartIdentity, hex};
+use super::format::{MAX_PAYLOAD, PartIdentity, hex};
 use super::guard::{self, Entered, Guard};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
@@ -296,7 +297,7 @@ impl Part {
         for (segment, entries) in found.appended {
             for entry in entries {
                 let Some(kind) = Kind::from_number(entry.kind) else { continue };
-                if entry.codec == CODEC_PLAIN {
+                if Codec::from_number(entry.codec).is_some() {
                     let place = Place::Disk(Location::new(&segment, &entry));
                     self.index.insert(Slot { kind, key: entry.key }, place);
                 }

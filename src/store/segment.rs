@@ -8,10 +8,12 @@ use std::{fmt, io};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::codec::{self, Codec, CodecError};
 use super::folder::{Folder, read_at};
 use super::format::{
-    ENTRY_BYTES, FIRST_RECORD, FOOT_BYTES, FOOT_BYTES_1, FileHeader, Foot, Foot1, HEAD_BYTES, HEADER_BYTES,
-    INDEX_KIND, IndexEntry, MAX_PAYLOAD, Mark, PartIdentity, Tally, decode_checkpoint, padded, payload_crc,
+    CODEC_PLAIN, ENTRY_BYTES, FIRST_RECORD, FOOT_BYTES, FOOT_BYTES_1, FileHeader, Foot, Foot1, HEAD_BYTES,
+    HEADER_BYTES, INDEX_KIND, IndexEntry, MAX_PAYLOAD, Mark, PartIdentity, Tally, decode_checkpoint, padded,
+    payload_crc,
 };
 use super::part::Key;
 use super::refusal::Refusal;
@@ -95,18 +97,28 @@ pub(super) struct Location {
     pub(super) offset: u64,
     pub(super) length: u32,
     pub(super) crc: u32,
+    pub(super) codec: u8,
 }
 
 impl Location {
     /// Of a record in `segment`.
     pub(super) fn new(segment: &Arc<Segment>, entry: &IndexEntry) -> Location {
         let offset = entry.offset + HEAD_BYTES as u64;
-        Location { segment: segment.clone(), offset, length: entry.stored, crc: entry.crc }
+        Location {
+            segment: segment.clone(),
+            offset,
+            length: entry.stored,
+            crc: entry.crc,
+            codec: entry.codec,
+        }
     }
 
     /// Replaces `buffer` by the payload. Whatever the outcome, it holds no unverified byte.
     pub(super) fn read(&self, key: &Key, buffer: &mut Vec<u8>) -> Read {
-        self.segment.read_payload(self.offset, self.length, self.crc, key, buffer)
+        if self.codec == CODEC_PLAIN {
+            return self.segment.read_payload(self.offset, self.length, self.crc, key, buffer);
+        }
+        self.segment.read_compressed(self.offset - HEAD_BYTES as u64, self.length, key, buffer)
     }
 }
 
@@ -147,6 +159,37 @@ impl Segment {
         self.fd.get().map(|kept| kept.0.as_fd())
     }
 
+    /// Replaces `buffer` by what the compressed record at `offset` stands for. Its head knows the length.
+    fn read_compressed(&self, offset: u64, stored: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        buffer.clear();
+        let mut bytes = Vec::new();
+        let length = HEAD_BYTES + stored as usize;
+        match self.read_at(&mut bytes, length, offset) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Read::Gone,
+            Err(error) if is_lasting(&error) => return Read::Damaged,
+            Err(_) => return Read::Failed,
+        }
+        let Some((head, payload)) = bytes.split_first_chunk() else { return Read::Damaged };
+        let Some((entry, tag)) = IndexEntry::decode_head(head, offset) else { return Read::Damaged };
+        if tag != self.tag || payload.len() != entry.stored as usize {
+            return Read::Damaged;
+        }
+        if payload_crc(&entry.key, payload) != entry.crc {
+            return Read::Damaged;
+        }
+        if entry.key != *key {
+            // The same hash, by chance.
+            return Read::Other;
+        }
+        let Some(codec) = Codec::from_number(entry.codec) else { return Read::Other };
+        match codec::decode_into(codec, payload, entry.length as usize, buffer) {
+            Ok(()) => Read::Good,
+            Err(CodecError::Memory) => Read::Failed,
+            Err(_) => Read::Damaged,
+        }
+    }
+
     fn read_payload(&self, offset: u64, length: u32, crc: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
         buffer.clear();
         let outcome = match self.read_at(buffer, length as usize, offset) {
@@ -165,6 +208,9 @@ impl Segment {
 
     /// Replaces `buffer` by the payload of a row that was found for `key`.
     pub(super) fn read_row(&self, row: &Row, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        if row.codec != CODEC_PLAIN {
+            return self.read_compressed(row.offset, row.stored, key, buffer);
+        }
         let outcome = self.read_payload(row.offset + HEAD_BYTES as u64, row.stored, row.crc, key, buffer);
         if outcome == Read::Damaged {
             // Another key of the same hash, by chance?

@@ -1,7 +1,8 @@
 //! The index of a sealed segment: a hash table in blocks that are checked and read one by one, so that opening reads
 //! none of it and a look-up at most one block that is not in memory yet. docs/format.md has its bytes.
 
-use super::format::{CODEC_PLAIN, IndexEntry, put_u32, put_u64};
+use super::codec::Codec;
+use super::format::{IndexEntry, put_u32, put_u64};
 use super::part::{Key, Kind};
 
 /// One block, in bytes.
@@ -89,7 +90,7 @@ impl Row {
 
     /// Whether this program can hand its payload out.
     pub(super) fn is_readable(&self) -> bool {
-        self.codec == CODEC_PLAIN && self.code != UNKNOWN_KIND
+        Codec::from_number(self.codec).is_some() && self.code != UNKNOWN_KIND
     }
 }
 

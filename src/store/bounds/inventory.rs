@@ -1,5 +1,6 @@
 //! What is stored, as the decisions need to see it. Sizes in bytes, times in Unix milliseconds.
 
+use super::limits::ModulePolicy;
 use crate::store::part::{Key, Kind};
 
 /// The newest recorded use of a record.
@@ -94,6 +95,8 @@ pub struct Application {
     pub current: bool,
     /// Its own limit, in place of [`super::Limits::per_app`].
     pub limit: Option<u64>,
+    /// Its own policy, in place of [`super::Limits::module_policy`].
+    pub modules: Option<ModulePolicy>,
     /// The runs known of, numbered as in [`LastUse::run`], in any order. What the module policy counts.
     pub runs: Vec<u64>,
     /// Its parts.

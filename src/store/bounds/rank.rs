@@ -79,7 +79,7 @@ fn of_application(
     found: &mut Vec<Candidate>,
 ) {
     let runs = Runs::of(app, now);
-    let kept = Kept::of(limits.module_policy, app);
+    let kept = Kept::of(app.modules.unwrap_or(limits.module_policy), app);
     // What was never noted has no age.
     let aged = |last_use: u64| last_use != 0 && reference.saturating_sub(last_use) > limits.device_age;
     let abandoned = !app.current && aged(app.last_use);

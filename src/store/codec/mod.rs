@@ -2,6 +2,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `kinds` | which kinds of records are compressed, and how |
 //! | `module` | which codec a module's payload is stored with, and the way back |
 //! | `spirv` | the filter that lays SPIR-V out so that zstd finds more in it |
 //! | `walk` | what both directions of the filter predict from the words before |
@@ -9,6 +10,7 @@
 //! | `stream` | the filter's streams of bytes |
 //! | `zstd` | zstd's contexts, one of each a thread |
 
+mod kinds;
 mod module;
 mod shape;
 mod spirv;
@@ -19,4 +21,5 @@ mod zstd;
 #[cfg(test)]
 mod tests;
 
+pub use kinds::encode;
 pub use module::{Codec, CodecError, decode_into, encode_module};

@@ -48,7 +48,7 @@ pub enum CodecError {
     Memory,
 }
 
-/// Fills `out` with `payload` as it is to be stored. Any bytes are welcome; the same bytes are always stored
+/// Fills `out` with a module's `payload` as it is to be stored. Any bytes are welcome; the same bytes are always stored
 /// the same way.
 pub fn encode_module(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     zstd::with_encoder(|encoder| {

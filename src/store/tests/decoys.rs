@@ -8,7 +8,7 @@ use super::harm::{first_seed, seeds, with_a_file};
 use super::*;
 use crate::store::format::{
     FILE_MAGIC, FIRST_RECORD, FOOT_MAGIC, FileHeader, HEAD_BYTES, IndexEntry, MAX_PAYLOAD, PartIdentity,
-    VERSION, encode_end, encode_record,
+    Stored, VERSION, encode_end, encode_record,
 };
 use crate::store::inspect::list_applications;
 use crate::store::table::Row;
@@ -38,7 +38,8 @@ fn file(payloads: Vec<Vec<u8>>, sealed: bool) -> File {
     bytes.resize(FIRST_RECORD, 0);
     let (mut records, mut rows) = (Vec::new(), Vec::new());
     for (number, payload) in (0..).zip(payloads) {
-        let entry = encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(number), &payload);
+        let entry =
+            encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(number), Stored::plain(&payload));
         let start = entry.offset as usize;
         records.push((start..start + HEAD_BYTES + payload.len(), payload));
         rows.push(Row::of(&entry));
@@ -138,7 +139,7 @@ fn a_made_up_head_in_a_damaged_record_hides_nothing() {
 fn a_made_up_record_that_is_whole_lends_its_trust_to_no_other() {
     try_everywhere("a head behind a record", |distance| {
         let mut bytes = Vec::new();
-        encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), &[9; 16]);
+        encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), Stored::plain(&[9; 16]));
         let stored = distance.saturating_sub(bytes.len() + HEAD_BYTES);
         bytes.extend(decoy(stored as u32));
         bytes
@@ -190,7 +191,14 @@ fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
                     (numbers.next() % [300, 3000, 30_000, 1 << 26][(numbers.next() % 4) as usize]) as u32;
                 let mut bytes = Vec::new();
                 if numbers.next() % 3 == 0 {
-                    encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), &[9; 16]);
+                    encode_record(
+                        &mut bytes,
+                        0,
+                        tag(),
+                        Kind::Recipe as u8,
+                        &key(1 << 41),
+                        Stored::plain(&[9; 16]),
+                    );
                 }
                 bytes.extend(decoy(stored));
                 payload.splice(at..at, bytes);

@@ -4,7 +4,9 @@ use std::fs;
 
 use super::*;
 use crate::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
-use crate::store::format::{FIRST_RECORD, FileHeader, PartIdentity, VERSION, encode_end, encode_record};
+use crate::store::format::{
+    FIRST_RECORD, FileHeader, PartIdentity, Stored, VERSION, encode_end, encode_record,
+};
 use crate::store::runs;
 use crate::store::table::Row;
 
@@ -22,7 +24,14 @@ fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
     let rows: Vec<_> = (0..3)
         .map(|n| {
             let payload = format!("payload {n}");
-            Row::of(&encode_record(&mut records, base, tag, kind as u8, &key(n), payload.as_bytes()))
+            Row::of(&encode_record(
+                &mut records,
+                base,
+                tag,
+                kind as u8,
+                &key(n),
+                Stored::plain(payload.as_bytes()),
+            ))
         })
         .collect();
     let mut bytes = header.encode().to_vec();

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::*;
 use crate::store::format::{
     CHECKPOINT_KIND, FIRST_RECORD, FOOT_BYTES, FileHeader, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, MARK_BYTES,
-    Mark, PartIdentity, VERSION, encode_checkpoint, encode_end, encode_record,
+    Mark, PartIdentity, Stored, VERSION, encode_checkpoint, encode_end, encode_record,
 };
 use crate::store::table::Row;
 
@@ -29,14 +29,21 @@ pub(super) fn build(count: u64, every: usize, sealed: bool) -> Built {
     bytes.resize(FIRST_RECORD, 0);
     let (mut records, mut rows, mut listed, mut before, mut checkpoints) = (Vec::new(), Vec::new(), 0, 0, 0);
     for number in 0..count {
-        let entry = encode_record(&mut bytes, 0, tag, Kind::Recipe as u8, &key(number), &payload(number));
+        let entry = encode_record(
+            &mut bytes,
+            0,
+            tag,
+            Kind::Recipe as u8,
+            &key(number),
+            Stored::plain(&payload(number)),
+        );
         let start = entry.offset as usize;
         records.push(start..start + HEAD_BYTES + entry.stored as usize);
         rows.push(Row::of(&entry));
         if rows.len() - listed == every {
             let payload = encode_checkpoint(before, &rows[listed..]);
             before = bytes.len() as u64;
-            encode_record(&mut bytes, 0, tag, CHECKPOINT_KIND, &[0; 32], &payload);
+            encode_record(&mut bytes, 0, tag, CHECKPOINT_KIND, &[0; 32], Stored::plain(&payload));
             let mark = Mark { offset: before, count: rows.len() as u32 }.encode();
             let slot = HEADER_BYTES + checkpoints % 2 * MARK_BYTES;
             bytes[slot..slot + MARK_BYTES].copy_from_slice(&mark);

@@ -16,6 +16,7 @@ mod memory;
 mod processes;
 mod reports;
 mod roundtrip;
+mod settings;
 mod sharing;
 
 use std::path::{Path, PathBuf};

@@ -161,19 +161,19 @@ fn a_full_disk_costs_what_does_not_fit_and_nothing_else() {
         let record = |number: u64| vec![number as u8; 9000].into_boxed_slice();
         for number in 0..30 {
             // Once the writer has met the limit nothing is taken any more, and counted all the same.
-            stash.portable().put(Kind::Module, &key(number), record(number));
+            stash.portable().put(Kind::Artifact, &key(number), record(number));
         }
         stash.flush(LONG);
         let report = stash.report();
         assert_eq!(report.write_errors.len(), 1, "{report:?}");
         assert_eq!(report.written_records + report.dropped, 30, "{report:?}");
         assert_eq!(report.written_records, 11, "as many whole records as fit");
-        assert!(!stash.portable().put(Kind::Module, &key(99), record(9)), "nothing is taken for a while");
+        assert!(!stash.portable().put(Kind::Artifact, &key(99), record(9)), "nothing is taken for a while");
         drop(stash);
 
         let stash = open(root.path());
         let mut buffer = Vec::new();
-        let there = |number: &u64| stash.portable().read(Kind::Module, &key(*number), &mut buffer);
+        let there = |number: &u64| stash.portable().read(Kind::Artifact, &key(*number), &mut buffer);
         assert_eq!((0..30).filter(there).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
         assert_eq!(stash.report().damaged_records, 0);
     });

@@ -245,3 +245,37 @@ fn a_part_that_outlives_its_stash_reads_and_takes_nothing_more() {
     assert!(!part.put(Kind::Recipe, &key(9), payload(9)));
     assert!(!part.contains(Kind::Recipe, &key(9)));
 }
+
+/// As much like SPIR-V as the filter needs, and as regular.
+fn module(number: u64) -> Box<[u8]> {
+    let mut words = vec![0, 0x0723_0203, 0x0001_0300, 0, 4000, 0];
+    for step in 0..1000_u32 {
+        words.extend([5 << 16 | 129, 6, 100 + step, 99 + step, number as u32]);
+    }
+    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn modules_are_stored_compressed_and_read_as_they_were() {
+    let root = root();
+    let stash = open(root.path());
+    let reader = open(root.path());
+    let mut buffer = Vec::new();
+    let mut all_there = |stash: &Stash| {
+        (0..20).all(|number| {
+            stash.portable().read(Kind::Module, &key(number), &mut buffer) && *buffer == *module(number)
+        })
+    };
+    (0..20).for_each(|number| assert!(stash.portable().put(Kind::Module, &key(number), module(number))));
+    assert!(all_there(&stash), "queued");
+    stash.flush(LONG);
+    assert!(all_there(&stash), "written");
+    std::thread::sleep(Duration::from_millis(120));
+    assert!(all_there(&reader), "appended by another");
+    drop(stash);
+    assert!(all_there(&open(root.path())), "sealed");
+    let stored: u64 = segments(root.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
+    let raw: usize = (0..20).map(|number| module(number).len()).sum();
+    assert!(stored * 5 < raw as u64, "{stored} {raw}");
+    assert_eq!(reader.report().damaged_records, 0);
+}

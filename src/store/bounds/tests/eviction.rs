@@ -143,10 +143,10 @@ fn the_module_policy_counts_the_runs_of_the_application() {
         gone.sort_unstable();
         gone
     };
-    assert_eq!(gone_under(&application, ModulePolicy::All), []);
+    assert_eq!(gone_under(&application, ModulePolicy::All), [0_usize; 0]);
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(3)), [3, 4]);
-    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(6)), []);
-    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(u32::MAX)), []);
+    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(6)), [0_usize; 0]);
+    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(u32::MAX)), [0_usize; 0]);
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(0)), [0, 1, 2, 3, 4]);
     assert_eq!(gone_under(&application, ModulePolicy::None), [0, 1, 2, 3, 4]);
     // Runs that used no module count too.
@@ -158,6 +158,25 @@ fn the_module_policy_counts_the_runs_of_the_application() {
     modules[0].last_use = LastUse::default();
     modules[1].current = true;
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(3)), [0, 2, 4]);
+}
+
+#[test]
+fn an_applications_own_module_policy_stands_in_place_of_the_general_one() {
+    let of = |modules| {
+        let records = vec![record(Kind::Module, 1, 1), record(Kind::Module, 2, 300)];
+        Application { modules, ..app(vec![listed(records)]) }
+    };
+    let own = [None, Some(ModulePolicy::All), Some(ModulePolicy::None), Some(ModulePolicy::UsedInLast(1))];
+    let gone_under = |module_policy| {
+        let limits = Limits { module_policy, ..Limits::default() };
+        let plan = plan(&stored(own.map(of).into()), &limits, PLENTY, NOW);
+        let mut gone: Vec<(usize, usize)> =
+            gone(&plan).into_iter().filter_map(|(app, _, record)| Some((app, record?))).collect();
+        gone.sort_unstable();
+        gone
+    };
+    assert_eq!(gone_under(ModulePolicy::All), [(2, 0), (2, 1), (3, 1)]);
+    assert_eq!(gone_under(ModulePolicy::None), [(0, 0), (0, 1), (2, 0), (2, 1), (3, 1)]);
 }
 
 #[test]

@@ -42,20 +42,30 @@ fn part() -> impl Strategy<Value = Part> {
 
 fn inventory() -> impl Strategy<Value = Inventory> {
     let limit = prop::option::weighted(0.3, size().prop_map(|bytes| bytes.saturating_mul(5)));
-    let app = (time(), prop::bool::weighted(0.2), limit, vec(0..6_u64, 0..6), vec(part(), 0..5)).prop_map(
-        |(last_use, current, limit, runs, parts)| Application { last_use, current, limit, runs, parts },
-    );
+    let modules = prop::option::weighted(0.3, policy());
+    let app = (time(), prop::bool::weighted(0.2), limit, modules, vec(0..6_u64, 0..6), vec(part(), 0..5));
+    let app = app.prop_map(|(last_use, current, limit, modules, runs, parts)| Application {
+        last_use,
+        current,
+        limit,
+        modules,
+        runs,
+        parts,
+    });
     vec(app, 0..5).prop_map(|applications| Inventory { applications })
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    let policy = prop_oneof![
+fn policy() -> impl Strategy<Value = ModulePolicy> {
+    prop_oneof![
         3 => Just(ModulePolicy::All),
         1 => Just(ModulePolicy::None),
         2 => (0..5_u32).prop_map(ModulePolicy::UsedInLast),
-    ];
+    ]
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
     let bytes = || prop_oneof![4 => 0..3000_u64, 1 => any::<u64>()];
-    (bytes(), prop::option::weighted(0.3, bytes()), prop_oneof![Just(0), bytes()], time(), policy).prop_map(
+    (bytes(), prop::option::weighted(0.3, bytes()), prop_oneof![Just(0), bytes()], time(), policy()).prop_map(
         |(total_bytes, per_app, free_space_floor, age, module_policy)| Limits {
             total_bytes,
             per_app,
