@@ -60,6 +60,11 @@ counters! {
     IdentifierServed => "identifier_served",
     /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_REHYDRATE says so.
     Rehydrated => "rehydrated",
+    /// Requests by identifier that the stash would have answered, had it still the code of their modules.
+    ModuleMissing => "module_missing",
+    /// Pipelines that the driver compiled and recorded although the stash had served them before on this
+    /// device: their artifacts were evicted or lost.
+    ServedBefore => "served_before",
     /// Shader modules created by the program.
     Modules => "modules",
     /// Shader modules that the stash had not seen before.
@@ -70,6 +75,8 @@ counters! {
     InternalFailures => "internal_failures",
     /// Nanoseconds spent in driver compiles that were recorded or could have been.
     CompileNanos => "compile_ns",
+    /// Of those, nanoseconds for pipelines that the stash had served before.
+    ServedBeforeNanos => "served_before_ns",
     /// Nanoseconds spent in served calls.
     ServedNanos => "served_ns",
     /// Nanoseconds that the served pipelines had cost when they were compiled, less what serving cost.
@@ -228,6 +235,14 @@ pub struct StoreReport {
     pub write_errors: BTreeMap<String, u64>,
     /// Records that were not queued because the writer's queue was full or its disk was.
     pub dropped: u64,
+    /// Bytes that were evicted, by cause ([`crate::store::bounds::Cause::name`]).
+    pub evicted_bytes: BTreeMap<String, u64>,
+    /// Records that were evicted. Parts that went unread and as a whole count by their bytes only.
+    pub evicted_records: u64,
+    /// Bytes that compaction wrote.
+    pub compacted_bytes: u64,
+    /// Bytes of files that compaction and eviction freed.
+    pub reclaimed_bytes: u64,
 }
 
 /// What one process did, as it is kept in the stash and read by `vkstash stats`.

@@ -14,3 +14,17 @@ mod list;
 pub mod model;
 pub mod newer;
 pub mod structures;
+
+use crate::store::part::Key;
+use model::{Code, Recipe};
+
+/// Calls `each` with the identity of every module that an encoded recipe names. Of what is no recipe of this schema
+/// there are none.
+pub fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
+    let Ok(recipe) = key::decode::<Recipe<'_>>(recipe) else { return };
+    for stage in recipe.pipeline.stages() {
+        if let Code::Module(identity) = &stage.code {
+            each(identity);
+        }
+    }
+}

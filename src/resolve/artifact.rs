@@ -48,7 +48,15 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let mut info = request.info;
     if request.steering.identifier_only && device.identifiers == IdentifierMode::Emulated {
         // SAFETY: the caller's contract.
-        info = unsafe { brought.bring(&info, request.recipe, stored) }?;
+        let Some(with_code) = (unsafe { brought.bring(&info, request.recipe, stored) }) else {
+            if brought.lacks_module() {
+                // An artifact is only ever made with its modules at hand.
+                device.count(Count::ModuleMissing);
+                request.past.lack_module();
+            }
+            return None;
+        };
+        info = with_code;
     }
     if device.cache_control {
         let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;

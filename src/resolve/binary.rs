@@ -127,6 +127,9 @@ pub unsafe fn harvest<I: CreateInfo>(
         }
     }
     let (Some(payload), Some(name)) = (payload, stored_under(device, &request.key)) else { return false };
+    if device.stored().is_some_and(|stored| record::is_lost(stored, &name)) {
+        record::count_lost(device, cost);
+    }
     // SAFETY: the caller's contract.
     unsafe { record::record_as(request, &name, payload) }
 }

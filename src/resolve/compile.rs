@@ -140,6 +140,11 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     let beside_its_cache = !matches!(source, Source::Fresh) && request.passed.known().is_some();
     device.harvests.note(request.family, payload.is_some(), beside_its_cache);
     let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
+    // What the program itself forbids to compile came from the driver's own cache.
+    let compiled = !request.steering.fail_on_compile_required;
+    if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.key)) {
+        record::count_lost(device, cost);
+    }
     // SAFETY: the caller's contract.
     unsafe { record::record(request, payload) };
     (answer, Outcome::Recorded)

@@ -284,7 +284,13 @@ pub unsafe fn settle(
             passed.owe_compiled(key, &blob[record::PREFIX..]);
         }
         let kept = match (&blob, device.stored()) {
-            (Some(blob), Some(stored)) => stored.device.put(Kind::Artifact, key, blob.as_slice().into()),
+            (Some(blob), Some(stored)) => {
+                if record::is_lost(stored, key) {
+                    // Which of them took how long is not known.
+                    record::count_lost(device, cost / count as u32);
+                }
+                stored.device.put(Kind::Artifact, key, blob.as_slice().into())
+            }
             _ => false,
         };
         device.count(if kept { Count::Compiled } else { Count::CompiledUnrecorded });

@@ -61,12 +61,18 @@ pub struct Brought<'a> {
     device: &'a Device,
     modules: SmallVec<[vk::ShaderModule; 5]>,
     stages: Stages,
+    lacking: bool,
 }
 
 impl<'a> Brought<'a> {
     /// None yet: nothing is allocated until something is brought.
     pub fn new(device: &'a Device) -> Brought<'a> {
-        Brought { device, modules: SmallVec::new(), stages: SmallVec::new() }
+        Brought { device, modules: SmallVec::new(), stages: SmallVec::new(), lacking: false }
+    }
+
+    /// Whether the last attempt failed because the stash does not have a module's code.
+    pub fn lacks_module(&self) -> bool {
+        self.lacking
     }
 
     /// A copy of the create info whose stages all have modules. None where the stash lacks one.
@@ -124,6 +130,7 @@ impl<'a> Brought<'a> {
     fn create(&mut self, identity: &Key, stored: &Stored) -> Option<vk::ShaderModule> {
         let mut bytes = Vec::new();
         if !stored.portable.read(Kind::Module, identity, &mut bytes) {
+            self.lacking = true;
             return None;
         }
         let (flags, code) = bytes.split_at_checked(4)?;

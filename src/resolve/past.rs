@@ -11,6 +11,7 @@ pub struct Past<'a> {
     refusals: Cell<u8>,
     left_alone: Cell<bool>,
     refused: Cell<Option<Refused<'a>>>,
+    lacks_module: Cell<bool>,
 }
 
 /// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
@@ -48,10 +49,21 @@ impl<'a> Past<'a> {
         self.refused.take()
     }
 
+    /// The stash has the artifact, and no longer the code that the driver needs with it.
+    pub fn lack_module(&self) {
+        self.lacks_module.set(true);
+    }
+
+    /// Whether that is so.
+    pub fn lacks_module(&self) -> bool {
+        self.lacks_module.get()
+    }
+
     /// All of it, for a request that takes this one's place.
     pub fn take(&self) -> Past<'a> {
         let refusals = Cell::new(self.refusals.get());
         let left_alone = Cell::new(self.left_alone.get());
-        Past { refusals, left_alone, refused: Cell::new(self.refused.take()) }
+        let lacks_module = Cell::new(self.lacks_module.get());
+        Past { refusals, left_alone, refused: Cell::new(self.refused.take()), lacks_module }
     }
 }

@@ -93,6 +93,18 @@ pub fn settle(device: &Device, confirmed: bool, cost: Duration, spent: Duration)
     }
 }
 
+/// Whether the driver has once taken an artifact under this name that is no longer there. Asked when there was none
+/// to offer, before another is queued: a compile of what was never served costs one look-up more.
+pub fn is_lost(stored: &Stored, name: &Key) -> bool {
+    stored.device.contains(Kind::Proven, name) && !stored.device.contains(Kind::Artifact, name)
+}
+
+/// Counts a compile that an artifact would have spared the program if it had been kept.
+pub fn count_lost(device: &Device, cost: Duration) {
+    device.count(Count::ServedBefore);
+    device.counters().add(Count::ServedBeforeNanos, cost.as_nanos() as u64);
+}
+
 /// Queues an artifact under another name than the recipe's key, and whatever of the recipe is missing.
 ///
 /// # Safety
@@ -106,6 +118,8 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
     }
     // SAFETY: the caller's contract.
     unsafe { record_recipe(request, stored) };
+    // What a run compiles it uses: the next one wants it in the same order.
+    stored.stash.note_use(Kind::Artifact, name);
     true
 }
 

@@ -10,6 +10,7 @@ use super::{Request, compile, driver, modules};
 use crate::recipe::capture::stage::Steering;
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
+use crate::store::part::Kind;
 
 /// Compiles the request. None where that is not wanted, the stash lacks a stage's code, or the driver fails:
 /// then the program hears what it would have heard without this.
@@ -25,9 +26,18 @@ pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answe
     let none = vk::PipelineCreateFlags::empty();
     let mut brought = modules::Brought::new(device);
     let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the modules and the arena stay on this stack frame until the call is over.
+    let stored = device.stored()?;
+    // SAFETY: the caller's contract; the modules stay on this stack frame until the call is over.
+    let Some(info) = (unsafe { brought.bring(&request.info, request.recipe, stored) }) else {
+        // Without a recipe the stash may never have had the module.
+        let lost = brought.lacks_module() && stored.portable.contains(Kind::Recipe, &request.key);
+        if lost && !request.past.lacks_module() {
+            device.count(Count::ModuleMissing);
+        }
+        return None;
+    };
+    // SAFETY: as above, and for the arena.
     let answer = unsafe {
-        let info = brought.bring(&request.info, request.recipe, device.stored()?)?;
         let info = call::with_flags(&info, request.steering.flags2, none, fail_on, &mut arena)?;
         let steering = Steering { fail_on_compile_required: false, ..request.steering };
         let request = Request { info, steering, past: request.past.take(), ..*request };

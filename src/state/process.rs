@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::config::Config;
 use crate::guard::guard;
 use crate::log;
+use crate::recipe;
 use crate::stats::{Counters, DeviceReport, RunReport, StoreReport};
 use crate::store::name::AppName;
 use crate::store::runs;
@@ -110,6 +111,7 @@ impl Session {
         };
         match opened {
             Ok(stash) => {
+                stash.set_modules_of(recipe::modules_of);
                 let reports = source.clone();
                 stash.set_reporter(Box::new(move |store| {
                     let report = reports.report(store);

@@ -108,13 +108,20 @@ impl Folder {
         &self.path
     }
 
-    /// The names in this folder that end in `suffix`, sorted.
+    /// The names in this folder that end in `suffix`, sorted; none with a leading dot.
     pub(super) fn names(&self, suffix: &str) -> io::Result<Vec<String>> {
+        let mut names = self.all_names()?;
+        names.retain(|name| name.ends_with(suffix) && !name.starts_with('.'));
+        Ok(names)
+    }
+
+    /// Every name in this folder but `.` and `..`, sorted.
+    pub(super) fn all_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::Dir::read_from(&self.fd)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if name.ends_with(suffix) && !name.starts_with('.') {
+            if !matches!(name, "." | "..") {
                 names.push(name.to_owned());
             }
         }

@@ -15,10 +15,12 @@
 //! | `sweep` | what killed processes have left half made |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
+//! | `keeper` | when bounds are kept, and whether there is room to write |
 //! | `runs`, `totals` | reports of runs, and what they add up to |
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
 //! | `name` | an application's folder name |
 //! | `bounds` | what is kept, and which segments are merged |
+//! | `upkeep` | carrying that out |
 //! | `settings` | limits that the user sets |
 //! | `inspect` | what is stored, for people |
 
@@ -31,6 +33,7 @@ mod guard;
 pub mod header;
 mod index;
 pub mod inspect;
+mod keeper;
 pub mod name;
 pub mod part;
 pub mod refusal;
@@ -43,6 +46,7 @@ pub mod stash;
 mod sweep;
 mod table;
 pub mod totals;
+pub mod upkeep;
 mod view;
 mod writer;
 

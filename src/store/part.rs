@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 
 use super::codec::Codec;
 use super::folder::Folder;
@@ -15,7 +16,7 @@ use super::guard::{self, Entered, Guard};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
 use super::segment::{self, Location, Read, Segment, State};
-use super::shared::{Pending, Shared, forks_now, unix_ms};
+use super::shared::{Pending, Shared, forks_now, lock, unix_ms};
 use super::table::{self, Row};
 use super::view::{Found, View};
 
@@ -108,22 +109,32 @@ pub struct UseRecord {
     pub unix_ms: u64,
     /// Its place among the first uses of that run, from 0.
     pub sequence: u32,
+    /// Which run, as the age of the segment into which it wrote this; 0: the one in which this stands.
+    pub run: u64,
 }
 
 impl UseRecord {
-    /// The payload: 12 bytes.
-    pub fn encode(&self) -> [u8; 12] {
-        let mut bytes = [0; 12];
-        bytes[..8].copy_from_slice(&self.unix_ms.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.sequence.to_le_bytes());
+    /// The payload: 12 bytes, 20 with a run.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(20);
+        bytes.extend(self.unix_ms.to_le_bytes());
+        bytes.extend(self.sequence.to_le_bytes());
+        if self.run != 0 {
+            bytes.extend(self.run.to_le_bytes());
+        }
         bytes
     }
 
     /// `None` for a payload of another length.
     pub fn decode(payload: &[u8]) -> Option<UseRecord> {
         let (unix_ms, rest) = payload.split_first_chunk()?;
-        let sequence = rest.try_into().ok()?;
-        Some(UseRecord { unix_ms: u64::from_le_bytes(*unix_ms), sequence: u32::from_le_bytes(sequence) })
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let run = if rest.is_empty() { 0 } else { u64::from_le_bytes(rest.try_into().ok()?) };
+        Some(UseRecord {
+            unix_ms: u64::from_le_bytes(*unix_ms),
+            sequence: u32::from_le_bytes(*sequence),
+            run,
+        })
     }
 }
 
@@ -170,6 +181,8 @@ pub struct Part {
     newest: AtomicU64,
     /// In [`Shared::now_ms`]: until when nothing is written, 0 where nothing is wrong.
     closed_until: AtomicU64,
+    /// Whether the folder says that this run uses it.
+    stamped: AtomicBool,
 }
 
 impl Part {
@@ -211,9 +224,11 @@ impl Part {
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
+            stamped: AtomicBool::new(false),
         });
         part.load()?;
         part.count_deaths();
+        lock(&shared.parts).push(part.me.clone());
         Ok(part)
     }
 
@@ -278,6 +293,12 @@ impl Part {
 
     /// For the writer: the driver has taken the artifact of this key.
     pub(super) fn prove(&self, key: &Key) {
+        if !self.stamped.swap(true, Ordering::Relaxed) {
+            // A part that serves all and is never written to is in use all the same.
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            let stamps = Timestamps { last_access: now, last_modification: now };
+            let _ = self.folder.get().map(|folder| futimens(&**folder, &stamps));
+        }
         if !self.is_there(Kind::Proven, key) {
             self.enqueue(Kind::Proven, key, Box::default());
         }
@@ -320,6 +341,12 @@ impl Part {
             // Not readable for now: nothing is new.
             Some(Err(_)) | None => false,
         }
+    }
+
+    /// Files were merged: what is gone is let go.
+    pub(super) fn look_now(&self) {
+        self.view.hurry();
+        self.look_again();
     }
 
     /// Calls `each` on what the segments' tables have of a record, the newest first, until it says true.
@@ -387,7 +414,12 @@ impl Part {
                 }
                 false
             }
-            Read::Gone | Read::Other | Read::Failed => false,
+            Read::Gone => {
+                // Merged into another: that is to be found now.
+                self.view.hurry();
+                false
+            }
+            Read::Other | Read::Failed => false,
         })
     }
 

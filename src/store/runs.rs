@@ -17,7 +17,7 @@ use crate::stats::RunReport;
 pub(super) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
 /// How a totals file starts.
 pub(super) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD_BYTES: usize = 24;
 const MAX_BODY: usize = 4 << 20;
 /// How a report's file name ends.

@@ -129,6 +129,20 @@ fn is_lasting(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
+/// What a failed read came to.
+fn failed(error: &io::Error) -> Read {
+    match error {
+        error if error.kind() == io::ErrorKind::NotFound => Read::Gone,
+        error if is_lasting(error) => Read::Damaged,
+        _ => Read::Failed,
+    }
+}
+
+/// The stored payload among the bytes of a record.
+pub(super) fn payload_of(record: &[u8]) -> &[u8] {
+    record.get(HEAD_BYTES..).unwrap_or_default()
+}
+
 impl Segment {
     /// The segment that this process writes, with its descriptor.
     pub(super) fn of_writer(folder: Arc<Folder>, name: String, fd: OwnedFd, tag: [u8; 8]) -> Arc<Segment> {
@@ -163,31 +177,35 @@ impl Segment {
     fn read_compressed(&self, offset: u64, stored: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
         buffer.clear();
         let mut bytes = Vec::new();
-        let length = HEAD_BYTES + stored as usize;
-        match self.read_at(&mut bytes, length, offset) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Read::Gone,
-            Err(error) if is_lasting(&error) => return Read::Damaged,
-            Err(_) => return Read::Failed,
-        }
-        let Some((head, payload)) = bytes.split_first_chunk() else { return Read::Damaged };
-        let Some((entry, tag)) = IndexEntry::decode_head(head, offset) else { return Read::Damaged };
-        if tag != self.tag || payload.len() != entry.stored as usize {
-            return Read::Damaged;
-        }
-        if payload_crc(&entry.key, payload) != entry.crc {
-            return Read::Damaged;
-        }
+        let entry = match self.read_record(offset, stored, &mut bytes) {
+            Ok(entry) => entry,
+            Err(outcome) => return outcome,
+        };
         if entry.key != *key {
             // The same hash, by chance.
             return Read::Other;
         }
         let Some(codec) = Codec::from_number(entry.codec) else { return Read::Other };
-        match codec::decode_into(codec, payload, entry.length as usize, buffer) {
+        match codec::decode_into(codec, payload_of(&bytes), entry.length as usize, buffer) {
             Ok(()) => Read::Good,
             Err(CodecError::Memory) => Read::Failed,
             Err(_) => Read::Damaged,
         }
+    }
+
+    /// Replaces `bytes` by the whole record at `offset`, verified. [`payload_of`] finds the stored payload in them.
+    pub(super) fn read_record(
+        &self,
+        offset: u64,
+        stored: u32,
+        bytes: &mut Vec<u8>,
+    ) -> Result<IndexEntry, Read> {
+        bytes.clear();
+        self.read_at(bytes, HEAD_BYTES + stored as usize, offset).map_err(|error| failed(&error))?;
+        let (head, payload) = bytes.split_first_chunk().ok_or(Read::Damaged)?;
+        let (entry, tag) = IndexEntry::decode_head(head, offset).ok_or(Read::Damaged)?;
+        let whole = tag == self.tag && payload.len() == entry.stored as usize;
+        if whole && payload_crc(&entry.key, payload) == entry.crc { Ok(entry) } else { Err(Read::Damaged) }
     }
 
     fn read_payload(&self, offset: u64, length: u32, crc: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
@@ -196,9 +214,7 @@ impl Segment {
             Ok(()) if buffer.len() < length as usize => Read::Damaged,
             Ok(()) if payload_crc(key, buffer) != crc => Read::Damaged,
             Ok(()) => Read::Good,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Read::Gone,
-            Err(error) if is_lasting(&error) => Read::Damaged,
-            Err(_) => Read::Failed,
+            Err(error) => failed(&error),
         };
         if outcome != Read::Good {
             buffer.clear();

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
 use super::index::{Payload, Slot};
 use super::part::{Key, Part};
+use super::upkeep::{ModulesOf, Outcome};
 use super::writer;
 use crate::stats::{RunReport, StoreReport};
 
@@ -84,6 +85,7 @@ pub(super) struct Tallies {
     written_records: AtomicU64,
     written_bytes: AtomicU64,
     dropped: AtomicU64,
+    upkeep: Mutex<Outcome>,
 }
 
 /// Adds one, and says whether it is the first of its kind: the log tells of each kind once.
@@ -127,6 +129,11 @@ impl Tallies {
         self.dropped.fetch_add(count, Ordering::Relaxed);
     }
 
+    /// What was evicted and merged.
+    pub(super) fn tended(&self, outcome: Outcome) {
+        *lock(&self.upkeep) = outcome;
+    }
+
     /// All of it.
     pub(super) fn report(&self) -> StoreReport {
         StoreReport {
@@ -137,6 +144,7 @@ impl Tallies {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             write_errors: lock(&self.write_errors).clone(),
             dropped: self.dropped.load(Ordering::Relaxed),
+            ..StoreReport::default()
         }
     }
 }
@@ -148,6 +156,9 @@ pub(super) struct Shared {
     /// For the writer, which starts when there is something to write.
     pub(super) start: OnceLock<writer::Start>,
     pub(super) thread: writer::Handle,
+    pub(super) modules_of: OnceLock<ModulesOf>,
+    /// Every part that was opened.
+    pub(super) parts: Mutex<Vec<Weak<Part>>>,
     records: SegQueue<Pending>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use>>,
@@ -171,6 +182,8 @@ impl Shared {
             reporter: Mutex::new(None),
             start: OnceLock::new(),
             thread: writer::Handle::default(),
+            modules_of: OnceLock::new(),
+            parts: Mutex::default(),
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),

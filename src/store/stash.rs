@@ -13,6 +13,7 @@ use super::part::{Key, Kind, Part};
 pub use super::refusal::OpenError;
 use super::runs::RunName;
 use super::shared::{Shared, Use, lock, random, unix_ms};
+use super::upkeep::ModulesOf;
 use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
 
@@ -37,12 +38,18 @@ impl Stash {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
-        let folder = Arc::new(Folder::root(root, true)?.sub(&app.folder, true)?);
+        let root = Arc::new(Folder::root(root, true)?);
+        let folder = Arc::new(root.sub(&app.folder, true)?);
         let shared = Shared::new();
         let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
         let name = RunName::new(unix_ms(), std::process::id(), random());
         let runs = Arc::new(Runs { parent: folder.clone(), name });
-        let start = Start { portable: Arc::downgrade(&portable), runs: runs.clone() };
+        let start = Start {
+            portable: Arc::downgrade(&portable),
+            runs: runs.clone(),
+            root,
+            application: app.folder.clone(),
+        };
         // The only place that sets it.
         let _ = shared.start.set(start);
         Ok(Arc::new(Stash { shared, folder, portable, devices: Mutex::default(), runs }))
@@ -76,6 +83,12 @@ impl Stash {
         if !self.shared.is_inert() {
             *lock(&self.shared.reporter) = Some(Arc::from(report));
         }
+    }
+
+    /// Who finds the modules that a recipe names: without it modules count as used when they were written.
+    pub fn set_modules_of(&self, modules_of: ModulesOf) {
+        // The first one counts.
+        let _ = self.shared.modules_of.set(modules_of);
     }
 
     /// Notes a use of a record without waking anybody: a bounded lock-free ring, dropped when full. The

@@ -59,12 +59,16 @@ impl Totals {
         let (store, other) = (&mut self.store, &run.store);
         add_maps(&mut store.refused, &other.refused);
         add_maps(&mut store.write_errors, &other.write_errors);
+        add_maps(&mut store.evicted_bytes, &other.evicted_bytes);
         // A report is input: whoever wrote it may have written anything.
         let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
         add(&mut store.damaged_records, other.damaged_records);
         add(&mut store.written_records, other.written_records);
         add(&mut store.written_bytes, other.written_bytes);
         add(&mut store.dropped, other.dropped);
+        add(&mut store.evicted_records, other.evicted_records);
+        add(&mut store.compacted_bytes, other.compacted_bytes);
+        add(&mut store.reclaimed_bytes, other.reclaimed_bytes);
         if !other.unusable.is_empty() {
             add(self.unusable.entry(other.unusable.clone()).or_default(), 1);
         }

@@ -86,6 +86,11 @@ impl View {
         lock(&self.known).names.insert(name.to_owned());
     }
 
+    /// It is time.
+    pub(super) fn hurry(&self) {
+        self.next_look.store(0, Ordering::Relaxed);
+    }
+
     /// Whether it is time to look again; then it is the caller's turn.
     pub(super) fn is_due(&self, now_ms: u64) -> bool {
         let due = self.next_look.load(Ordering::Relaxed);

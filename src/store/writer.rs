@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::append::{Appender, Item};
 use super::folder::Folder;
 use super::format::HEAD_BYTES;
+use super::keeper::Keeper;
 use super::part::{Key, Kind, Part, UseRecord};
 use super::runs::{self, RunName};
 use super::shared::{Pending, Shared, Use, lock, unix_ms};
@@ -27,6 +28,8 @@ const IDLE_AFTER: Duration = Duration::from_secs(20);
 const BATCH_BYTES: usize = 1 << 20;
 /// Room for us, and for the static thread-local storage of whatever the host has loaded.
 const STACK_BYTES: usize = 1 << 20;
+/// What a write that the user's file system has no room for is counted under.
+const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
 /// The writer's nice value, where the host is not nicer already.
 const NICE: i32 = 10;
 
@@ -36,6 +39,9 @@ pub(super) struct Start {
     pub(super) portable: Weak<Part>,
     /// Where reports are written.
     pub(super) runs: Arc<Runs>,
+    /// The folder of all applications, and the name of this one's in it.
+    pub(super) root: Arc<Folder>,
+    pub(super) application: String,
 }
 
 /// Where this process's report goes.
@@ -153,9 +159,10 @@ impl Handle {
 fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     let shared = shared.clone();
     let start = shared.start.get()?;
+    let keeper = Keeper::new(start.root.clone(), start.application.clone());
     let (portable, runs) = (start.portable.clone(), start.runs.clone());
     let body = move || {
-        let mut writer = Writer::new(shared.clone(), portable, runs);
+        let mut writer = Writer::new(shared.clone(), portable, runs, keeper);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         let state = if outcome.is_ok() { GONE } else { FAILED };
         shared.thread.state.store(state, Ordering::SeqCst);
@@ -185,6 +192,7 @@ struct Writer {
     shared: Arc<Shared>,
     portable: Weak<Part>,
     runs: Arc<Runs>,
+    keeper: Keeper,
     /// The segments that are being written, by part.
     appenders: HashMap<String, Appender>,
     /// Keys whose first use in this run has been written.
@@ -195,11 +203,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(shared: Arc<Shared>, portable: Weak<Part>, runs: Arc<Runs>) -> Writer {
+    fn new(shared: Arc<Shared>, portable: Weak<Part>, runs: Arc<Runs>, keeper: Keeper) -> Writer {
         Writer {
             shared,
             portable,
             runs,
+            keeper,
             appenders: HashMap::new(),
             used: HashSet::new(),
             report_due: true,
@@ -223,9 +232,13 @@ impl Writer {
             if self.answer(flush) {
                 continue;
             }
+            if self.keeper.is_due(active.elapsed(), &self.portable) {
+                self.report_due |= self.keeper.tend(&self.shared);
+            }
             self.sleep(active.elapsed());
         }
         self.seal();
+        self.report_due |= self.keeper.tend_in_haste(&self.shared);
         self.report(true);
         self.shared.flush_done(u64::MAX);
     }
@@ -292,8 +305,8 @@ impl Writer {
             }
             let Some(portable) = self.portable.upgrade() else { continue };
             let sequence = u32::try_from(self.used.len()).unwrap_or(u32::MAX);
-            let payload = UseRecord { unix_ms: unix_ms(), sequence }.encode();
-            if portable.enqueue(Kind::Use, &key, Box::new(payload)) {
+            let payload = UseRecord { unix_ms: unix_ms(), sequence, run: 0 }.encode();
+            if portable.enqueue(Kind::Use, &key, payload.into()) {
                 self.used.insert(key);
             }
         }
@@ -302,7 +315,8 @@ impl Writer {
 
     /// Writes one batch, in as few calls as possible.
     fn write(&mut self, part: &Arc<Part>, items: &[Item]) {
-        let written = match self.appender(part) {
+        let space = self.keeper.may_write(items).then_some(()).ok_or_else(|| TOO_LITTLE_SPACE.to_owned());
+        let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
                 let (locations, bytes, outcome) = appender.append(items);
                 for ((slot, payload), location) in items.iter().zip(&locations) {

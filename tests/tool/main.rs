@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod install;
+mod keep;
 mod layer;
 mod quarantine;
 mod run;
@@ -109,4 +110,14 @@ fn send(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).unwrap();
     // SAFETY: kill takes plain numbers, and the child has not been waited for.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// Bytes that nothing makes smaller.
+fn noise(length: usize) -> Box<[u8]> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
 }

@@ -185,6 +185,55 @@ fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
 }
 
 #[test]
+fn limits_and_what_they_cost_are_shown() {
+    let house = House::new();
+    let root = house.path("root");
+    let counters = [(Count::Compiled, 5), (Count::ServedBefore, 4), (Count::ServedBeforeNanos, 3_400_000)];
+    run_of(&root, &game(), 1000, 1, &counters, &[1, 2]);
+    run_of(&root, &game(), 2000, 1, &[(Count::ModuleMissing, 7)], &[]);
+    let stash = Stash::open(&root, &game()).unwrap();
+    assert!(stash.portable().put(Kind::Module, &key(1), noise(2000)));
+    drop(stash);
+    let json = parsed(&stats(&house, &root, true));
+    let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
+    assert_eq!((&all["limit_bytes"], &all["limit_used_percent"]), (&(4_u64 << 30).into(), &0.0.into()));
+    assert_eq!((&own["limit_bytes"], &own["modules"]), (&serde_json::Value::Null, &"all".into()));
+    let module_bytes = own["module_bytes"].as_u64().unwrap();
+    assert_eq!(module_bytes, 2000);
+    let share = module_bytes as f64 * 100.0 / json["applications"][0]["bytes"].as_f64().unwrap();
+    let percent = own["module_percent"].as_f64().unwrap();
+    assert!(percent > 0.0 && (0.0..=0.1).contains(&(share - percent)), "{share} {own}");
+    let counters = &json["applications"][0]["counters"];
+    assert_eq!([&counters["served_before"], &counters["served_before_ns"]], [4, 3_400_000]);
+    assert_eq!(counters["module_missing"], 7);
+
+    let limit = "limit = 1MiB\nfree-space = 5\ndevice-age = none\nnonsense\n";
+    fs::write(root.join("settings"), limit).unwrap();
+    fs::write(root.join(game().folder).join("settings"), "limit = 16KiB\nmodules = 2\n").unwrap();
+    let json = parsed(&stats(&house, &root, true));
+    let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
+    assert_eq!([&all["limit_bytes"], &all["free_space_bytes"]], [1 << 20, 5]);
+    assert!(all["device_age_ms"].is_null());
+    assert!(all["ignored_settings"][0].as_str().unwrap().contains("nonsense"), "{all}");
+    assert_eq!((&own["limit_bytes"], &own["modules"]), (&(16 << 10).into(), &"2".into()));
+    let percent = own["limit_used_percent"].as_f64().unwrap();
+    let expected = json["applications"][0]["bytes"].as_f64().unwrap() * 100.0 / 16384.0;
+    assert!((expected - percent).abs() <= 0.1, "{percent} {expected}");
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    for part in [
+        " % of 1.0 MiB\n",
+        " % of 16.0 KiB, 2 runs since",
+        "    served before            4  compiled again in 3.4 ms: evicted or lost\n",
+        "    module missing           7  asked for by identifier",
+        "  modules: those of the last 2 runs are kept; ",
+        "setting ignored: ",
+    ] {
+        assert!(shown.contains(part), "{part}{shown}");
+    }
+}
+
+#[test]
 fn nothing_served_in_several_runs_is_said_plainly() {
     let house = House::new();
     let root = house.path("root");
@@ -245,6 +294,10 @@ fn what_the_store_met_is_shown() {
             damaged_records: 4,
             write_errors: [("no space left on device".to_owned(), 3)].into(),
             dropped: 1,
+            evicted_bytes: [("module_policy".to_owned(), 1024), ("total_limit".to_owned(), 3)].into(),
+            evicted_records: 2,
+            compacted_bytes: 2048,
+            reclaimed_bytes: 512,
             ..StoreReport::default()
         },
         ..RunReport::default()
@@ -255,6 +308,11 @@ fn what_the_store_met_is_shown() {
     assert_eq!(store["unusable"]["a read-only file system"], 1);
     assert_eq!((&store["damaged_records"], &store["dropped"]), (&4.into(), &1.into()));
     assert_eq!(store["write_errors"]["no space left on device"], 3);
+    assert_eq!(store["evicted_bytes"], serde_json::json!({ "module_policy": 1024, "total_limit": 3 }));
+    assert_eq!(
+        [&store["evicted_records"], &store["compacted_bytes"], &store["reclaimed_bytes"]],
+        [2, 2048, 512]
+    );
     let output = stats(&house, &root, false);
     let shown = text(&output.stdout);
     for line in [
@@ -263,6 +321,8 @@ fn what_the_store_met_is_shown() {
         "  4 damaged records skipped in those runs\n",
         "  failed writes: 3 no space left on device\n",
         "  1 record not written\n",
+        "  evicted: 2 records, 1.0 KiB module_policy, 3 bytes total_limit\n",
+        "  compaction wrote 2.0 KiB; 512 bytes freed\n",
     ] {
         assert!(shown.contains(line), "{line}{shown}");
     }

@@ -91,3 +91,21 @@ fn who_enabled_the_extension_is_served_by_binaries_where_they_are_faster() {
         assert_eq!(warm.reports.sum("served_by_binary"), made, "{:?}", warm.reports.counters());
     });
 }
+
+#[test]
+fn binaries_that_went_after_they_were_served_are_counted_as_a_loss() {
+    scenario(&[("make", make)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let input = json!({ "own": true });
+        let cold = scenario.run_ok::<Value>("make", &env, &input);
+        assert_eq!(cold.reports.sum("served_before"), 0);
+        let artifacts = device_segments(&env.stash_folder());
+        let warm = scenario.run_ok::<Value>("make", &env, &input);
+        let served = warm.reports.sum("served_by_binary");
+        assert!(served > 0, "{:?}", warm.reports.counters());
+        artifacts.iter().for_each(|segment| fs::remove_file(segment).unwrap());
+        let lost = scenario.run_ok::<Value>("make", &env, &input);
+        let counters = lost.reports.counters();
+        assert_eq!((lost.value, lost.reports.sum("served_before")), (cold.value, served), "{counters:?}");
+    });
+}

@@ -4,6 +4,7 @@ use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
 
 use crate::rays::Rays;
@@ -151,5 +152,23 @@ fn an_operation_that_fails_fails_as_without_the_layer() {
         assert_eq!(with.value, without);
         let failed = with.reports.sum("failed");
         assert!(failed >= 3 && with.reports.sum("compiled") == 0, "{:?}", with.reports.counters());
+    });
+}
+
+#[test]
+fn what_went_after_it_was_served_is_counted_when_it_is_compiled_in_an_operation() {
+    scenario(&[("defer", defer)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({ "deferral": "always" }))) else { return };
+        let input = json!({ "ask": true });
+        let cold = scenario.run_ok::<Value>("defer", &env, &input);
+        assert_eq!(cold.reports.sum("served_before"), 0, "{:?}", cold.reports.counters());
+        let artifacts = device_segments(&env.stash_folder());
+        let warm = scenario.run_ok::<Value>("defer", &env, &input);
+        let served = warm.reports.sum("served");
+        assert_eq!(served, 7, "{:?}", warm.reports.counters());
+        artifacts.iter().for_each(|segment| std::fs::remove_file(segment).unwrap());
+        let lost = scenario.run_ok::<Value>("defer", &env, &input);
+        assert_eq!(lost.reports.sum("served_before"), served, "{:?}", lost.reports.counters());
+        assert!(lost.reports.sum("served_before_ns") <= lost.reports.sum("compile_ns"));
     });
 }

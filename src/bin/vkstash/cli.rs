@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use VkLayer_vkstash::store::settings::{self, Settings};
+
 /// Gives Vulkan programs a pipeline stash that outlives them.
 #[derive(Parser)]
 #[command(name = "vkstash", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
@@ -29,6 +31,11 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each program and device
     Stats(StatsArgs),
+    /// Tell how much is kept and why, or change it
+    ///
+    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. Whatever is set is kept in a text file named `settings` in
+    /// the stash; docs/bounds.md tells what goes first where something has to go.
+    Keep(KeepArgs),
     /// List what is not handed to a driver any more because programs died of it
     Quarantine(QuarantineArgs),
 }
@@ -41,6 +48,59 @@ pub(crate) struct QuarantineArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct KeepArgs {
+    /// Only this application: its name, or its folder's name in the stash
+    #[arg(long, value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// What all applications together may take up; with --application, what that one may. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::LIMIT))]
+    limit: Option<String>,
+    /// Which modules are kept: all, none, or those used in the last so many runs
+    #[arg(long, value_name = "all|none|RUNS", value_parser = value_of(settings::MODULES))]
+    modules: Option<String>,
+    /// What each application may take up that has no limit of its own. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::APPLICATION_LIMIT))]
+    #[arg(conflicts_with = "application")]
+    application_limit: Option<String>,
+    /// What stays free on the file system. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::FREE_SPACE))]
+    #[arg(conflicts_with = "application")]
+    free_space: Option<String>,
+    /// For how long what nobody uses is worth as much as the rest. Or `none`
+    #[arg(long, value_name = "DAYS", value_parser = value_of(settings::DEVICE_AGE))]
+    #[arg(conflicts_with = "application")]
+    device_age: Option<String>,
+    /// Put these back to their defaults
+    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::ROOT_NAMES)]
+    pub(crate) default: Vec<String>,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+impl KeepArgs {
+    /// What is to be set: names and values as in a settings file.
+    pub(crate) fn values(&self) -> Vec<(&'static str, &str)> {
+        let given = [
+            (settings::LIMIT, &self.limit),
+            (settings::MODULES, &self.modules),
+            (settings::APPLICATION_LIMIT, &self.application_limit),
+            (settings::FREE_SPACE, &self.free_space),
+            (settings::DEVICE_AGE, &self.device_age),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
+    }
+}
+
+/// Takes what a settings file takes for that name.
+fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+    move |value| match Settings::default().set(name, value) {
+        Ok(()) => Ok(value.to_owned()),
+        Err(error) => Err(format!("{name} {error}")),
+    }
 }
 
 #[derive(Args)]

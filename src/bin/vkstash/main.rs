@@ -3,6 +3,8 @@
 mod cli;
 mod elf;
 mod install;
+mod keep;
+mod kept;
 mod library;
 mod manifest;
 mod names;
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Command::Install(args) => at_the_edge(install::install(&args)),
         Command::Uninstall(args) => at_the_edge(install::uninstall(&args)),
         Command::Stats(args) => at_the_edge(stats::main(&args)),
+        Command::Keep(args) => at_the_edge(keep::main(&args)),
         Command::Quarantine(args) => at_the_edge(quarantine::main(&args)),
     }
 }

@@ -17,8 +17,8 @@ const FAN_IN: usize = 4;
 const DEAD_SHARE: u64 = 4;
 /// Fewer dead bytes are not worth the trouble.
 const DEAD_AT_LEAST: u64 = 1 << 20;
-/// Header, its copy, foot and the index record's head: neither live nor dead.
-const FRAME: u64 = 128 + 128 + 64 + 64;
+/// Header and marks, the header's copy, foot, the index record's head and the last of its blocks: neither live nor dead.
+pub(super) const FRAME: u64 = 192 + 128 + 256 + 64 + 4096;
 
 /// One segment file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,6 +31,19 @@ pub enum Cause {
     FreeSpace,
 }
 
+impl Cause {
+    /// The cause's name in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::Expired => "expired",
+            Cause::ModulePolicy => "module_policy",
+            Cause::ApplicationLimit => "application_limit",
+            Cause::TotalLimit => "total_limit",
+            Cause::FreeSpace => "free_space",
+        }
+    }
+}
+
 /// One thing to evict. Every version of a record has to go, or an older one comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction {

@@ -52,12 +52,13 @@ fn compact(root: &Path, round: u64) {
             continue;
         }
         if round % 2 == 0 {
-            fs::rename(&path, renamed).unwrap();
+            // A process that left may have merged it meanwhile.
+            let _ = fs::rename(&path, renamed);
         } else {
             let aside = path.with_file_name(".tmp-compacted");
             fs::write(&aside, bytes).unwrap();
             fs::rename(aside, renamed).unwrap();
-            fs::remove_file(path).unwrap();
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -96,7 +97,9 @@ fn crowd(test: &str, count: u64, compacting: bool) {
     assert_eq!((report.damaged_records, report.refused.len()), (0, 0), "{report:?}");
     let [application] = list_applications(root.path()).unwrap().try_into().unwrap();
     let info = &application.parts[0];
-    assert_eq!((info.segments, info.sealed, info.damaged), (count, count, 0));
+    // Who leaves merges what the others have left.
+    assert!((1..=count).contains(&info.segments));
+    assert_eq!((info.sealed, info.damaged), (info.segments, 0));
 }
 
 #[test]

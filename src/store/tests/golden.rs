@@ -61,7 +61,14 @@ fn report() -> RunReport {
             counters: [("served".into(), 8)].into(),
             bypassed: vec![BypassReport { reason: "library".into(), s_type: 9, count: 10 }],
         }],
-        store: StoreReport { damaged_records: 11, ..StoreReport::default() },
+        store: StoreReport {
+            damaged_records: 11,
+            evicted_bytes: [("total_limit".into(), 12)].into(),
+            evicted_records: 13,
+            compacted_bytes: 14,
+            reclaimed_bytes: 15,
+            ..StoreReport::default()
+        },
     }
 }
 
@@ -69,7 +76,7 @@ fn all() -> [(&'static str, Vec<u8>); 3] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
-        ("report-v1.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
+        ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
 
@@ -85,10 +92,13 @@ fn what_is_written_is_byte_for_byte_as_published() {
 }
 
 #[test]
-fn a_report_of_version_1_stays_readable() {
+fn a_report_of_version_2_stays_readable_and_one_of_version_1_is_left_out() {
     let root = root();
-    fs::copy(golden("report-v1.vkr"), root.path().join("run-a.vkr")).unwrap();
+    for (file, version) in [("run-a.vkr", "report-v1.vkr"), ("run-b.vkr", "report-v2.vkr")] {
+        fs::copy(golden(version), root.path().join(file)).unwrap();
+    }
     assert_eq!(runs::read_all(root.path()), [report()]);
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod reports;
 mod roundtrip;
 mod settings;
 mod sharing;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::stats::{BypassReport, DeviceReport, RunReport};
+use crate::stats::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::store::folder::Folder;
 use crate::store::{runs, totals};
 
@@ -22,7 +22,13 @@ fn report(number: u64) -> RunReport {
         // No process has this number.
         pid: 0x7fff_ffff,
         devices: vec![device],
-        ..RunReport::default()
+        store: StoreReport {
+            evicted_bytes: [("expired".into(), number), ("free_space".into(), 1)].into(),
+            evicted_records: number,
+            compacted_bytes: 2 * number,
+            reclaimed_bytes: 3 * number,
+            ..StoreReport::default()
+        },
     }
 }
 
@@ -119,6 +125,12 @@ fn old_reports_are_folded_and_the_sums_stay() {
         let [device] = totals.devices.try_into().unwrap();
         assert_eq!(device.counters.get("served"), Some(&sum));
         assert_eq!(device.bypassed[0].count, 100);
+        let store = totals.store;
+        assert_eq!(store.evicted_bytes, [("expired".into(), sum), ("free_space".into(), 100)].into());
+        assert_eq!(
+            (store.evicted_records, store.compacted_bytes, store.reclaimed_bytes),
+            (sum, 2 * sum, 3 * sum)
+        );
     }
 }
 

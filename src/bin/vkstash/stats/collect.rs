@@ -6,14 +6,16 @@ use VkLayer_vkstash::stats::DeviceReport;
 use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::inspect::{self, ApplicationInfo, PartInfo};
 use VkLayer_vkstash::store::refusal::OpenError;
+use VkLayer_vkstash::store::settings::{self, Settings};
 use VkLayer_vkstash::store::totals::Totals;
 
 use super::model::{
-    Application, BoundTo, Bypass, Device, Part, RefusedFile, SCHEMA, Stash, Store, Unreadable, Work,
+    Application, BoundTo, Bypass, Device, Keep, KeepAll, Part, RefusedFile, SCHEMA, Stash, Store, Unreadable,
+    Work,
 };
 use super::remark;
-use crate::names;
-use crate::tally::{Tally, grow};
+use crate::tally::Tally;
+use crate::{kept, names};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +29,29 @@ pub(crate) fn collect(root: &Path) -> Result<Stash, CollectError> {
 
 fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
+    let of_root = kept::read(root, None);
+    let mut ignored_settings = of_root.ignored;
     let mut applications: Vec<_> = found.iter().filter(|info| is_ours(info)).map(application).collect();
+    for shown in &mut applications {
+        let own = kept::read(root, Some(&shown.folder));
+        shown.keep = keep(shown, &of_root.settings, &own.settings);
+        ignored_settings.extend(own.ignored);
+    }
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
+    let bytes = kept::sum(applications.iter().map(|application| application.bytes));
+    let limits = kept::limits(root, &of_root.settings);
+    let limit_bytes = Some(limits.total_bytes).filter(|&limit| limit != u64::MAX);
     Stash {
         schema: SCHEMA,
         root: root.to_string_lossy().into_owned(),
-        bytes: total(applications.iter().map(|application| application.bytes)),
+        bytes,
+        keep: KeepAll {
+            limit_bytes,
+            limit_used_percent: limit_bytes.and_then(|limit| kept::percent(bytes, limit)),
+            free_space_bytes: limits.free_space_floor,
+            device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
+            ignored_settings,
+        },
         applications,
         unreadable,
     }
@@ -53,18 +72,36 @@ fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
     info.unusable.iter().map(of).collect()
 }
 
-/// What is known of one application.
+/// What may be kept of an application, under the root's settings and its own.
+fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
+    let limit_bytes = kept::application_limit(of_root, own).value;
+    Keep {
+        limit_bytes,
+        limit_used_percent: limit_bytes.and_then(|limit| kept::percent(application.bytes, limit)),
+        modules: settings::modules_text(kept::module_policy(of_root, own).value),
+        ..application.keep.clone()
+    }
+}
+
+/// What is known of one application; as if nobody had set anything.
 pub(super) fn application(info: &ApplicationInfo) -> Application {
     let runs = &info.runs;
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
     let store = store(runs);
     let (benefit, remark) = remark::judge(&tally, runs.runs, &store);
+    let (bytes, module_bytes) = (kept::bytes(info), kept::module_bytes(info));
     let moment = |unix_ms| (runs.runs > 0).then_some(unix_ms);
     Application {
         name: info.display.clone(),
         folder: info.folder.clone(),
-        bytes: total(info.parts.iter().map(|part| part.bytes)),
+        bytes,
+        keep: Keep {
+            modules: settings::modules_text(Default::default()),
+            module_bytes,
+            module_percent: kept::percent(module_bytes, bytes),
+            ..Keep::default()
+        },
         runs: runs.runs,
         since_unix_ms: moment(runs.since_unix_ms),
         last_use_unix_ms: moment(runs.until_unix_ms),
@@ -75,12 +112,6 @@ pub(super) fn application(info: &ApplicationInfo) -> Application {
         benefit,
         remark,
     }
-}
-
-fn total(of: impl Iterator<Item = u64>) -> u64 {
-    let mut sum = 0;
-    of.for_each(|value| grow(&mut sum, value));
-    sum
 }
 
 /// One row for each device and driver version, whatever features were enabled. The one that came last first.
@@ -170,6 +201,10 @@ fn store(runs: &Totals) -> Store {
         written_records: met.written_records,
         written_bytes: met.written_bytes,
         dropped: met.dropped,
+        evicted_bytes: met.evicted_bytes.clone(),
+        evicted_records: met.evicted_records,
+        compacted_bytes: met.compacted_bytes,
+        reclaimed_bytes: met.reclaimed_bytes,
     }
 }
 

@@ -15,10 +15,40 @@ pub(crate) struct Stash {
     pub(crate) root: String,
     /// Sum of the applications' sizes.
     pub(crate) bytes: u64,
+    pub(crate) keep: KeepAll,
     /// The one used last comes first.
     pub(crate) applications: Vec<Application>,
     /// Folders that cannot be used, and why.
     pub(crate) unreadable: Vec<Unreadable>,
+}
+
+/// What may be kept of all applications together.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct KeepAll {
+    /// Null: no limit.
+    pub(crate) limit_bytes: Option<u64>,
+    /// How much of it is used; null without one.
+    pub(crate) limit_used_percent: Option<f64>,
+    pub(crate) free_space_bytes: u64,
+    /// Null: for ever.
+    pub(crate) device_age_ms: Option<u64>,
+    /// What of the settings is ignored, in words.
+    pub(crate) ignored_settings: Vec<String>,
+}
+
+/// What may be kept of one application.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Keep {
+    /// Null: only the limit for all.
+    pub(crate) limit_bytes: Option<u64>,
+    /// How much of it is used; null without one.
+    pub(crate) limit_used_percent: Option<f64>,
+    /// `all`, `none`, or a number of runs.
+    pub(crate) modules: String,
+    /// What modules take up now.
+    pub(crate) module_bytes: u64,
+    /// Their share of the application's stash; null where that is empty.
+    pub(crate) module_percent: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,6 +63,7 @@ pub(crate) struct Application {
     pub(crate) name: String,
     pub(crate) folder: String,
     pub(crate) bytes: u64,
+    pub(crate) keep: Keep,
     pub(crate) runs: u64,
     pub(crate) since_unix_ms: Option<u64>,
     pub(crate) last_use_unix_ms: Option<u64>,
@@ -129,6 +160,11 @@ pub(crate) struct Store {
     pub(crate) written_records: u64,
     pub(crate) written_bytes: u64,
     pub(crate) dropped: u64,
+    /// By cause.
+    pub(crate) evicted_bytes: BTreeMap<String, u64>,
+    pub(crate) evicted_records: u64,
+    pub(crate) compacted_bytes: u64,
+    pub(crate) reclaimed_bytes: u64,
 }
 
 /// Whether the application gains anything.

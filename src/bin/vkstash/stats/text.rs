@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use VkLayer_vkstash::stats::Count;
 
-use super::model::{Application, Device, Part, Stash, Store, Work};
+use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
+use crate::kept;
 use crate::units::{Moment, Size, Span, counted, plain};
 
 const PORTABLE: &str = "portable";
@@ -19,11 +20,15 @@ pub(crate) fn of(stash: &Stash) -> String {
         lines.push(format!("nothing recorded yet in {}", plain(&stash.root)));
     } else {
         let applications = counted(stash.applications.len() as u64, "application");
-        lines.push(format!("{}: {applications}, {}", plain(&stash.root), Size { bytes: stash.bytes }));
+        let used = kept::used(stash.bytes, stash.keep.limit_bytes);
+        lines.push(format!("{}: {applications}, {used}", plain(&stash.root)));
     }
     for application in &stash.applications {
         lines.push(String::new());
         describe_application(&mut lines, application);
+    }
+    for ignored in &stash.keep.ignored_settings {
+        lines.push(format!("setting ignored: {}", plain(ignored)));
     }
     for unreadable in &stash.unreadable {
         // The reason names the folder.
@@ -34,7 +39,9 @@ pub(crate) fn of(stash: &Stash) -> String {
 
 fn describe_application(lines: &mut Vec<String>, application: &Application) {
     let mut head = plain(&application.name);
-    head += &format!(": {}, {}", Size { bytes: application.bytes }, counted(application.runs, "run"));
+    let keep = &application.keep;
+    let used = kept::used(application.bytes, keep.limit_bytes);
+    head += &format!(": {used}, {}", counted(application.runs, "run"));
     if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
         head += &format!(" since {}, last use {} UTC", Moment { unix_ms: since }, Moment { unix_ms: last });
     }
@@ -54,10 +61,23 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
         lines.push(format!("  device part {}{driver}: {}", plain(&part.name), contents(part)));
         describe_trouble(lines, part);
     }
+    describe_modules(lines, keep);
     describe_store(lines, &application.store);
     if let Some(remark) = &application.remark {
         lines.push(format!("  {remark}"));
     }
+}
+
+/// The module policy and what it costs.
+fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
+    let kept = match keep.modules.as_str() {
+        "all" if keep.module_bytes == 0 => return,
+        "all" => "all are kept".to_owned(),
+        "none" => "none are kept".to_owned(),
+        runs => format!("those of the last {runs} runs are kept"),
+    };
+    let share = keep.module_percent.map_or(String::new(), |percent| format!(", {percent:.1} % of the stash"));
+    lines.push(format!("  modules: {kept}; {}{share}", Size { bytes: keep.module_bytes }));
 }
 
 /// What is in a part: `1.2 MiB, 412 artifacts`.
@@ -120,7 +140,16 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     };
     let spent = Span { nanos: get(Count::CompileNanos) };
     row("compiled", compiled, &format!("in {spent}{unrecorded}"));
+    if get(Count::ServedBefore) > 0 {
+        let spent = Span { nanos: get(Count::ServedBeforeNanos) };
+        row(
+            "served before",
+            get(Count::ServedBefore),
+            &format!("compiled again in {spent}: evicted or lost"),
+        );
+    }
     let sometimes = [
+        (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
         (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
         (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
@@ -169,6 +198,16 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
     if store.dropped > 0 {
         say(format!("{} not written", counted(store.dropped, "record")));
     }
+    if !store.evicted_bytes.is_empty() {
+        let causes = store.evicted_bytes.iter();
+        let causes: Vec<_> =
+            causes.map(|(cause, &bytes)| format!("{} {}", Size { bytes }, plain(cause))).collect();
+        say(format!("evicted: {}, {}", counted(store.evicted_records, "record"), causes.join(", ")));
+    }
+    if store.compacted_bytes > 0 || store.reclaimed_bytes > 0 {
+        let (wrote, freed) = (Size { bytes: store.compacted_bytes }, Size { bytes: store.reclaimed_bytes });
+        say(format!("compaction wrote {wrote}; {freed} freed"));
+    }
 }
 
 fn by_reason(counts: &BTreeMap<String, u64>) -> String {
@@ -183,11 +222,18 @@ mod tests {
     use VkLayer_vkstash::store::totals::Totals;
 
     use super::super::collect::{application, example};
-    use super::super::model::SCHEMA;
+    use super::super::model::{KeepAll, SCHEMA};
     use super::*;
 
     fn stash(applications: Vec<Application>) -> Stash {
-        Stash { schema: SCHEMA, root: "/cache".to_owned(), bytes: 2048, applications, unreadable: Vec::new() }
+        Stash {
+            schema: SCHEMA,
+            root: "/cache".to_owned(),
+            bytes: 2048,
+            keep: KeepAll { limit_bytes: Some(4096), limit_used_percent: Some(50.0), ..KeepAll::default() },
+            applications,
+            unreadable: Vec::new(),
+        }
     }
 
     #[test]
@@ -247,7 +293,7 @@ mod tests {
         info.parts = vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3)])];
         let shown = of(&stash(vec![application(&info)]));
         let expected = "\
-/cache: 1 application, 2.0 KiB
+/cache: 1 application, 2.0 KiB, 50.0 % of 4.0 KiB
 
 game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
   portable: 1.0 KiB, 2 modules, 1 use

@@ -4,12 +4,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::store::bounds::compaction::FRAME;
 
 const ANY: Room = Room { must_free: 0, scratch: u64::MAX };
 const MIB: u64 = 1 << 20;
 
 fn full(bytes: u64) -> SegmentMeta {
-    SegmentMeta { bytes, live_bytes: bytes.saturating_sub(384), live_records: 1, open: false }
+    SegmentMeta { bytes, live_bytes: bytes.saturating_sub(FRAME), live_records: 1, open: false }
 }
 
 fn half_dead(bytes: u64) -> SegmentMeta {
@@ -51,7 +52,7 @@ fn dead_segments_are_deleted_first_and_cost_nothing() {
         Room { must_free: 1, scratch: 0 },
     );
     let expected =
-        Compaction { inputs: vec![1, 3], reason: Reason::Empty, written: 0, freed: 2 * (5000 - 384) };
+        Compaction { inputs: vec![1, 3], reason: Reason::Empty, written: 0, freed: 2 * (5000 - FRAME) };
     assert_eq!(merged, Some(expected));
 }
 
@@ -77,7 +78,7 @@ fn nothing_is_written_that_has_no_room() {
     let segments = [half_dead(10 * MIB), half_dead(2 * MIB)];
     assert_eq!(inputs(&segments, tight(0)), None);
     assert_eq!(inputs(&segments, tight(2 * MIB)), Some((vec![1], Reason::Limits)));
-    assert_eq!(inputs(&[full(5000); 4], tight(15_000)), None);
+    assert_eq!(inputs(&[full(5000); 4], tight(5000)), None);
 }
 
 fn segment() -> impl Strategy<Value = SegmentMeta> {

@@ -1,0 +1,146 @@
+//! What it costs that the stash does not keep everything: counted as a loss where something was there before, and
+//! not where it never was.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use VkLayer_vkstash::store::inspect::list_applications;
+use VkLayer_vkstash::store::name::AppName;
+use VkLayer_vkstash::store::part::{Key, Kind};
+use VkLayer_vkstash::store::stash::Stash;
+use vkstash_layer_tests::child::{Run, Scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::{assert_all_served, device_segments, files, on, run};
+use vkstash_layer_tests::work::{Caches, Code, Done, Shader, Work};
+
+fn test_driver(script: Value) -> Driver {
+    Driver::Test(script)
+}
+
+fn remove(segments: &[PathBuf]) {
+    assert!(!segments.is_empty());
+    segments.iter().for_each(|segment| fs::remove_file(segment).unwrap());
+}
+
+fn portable_segments(stash: &Path) -> Vec<PathBuf> {
+    let portable = |path: &PathBuf| path.parent().is_some_and(|part| part.ends_with("portable"));
+    files(stash, ".vks").into_iter().filter(portable).collect()
+}
+
+/// Compiles recorded, those of them that were served before, and whether the latter have a time.
+fn losses(run: &Run<Done>) -> (u64, u64, bool) {
+    let [compiled, before, spent] =
+        ["compiled", "served_before", "served_before_ns"].map(|name| run.reports.sum(name));
+    assert!(spent <= run.reports.sum("compile_ns"), "{:?}", run.reports);
+    (compiled, before, spent > 0)
+}
+
+#[test]
+fn an_artifact_that_went_after_it_was_served_is_counted_when_it_is_compiled_again() {
+    on(test_driver(json!({ "compile_us": 500 })), |scenario, env| {
+        for (number, caches) in [Caches::None, Caches::Fresh, Caches::Shared].into_iter().enumerate() {
+            let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
+            let work = Work { caches, ..Work::default() };
+            assert_eq!(losses(&run(scenario, &env, &work)), (3, 0, false), "the first run");
+            let artifacts = device_segments(&env.stash_folder());
+            // From here on it is known that the driver takes them; that stands in a segment of its own.
+            assert_all_served(&run(scenario, &env, &work), 3);
+            remove(&artifacts);
+            let more = Work { count: 5, ..work.clone() };
+            assert_eq!(losses(&run(scenario, &env, &more)), (5, 3, true), "two of them are new");
+            let warm = run(scenario, &env, &more);
+            assert_all_served(&warm, 5);
+            assert_eq!(losses(&warm), (0, 0, false));
+        }
+    });
+}
+
+#[test]
+fn an_artifact_that_was_never_served_is_no_loss() {
+    on(test_driver(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        remove(&device_segments(&env.stash_folder()));
+        assert_eq!(losses(&run(scenario, env, &Work::default())), (3, 0, false));
+    });
+}
+
+/// It is there, and the driver does not want it: a refusal, not a loss.
+#[test]
+fn an_artifact_that_the_driver_refuses_is_no_loss() {
+    on(test_driver(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        assert_all_served(&run(scenario, env, &Work::default()), 3);
+        let stubborn = test_driver(json!({ "ignore_blobs": true, "compile_us": 20_000 }));
+        let stubborn = scenario.on(stubborn).unwrap().stash(env.stash_folder());
+        let refused = run(scenario, &stubborn, &Work::default());
+        assert_eq!(refused.reports.sum("not_taken"), 3, "{:?}", refused.reports);
+        assert_eq!(losses(&refused), (3, 0, false));
+    });
+}
+
+/// A program that asks by identifiers of the layer's, and one that has the code.
+fn by_identifier(shader: Shader) -> (Work, Work) {
+    let by_code = Work { shader, identifiers: true, ..Work::default() };
+    (Work { code: Code::Identifier, ..by_code.clone() }, by_code)
+}
+
+#[test]
+fn an_artifact_whose_modules_are_gone_is_counted() {
+    on(test_driver(json!({})), |scenario, env| {
+        for (number, shader) in [Shader::Compute, Shader::RenderPass].into_iter().enumerate() {
+            let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
+            let (by_identifier, by_code) = by_identifier(shader);
+            run(scenario, &env, &by_code);
+            let warm = run(scenario, &env, &by_identifier);
+            assert_eq!((warm.reports.sum("identifier_served"), warm.reports.sum("module_missing")), (3, 0));
+            remove(&portable_segments(&env.stash_folder()));
+            for rehydrate in ["0", "1"] {
+                let env = env.clone().var("VKSTASH_REHYDRATE", rehydrate);
+                let lost = run(scenario, &env, &by_identifier);
+                assert!(lost.value.all_refused(), "{:?}", lost.value.results);
+                assert_eq!(lost.reports.sum("module_missing"), 3, "{rehydrate}: {:?}", lost.reports);
+            }
+        }
+    });
+}
+
+/// The stash without its modules, as if they had been evicted: every recipe stays.
+fn evict_modules(stash: &Path) {
+    let [application] = list_applications(stash).unwrap().try_into().unwrap();
+    let name = AppName { display: application.display, folder: application.folder };
+    let mut recipes: Vec<(Key, Vec<u8>)> = Vec::new();
+    Stash::open(stash, &name)
+        .unwrap()
+        .portable()
+        .for_each(Kind::Recipe, &mut |key, payload| recipes.push((*key, payload.to_vec())));
+    remove(&portable_segments(stash));
+    let stash = Stash::open(stash, &name).unwrap();
+    for (key, payload) in recipes {
+        assert!(stash.portable().put(Kind::Recipe, &key, payload.into()));
+    }
+}
+
+fn missing(scenario: &Scenario, env: &Env, work: &Work) -> u64 {
+    let seen = run(scenario, env, work);
+    assert!(seen.value.all_refused(), "{:?}", seen.value.results);
+    seen.reports.sum("module_missing")
+}
+
+#[test]
+fn what_would_have_been_rehydrated_counts_where_the_recipe_was_known() {
+    on(test_driver(json!({})), |scenario, env| {
+        let rehydrating = env.clone().var("VKSTASH_REHYDRATE", "1");
+        let (by_identifier, by_code) = by_identifier(Shader::Compute);
+        // Nobody has shown the stash the modules yet.
+        assert_eq!(missing(scenario, &rehydrating, &by_identifier), 0);
+        run(scenario, env, &by_code);
+        remove(&device_segments(&env.stash_folder()));
+        evict_modules(&env.stash_folder());
+        // Nobody wants them compiled, so nothing is missed.
+        assert_eq!(missing(scenario, env, &by_identifier), 0);
+        assert_eq!(missing(scenario, &rehydrating, &by_identifier), 3);
+    });
+}

@@ -1,0 +1,100 @@
+//! When the writer of a process keeps the store within its bounds: once, as soon as it has been quiet for a while, or
+//! when it ends, if that takes little time.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rustix::fs::fstatvfs;
+
+use super::append::Item;
+use super::folder::Folder;
+use super::format::HEAD_BYTES;
+use super::part::{Key, Part};
+use super::settings::Settings;
+use super::shared::{Shared, lock};
+use super::upkeep::{self, Work};
+
+/// The program is done with what it does at its start.
+const QUIET_FOR: Duration = Duration::from_secs(5);
+/// So many segments slow down whoever opens a part: that is not put off.
+const TOO_MANY: usize = 64;
+/// Between two looks at what is free on the file system, ...
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// ... unless so much was written meanwhile.
+const LOOK_AFTER: u64 = 16 << 20;
+
+/// What the writer knows of the bounds.
+pub(super) struct Keeper {
+    root: Arc<Folder>,
+    application: String,
+    /// It has done its work.
+    done: bool,
+    /// What may be written before somebody looks again, in bytes; and when that was.
+    room: u64,
+    looked: Option<Instant>,
+    /// What stays free, in bytes.
+    floor: Option<u64>,
+}
+
+impl Keeper {
+    /// For an application's folder below `root`.
+    pub(super) fn new(root: Arc<Folder>, application: String) -> Keeper {
+        Keeper { root, application, done: false, room: 0, looked: None, floor: None }
+    }
+
+    /// Whether it is time, the writer having had nothing to do for so long.
+    pub(super) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
+        let crowded = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
+        !self.done && (quiet_for >= QUIET_FOR || crowded())
+    }
+
+    /// Keeps the store within its bounds, unless the program needs the writer meanwhile. Says whether there is
+    /// something to report.
+    pub(super) fn tend(&mut self, shared: &Arc<Shared>) -> bool {
+        self.done = true;
+        self.work(shared, false, &|| shared.is_closing() || shared.flush_is_open(shared.flush_asked()))
+    }
+
+    /// The same at the end, where it is due and takes little time.
+    pub(super) fn tend_in_haste(&mut self, shared: &Arc<Shared>) -> bool {
+        !std::mem::replace(&mut self.done, true) && self.work(shared, true, &|| false)
+    }
+
+    fn work(&self, shared: &Arc<Shared>, hasty: bool, interrupted: &dyn Fn() -> bool) -> bool {
+        let nothing = |_: &[u8], _: &mut dyn FnMut(&Key)| {};
+        let modules_of = shared.modules_of.get().copied().unwrap_or(nothing);
+        let work = Work { application: Some(&self.application), hasty, interrupted, modules_of };
+        let outcome = upkeep::tend(&self.root, &work);
+        if outcome == upkeep::Outcome::default() {
+            return false;
+        }
+        shared.tallies.tended(outcome);
+        let parts: Vec<Arc<Part>> = lock(&shared.parts).iter().filter_map(Weak::upgrade).collect();
+        parts.iter().for_each(|part| part.look_now());
+        true
+    }
+
+    /// Whether the file system has room for these, and what must stay free.
+    pub(super) fn may_write(&mut self, items: &[Item]) -> bool {
+        let bytes: u64 = items.iter().map(|(_, payload)| (payload.0.len() + HEAD_BYTES) as u64).sum();
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) || self.room < bytes {
+            self.look(bytes);
+        }
+        let fits = self.room >= bytes;
+        self.room = self.room.saturating_sub(bytes);
+        fits
+    }
+
+    fn look(&mut self, bytes: u64) {
+        self.looked = Some(Instant::now());
+        // A file system that does not say is written until it is full.
+        let most = bytes.max(LOOK_AFTER);
+        self.room = fstatvfs(&*self.root).map_or(most, |space| {
+            let size = space.f_blocks.saturating_mul(space.f_frsize);
+            let settings = || Settings::read_in(&self.root).limits(size).free_space_floor;
+            let floor = *self.floor.get_or_insert_with(settings);
+            let free = space.f_bavail.saturating_mul(space.f_frsize);
+            free.saturating_sub(floor).min(most)
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! Which applications, parts and files there are below a root. Names and sizes only: nothing is opened but folders
+//! and settings.
+
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, fstat, fstatvfs, statat};
+
+use crate::store::bounds::{Limits, ModulePolicy};
+use crate::store::folder::Folder;
+use crate::store::format::PartIdentity;
+use crate::store::header::DeviceHeader;
+use crate::store::segment;
+use crate::store::settings::Settings;
+
+/// Fewer files with fewer bytes are in no need of merging.
+const FEW_FILES: usize = 4;
+const FEW_BYTES: u64 = 1 << 20;
+
+/// Everything below a root.
+pub(super) struct Survey {
+    settings: Settings,
+    /// The file system's size, and what is free on it, in bytes.
+    size: u64,
+    pub(super) free: u64,
+    pub(super) applications: Vec<Application>,
+}
+
+/// One application's folder.
+pub(super) struct Application {
+    pub(super) folder: Folder,
+    pub(super) name: String,
+    pub(super) settings: Settings,
+    pub(super) parts: Vec<Part>,
+}
+
+/// One part's folder.
+pub(super) struct Part {
+    pub(super) folder: Arc<Folder>,
+    pub(super) name: String,
+    /// The segments' names, oldest first, and their sizes.
+    pub(super) files: Vec<(String, u64)>,
+    /// The sum of those.
+    pub(super) bytes: u64,
+    /// When something was written or used last, in Unix milliseconds.
+    pub(super) last_use: u64,
+}
+
+/// Whether some part of an application has at least so many files.
+pub(super) fn is_crowded(root: &Folder, application: &str, files: usize) -> bool {
+    let Ok(folder) = root.sub(application, false) else { return false };
+    part_names(&folder).iter().any(|name| {
+        let names = folder.sub(name, false).ok().and_then(|part| part.names(".vks").ok());
+        names.is_some_and(|names| names.len() >= files)
+    })
+}
+
+fn part_names(folder: &Folder) -> Vec<String> {
+    let mut names = folder.names("").unwrap_or_default();
+    names.retain(|name| name == "portable" || name.starts_with("device-"));
+    // The portable part first.
+    names.sort_by_key(|name| name != "portable");
+    names
+}
+
+impl Survey {
+    pub(super) fn of(root: &Folder) -> Survey {
+        let names = root.names("").unwrap_or_default();
+        let space = fstatvfs(root);
+        let (size, free) = space.map_or((0, 0), |space| {
+            (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
+        });
+        Survey {
+            settings: Settings::read_in(root),
+            size,
+            free,
+            applications: names.into_iter().filter_map(|name| Application::of(root, name)).collect(),
+        }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.settings.limits(self.size)
+    }
+
+    /// Whether something may have to go. False is certain.
+    pub(super) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
+        let total: u64 = self.applications.iter().map(Application::bytes).sum();
+        let has_policy =
+            |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
+        total > limits.total_bytes
+            || self.free < limits.free_space_floor
+            || self.applications.iter().any(|application| {
+                let limit = application.settings.limit.or(limits.per_app);
+                limit.is_some_and(|limit| application.bytes() > limit)
+                    || has_policy(application.settings.modules.or(Some(limits.module_policy)))
+                    || application.parts.iter().any(|part| {
+                        part.is_of_a_device() && now_ms.saturating_sub(part.last_use) > limits.device_age
+                    })
+            })
+    }
+}
+
+impl Application {
+    fn of(root: &Folder, name: String) -> Option<Application> {
+        let folder = root.sub(&name, false).ok()?;
+        let parts: Vec<Part> =
+            part_names(&folder).into_iter().filter_map(|name| Part::of(&folder, name)).collect();
+        let settings = Settings::read_in(&folder);
+        // Something else that lies here has no parts.
+        (!parts.is_empty()).then_some(Application { folder, name, settings, parts })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    pub(super) fn portable(&self) -> Option<&Part> {
+        self.parts.first().filter(|part| !part.is_of_a_device())
+    }
+}
+
+impl Part {
+    fn of(application: &Folder, name: String) -> Option<Part> {
+        let folder = Arc::new(application.sub(&name, false).ok()?);
+        let files = files(&folder);
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        let newest = files.last().map_or(0, |(name, _)| segment::age_of(name));
+        let stamp = fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
+        Some(Part { folder, name, files, bytes, last_use: newest.max(u64::try_from(stamp).unwrap_or(0)) })
+    }
+
+    pub(super) fn is_of_a_device(&self) -> bool {
+        self.name != "portable"
+    }
+
+    /// False is certain.
+    pub(super) fn may_need_merging(&self) -> bool {
+        self.files.len() >= FEW_FILES || self.bytes >= FEW_BYTES
+    }
+
+    /// How many records its sealed segments have.
+    pub(super) fn records(&self) -> u64 {
+        let loaded = self.files.iter().filter_map(|(name, _)| segment::load(&self.folder, name, None).ok());
+        loaded
+            .map(|loaded| loaded.segment.tally().counts.iter().map(|&count| u64::from(count)).sum::<u64>())
+            .sum()
+    }
+
+    /// What its files must belong to: what they say themselves, where that fits the folder's name.
+    pub(super) fn identity(&self) -> Option<PartIdentity> {
+        if !self.is_of_a_device() {
+            return Some(PartIdentity::Portable);
+        }
+        let digest = self.name.strip_prefix("device-")?;
+        let headers = self
+            .files
+            .iter()
+            .rev()
+            .filter_map(|(name, _)| segment::load(&self.folder, name, None).ok()?.header);
+        headers.map(|header| header.identity).find(
+            |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
+        )
+    }
+
+    pub(super) fn header(&self) -> Option<DeviceHeader> {
+        match self.identity()? {
+            PartIdentity::Device(header) => Some(header),
+            PartIdentity::Portable => None,
+        }
+    }
+
+    /// Whether a running process writes to it.
+    pub(super) fn is_open(&self) -> bool {
+        let open = |name: &String| self.folder.open_file(name).is_ok_and(|(fd, _)| segment::is_locked(&fd));
+        let guards = self.folder.names(".vkg").unwrap_or_default();
+        self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)
+    }
+}
+
+/// The segments in a folder and their sizes, oldest first.
+pub(super) fn files(folder: &Folder) -> Vec<(String, u64)> {
+    let names = folder.names(".vks").unwrap_or_default();
+    let with_size = |name: String| {
+        let stat = statat(folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        regular.then_some((name, u64::try_from(stat.st_size).unwrap_or(0)))
+    };
+    names.into_iter().filter_map(with_size).collect()
+}
