@@ -121,4 +121,38 @@ mod tests {
         assert!(!["", "0", "2", "off", "yes"].into_iter().any(with));
         assert!(!Config::from_lookup(|_| None).rehydrate);
     }
+
+    /// The kernel says so to a program that gets rights which whoever started it may not have: here a copy of this test's
+    /// own binary, which gets a group by being started.
+    #[test]
+    fn an_elevated_process_gets_nothing() {
+        const ELEVATED: &str = "VKSTASH_TEST_ELEVATED";
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if let Some(expected) = std::env::var_os(ELEVATED) {
+            assert_eq!(inert(), expected == "1");
+            return;
+        }
+        if !rustix::process::geteuid().is_root() {
+            assert!(
+                std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_none(),
+                "only root can make such a program here"
+            );
+            eprintln!("skipped: only root can make a program that gives a group");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = folder.path().join("elevated");
+        std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        for (group, mode) in [(0, 0o755), (65534, 0o755), (65534, 0o2755)] {
+            chown(&copy, Some(0), Some(group)).unwrap();
+            std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(mode)).unwrap();
+            let expected = if mode & 0o2000 == 0 { "0" } else { "1" };
+            let mut child = std::process::Command::new(&copy);
+            child.args(["config::tests::an_elevated_process_gets_nothing", "--exact"]);
+            let output = child.env_remove(DISABLE).env(ELEVATED, expected).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success() && said.contains("1 passed"), "mode {mode:o}: {said}");
+        }
+    }
 }

@@ -1,10 +1,7 @@
 //! Writing segments: one exclusively created file, records appended in batches, sealed with an index.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-use rustix::fs::{FlockOperation, flock, renameat};
 
 use super::codec;
 use super::folder::{Folder, write_all_at};
@@ -47,21 +44,6 @@ pub(super) struct Appender {
     compressed: Vec<u8>,
 }
 
-/// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left behind,
-/// and might hold its lock just when we want it.
-fn create_locked(folder: &Folder, name: &str) -> io::Result<OwnedFd> {
-    let aside = format!(".tmp-{name}");
-    let fd = folder.create_file(&aside)?;
-    // Tells others that this file has a writer; it is gone when the process is. A file system without locks
-    // leaves them to believe that it always has.
-    let _ = flock(&fd, FlockOperation::NonBlockingLockExclusive);
-    if let Err(error) = renameat(folder, &aside, folder, name) {
-        let _ = folder.remove_file(&aside);
-        return Err(error.into());
-    }
-    Ok(fd)
-}
-
 impl Appender {
     /// Creates the file; its header is written together with the first records. `age` orders it among the
     /// part's segments.
@@ -70,7 +52,7 @@ impl Appender {
         let (name, serial, fd) = loop {
             let serial = random();
             let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
-            match create_locked(&folder, &name) {
+            match folder.create_locked(&name) {
                 Ok(fd) => break (name, serial, fd),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 8 => attempts += 1,
                 Err(error) => return Err(error),

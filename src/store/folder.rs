@@ -6,13 +6,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::refusal::{OpenError, Refusal};
 
 /// Mode of every file that the store makes.
 pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// How the name of a file starts that is being made.
+pub(super) const ASIDE: &str = ".tmp-";
 
 /// An open folder of the stash.
 #[derive(Debug)]
@@ -126,6 +129,15 @@ impl Folder {
         Ok(names)
     }
 
+    /// The names of the files in this folder that are being made, in no order.
+    pub(super) fn names_aside(&self) -> io::Result<Vec<String>> {
+        let entries = fs::Dir::read_from(&self.fd)?;
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names
+            .filter(|name: &io::Result<String>| name.as_ref().map_or(true, |name| name.starts_with(ASIDE)))
+            .collect()
+    }
+
     /// Opens a file of the user's own for reading. Says how long it is.
     pub(super) fn open_file(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY)
@@ -162,6 +174,26 @@ impl Folder {
         Ok(fs::openat(&self.fd, name, flags, FILE_MODE)?)
     }
 
+    /// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left
+    /// behind. The lock tells others that it has a process; it is gone when the process is. A file system without
+    /// locks leaves them to believe that it always has.
+    pub(super) fn create_locked(&self, name: &str) -> io::Result<OwnedFd> {
+        let aside = format!("{ASIDE}{name}");
+        let fd = self.create_file(&aside)?;
+        let done = match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever takes half made files away has it, and was told a wrong time.
+            Err(Errno::WOULDBLOCK) => Err(Errno::NOENT),
+            _ => fs::renameat(&self.fd, &aside, &self.fd, name),
+        };
+        // Gone: another file, then.
+        let done = done.map_err(|error| if error == Errno::NOENT { Errno::EXIST } else { error });
+        if let Err(error) = done {
+            let _ = self.remove_file(&aside);
+            return Err(error.into());
+        }
+        Ok(fd)
+    }
+
     /// Removes a file; one that is not there is fine.
     pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
         match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
@@ -172,7 +204,7 @@ impl Folder {
 
     /// Puts a file in its place at once: written aside under a name made of `unique`, then renamed.
     pub(super) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
-        let aside = format!(".tmp-{:x}-{unique:016x}", std::process::id());
+        let aside = format!("{ASIDE}{:x}-{unique:016x}", std::process::id());
         let aside = CString::new(aside)?;
         let fd = match fs::openat(
             &self.fd,
@@ -187,6 +219,8 @@ impl Folder {
             }
             other => other?,
         };
+        // Nobody takes it away while this process lives.
+        let _ = fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
         let done = write_all_at(&fd, bytes, 0)
             .map_err(|(_, error)| error)
             .and_then(|()| Ok(fs::renameat(&self.fd, &aside, &self.fd, name)?));

@@ -44,8 +44,7 @@ impl Guard {
     /// Creates the file. `forks` names the process: in a forked child nothing is written.
     pub(super) fn create(folder: &Arc<Folder>, forks: u32) -> io::Result<Guard> {
         let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
-        let fd = folder.create_file(&name)?;
-        flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        let fd = folder.create_locked(&name)?;
         let mut head = [0; BLOCK];
         head[..8].copy_from_slice(&MAGIC);
         put_u32(&mut head, 8, VERSION);

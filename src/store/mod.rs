@@ -12,6 +12,7 @@
 //! | `guard` | artifacts that a driver is looking at for the first time |
 //! | `append` | how a segment file is written |
 //! | `codec` | how payloads are made small |
+//! | `sweep` | what killed processes have left half made |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
 //! | `keeper` | when bounds are kept, and whether there is room to write |
@@ -42,6 +43,7 @@ mod segment;
 pub mod settings;
 mod shared;
 pub mod stash;
+mod sweep;
 mod table;
 pub mod totals;
 pub mod upkeep;

@@ -13,6 +13,13 @@ use super::format::{
 const NEAR: usize = 4 << 10;
 /// How much is read at once while looking for the next good record.
 const FAR: usize = 256 << 10;
+/// How much is read at once of payloads.
+const PAYLOAD: usize = 64 << 10;
+/// Of payloads that decide whether their heads are believed, at most so many times the file's length is read, and
+/// [`AT_LEAST`]. What was damaged by chance takes less than twice; a file that was made to take longer has its heads
+/// believed then.
+const TIMES: u64 = 4;
+const AT_LEAST: u64 = 64 << 20;
 
 /// What a scan found.
 pub(super) struct Scan {
@@ -24,6 +31,8 @@ pub(super) struct Scan {
     pub(super) end: u64,
     /// Whether an index follows: its writer has sealed it, or died at it.
     pub(super) sealed: bool,
+    /// Something could not be read: there may be more than was found.
+    pub(super) failed: bool,
 }
 
 /// A piece of the file in memory.
@@ -31,9 +40,17 @@ struct Window<'a> {
     fd: &'a OwnedFd,
     bytes: Vec<u8>,
     start: u64,
+    /// How many bytes were read from the file.
+    read: u64,
+    /// Whether a read has failed.
+    failed: bool,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    fn new(fd: &'a OwnedFd) -> Self {
+        Window { fd, bytes: Vec::new(), start: 0, read: 0, failed: false }
+    }
+
     /// The bytes from `at` on: at least `wanted` of them, or `None` where the file ends or can't be read.
     fn get(&mut self, at: u64, wanted: usize, ahead: usize) -> Option<&[u8]> {
         let inside = |window: &Self| {
@@ -43,54 +60,94 @@ impl Window<'_> {
         if inside(self).is_none() {
             self.bytes.clear();
             self.start = at;
-            // A file that can't be read any further ends here.
-            read_at(self.fd, &mut self.bytes, ahead.max(wanted), at).ok()?;
+            if read_at(self.fd, &mut self.bytes, ahead.max(wanted), at).is_err() {
+                // A file that can't be read any further ends here.
+                self.failed = true;
+                return None;
+            }
+            self.read += self.bytes.len() as u64;
         }
         inside(self).map(|skip| &self.bytes[skip..])
     }
+
+    /// Whether the payload of this record is the one that its head speaks of. False where it cannot be read.
+    fn is_whole(&mut self, entry: &IndexEntry) -> bool {
+        let mut crc = crc32c::crc32c(&entry.key);
+        let (mut at, mut left) = (entry.offset + HEAD_BYTES as u64, entry.stored as usize);
+        while left > 0 {
+            let step = left.min(PAYLOAD);
+            let Some(bytes) = self.get(at, step, PAYLOAD) else { return false };
+            crc = crc32c::crc32c_append(crc, &bytes[..step]);
+            (at, left) = (at + step as u64, left - step);
+        }
+        crc == entry.crc
+    }
 }
 
-/// Looks at the heads of the file's records from `from` up to `length`; payloads are not read.
-pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8]) -> Scan {
-    let mut found = Scan { entries: Vec::new(), damaged: 0, end: from, sealed: false };
-    let mut window = Window { fd, bytes: Vec::new(), start: 0 };
+/// Looks at the heads of the file's records from `from` up to `length`. Payloads are read behind damage only.
+///
+/// From head to head one comes to nothing but heads, because a head is believed for its checksum. Behind damage that is
+/// no longer so: what is found there may be what somebody has put into a payload, and say that it takes the place of
+/// good records, or that it reaches past the end of the file. So from the first damage on a record counts only with its
+/// payload, and one that does not count hides nothing. `alive`: the file's writer goes on with it, so that a record that
+/// reaches past the end is one that is being written.
+pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bool) -> Scan {
+    let mut found = Scan { entries: Vec::new(), damaged: 0, end: from, sealed: false, failed: false };
+    let (mut window, mut payloads) = (Window::new(fd), Window::new(fd));
+    let most = AT_LEAST.saturating_add(length.saturating_sub(from).saturating_mul(TIMES));
     let mut at = from;
-    let mut lost = false;
+    // Between damage and the next record; behind something that the file may end with; and, from the first of either
+    // on, not certain to be where a record starts.
+    let (mut lost, mut ended, mut adrift) = (false, false, false);
     while at + HEAD_BYTES as u64 <= length {
         let ahead = if lost { FAR } else { NEAR };
         let Some(bytes) = window.get(at, HEAD_BYTES, ahead) else { break };
         let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_head(head, at));
-        let Some((entry, record_tag)) = head else {
-            let rest = length - at;
-            let whole = usize::try_from(rest).map_or(FOOT_BYTES, |rest| rest.min(FOOT_BYTES));
-            let Some(bytes) = window.get(at, whole, ahead) else { break };
-            match block_of_a_sealed_end(bytes) {
-                Some(block) if block > rest => break,
-                Some(block) => at += block,
-                None => {
-                    found.damaged += u64::from(!lost);
-                    lost = true;
-                    at += distance_to_magic(bytes);
+        let reaches = |entry: &IndexEntry| at + HEAD_BYTES as u64 + u64::from(entry.stored);
+        match head {
+            Some((entry, _)) if reaches(&entry) > length => {
+                if alive && !adrift {
+                    break;
+                }
+                // A torn tail, unless a record follows.
+                ended |= !lost;
+            }
+            Some((entry, record_tag)) if !adrift || payloads.read > most || payloads.is_whole(&entry) => {
+                // What looked like the end was none.
+                found.damaged += u64::from(ended);
+                (lost, ended) = (false, false);
+                if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
+                    found.entries.push(entry);
+                }
+                at = entry.end();
+                if entry.kind == INDEX_KIND {
+                    found.sealed = true;
+                } else {
+                    found.end = at;
+                }
+                continue;
+            }
+            Some(_) => found.damaged += u64::from(!lost),
+            None if lost => {}
+            None => {
+                let rest = length - at;
+                let whole = usize::try_from(rest).map_or(FOOT_BYTES, |rest| rest.min(FOOT_BYTES));
+                let Some(bytes) = window.get(at, whole, ahead) else { break };
+                match block_of_a_sealed_end(bytes) {
+                    Some(block) if block <= rest && !adrift => {
+                        at += block;
+                        continue;
+                    }
+                    Some(_) => ended = true,
+                    None => found.damaged += 1,
                 }
             }
-            continue;
-        };
-        lost = false;
-        let payload_end = at + HEAD_BYTES as u64 + u64::from(entry.stored);
-        if payload_end > length {
-            // A torn tail: its writer died, or is about to write the rest.
-            break;
         }
-        if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
-            found.entries.push(entry);
-        }
-        at = entry.end();
-        if entry.kind == INDEX_KIND {
-            found.sealed = true;
-        } else {
-            found.end = at;
-        }
+        (lost, adrift) = (true, true);
+        let Some(bytes) = window.get(at, HEAD_BYTES, FAR) else { break };
+        at += distance_to_magic(bytes);
     }
+    found.failed = window.failed || payloads.failed;
     found
 }
 
@@ -113,10 +170,7 @@ fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
 fn distance_to_magic(bytes: &[u8]) -> u64 {
     let step = ALIGN as usize;
     let mut at = step;
-    while at + RECORD_MAGIC.len() <= bytes.len() {
-        if bytes[at..].starts_with(&RECORD_MAGIC) || bytes[at] == FILE_MAGIC[0] {
-            break;
-        }
+    while at + RECORD_MAGIC.len() <= bytes.len() && !bytes[at..].starts_with(&RECORD_MAGIC) {
         at += step;
     }
     at as u64

@@ -295,9 +295,8 @@ impl Segment {
         let Ok((fd, length)) = self.folder.open_file(&self.name) else { return &[] };
         scanned.get_or_init(|| {
             damaged();
-            sorted(
-                scan::scan(&fd, FIRST_RECORD as u64, length, self.tag).entries.iter().map(Row::of).collect(),
-            )
+            let found = scan::scan(&fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
+            sorted(found.entries.iter().map(Row::of).collect())
         })
     }
 
@@ -392,6 +391,8 @@ pub(super) enum State {
     Sealed,
     /// Nobody, but it has no index.
     Orphaned,
+    /// The same, and not all of it can be read now: it must not be sealed.
+    Unreadable,
     /// A process that holds its lock. Its records are found by [`scan::scan`] alone.
     Written,
 }
@@ -457,8 +458,11 @@ pub(super) fn load(
         let mark = head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(Mark::newest);
         let (mut rows, from) =
             mark.and_then(|mark| checkpointed(&fd, length, tag, mark)).unwrap_or((Vec::new(), first));
-        let found = scan::scan(&fd, from, length, tag);
+        let found = scan::scan(&fd, from, length, tag, state == State::Written);
         damaged += found.damaged;
+        if found.failed && state == State::Orphaned {
+            state = State::Unreadable;
+        }
         rows.extend(found.entries.iter().map(Row::of));
         let tally = Tally::of(&rows);
         (Table::Sorted(sorted(rows)), tally, found.end)

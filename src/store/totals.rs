@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::{FILE_MODE, Folder};
 use super::runs::{TOTALS_MAGIC, encode, read_file, read_in};
 use super::shared::random;
+use super::sweep::sweep;
 use crate::stats::{DeviceReport, RunReport, StoreReport};
 
 const NAME: &str = "totals.vkt";
@@ -48,7 +49,7 @@ fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) 
 impl Totals {
     /// Adds one run.
     pub fn add(&mut self, run: &RunReport) {
-        self.runs += 1;
+        self.runs = self.runs.saturating_add(1);
         let earlier = self.since_unix_ms == 0 || run.started_unix_ms < self.since_unix_ms;
         if earlier {
             self.since_unix_ms = run.started_unix_ms;
@@ -69,7 +70,7 @@ impl Totals {
         add(&mut store.compacted_bytes, other.compacted_bytes);
         add(&mut store.reclaimed_bytes, other.reclaimed_bytes);
         if !other.unusable.is_empty() {
-            *self.unusable.entry(other.unusable.clone()).or_default() += 1;
+            add(self.unusable.entry(other.unusable.clone()).or_default(), 1);
         }
     }
 
@@ -113,9 +114,10 @@ pub(super) fn read_from(folder: &Folder) -> Totals {
     totals
 }
 
-/// Folds the oldest reports into the totals where there are more than [`KEEP`]. Does nothing while another
-/// process does it.
+/// Takes away what dead processes have left half made, and folds the oldest reports into the totals where there are
+/// more than [`KEEP`]. Does nothing while another process does it.
 pub(super) fn fold(folder: &Folder) -> io::Result<()> {
+    sweep(folder);
     let names = folder.names(super::runs::SUFFIX)?;
     if names.len() <= KEEP {
         return Ok(());

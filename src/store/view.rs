@@ -14,6 +14,7 @@ use super::refusal::Refusal;
 use super::scan::{self, Scan};
 use super::segment::{self, Segment, State};
 use super::shared::lock;
+use super::sweep::sweep;
 
 /// Between two looks for what others have written, in milliseconds.
 const LOOK_EVERY_MS: u64 = 100;
@@ -178,9 +179,10 @@ impl View {
         Some(Ok(found))
     }
 
-    /// Gives the files of dead writers their index, so that nobody has to scan them again. What fails is left for the
-    /// next.
+    /// Gives the files of dead writers their index, so that nobody has to scan them again, and takes away what they left
+    /// half made. What fails is left for the next.
     pub(super) fn seal_orphans(&self, folder: &Arc<Folder>, identity: &PartIdentity) {
+        sweep(folder);
         let mut known = lock(&self.known);
         for orphan in std::mem::take(&mut known.orphans) {
             if seal(folder, &orphan).is_none() {
@@ -212,12 +214,12 @@ impl View {
 
 /// What was appended to a file behind `end`, and whether its writer goes on with it.
 fn tail(folder: &Arc<Folder>, name: &str, end: u64, identity: &PartIdentity) -> (Scan, bool) {
-    let nothing = || Scan { entries: Vec::new(), damaged: 0, end, sealed: false };
+    let nothing = || Scan { entries: Vec::new(), damaged: 0, end, sealed: false, failed: false };
     let Ok((fd, length)) = folder.open_file(name) else { return (nothing(), true) };
     if length <= end {
         return (nothing(), segment::is_locked(&fd));
     }
-    let found = scan::scan(&fd, end, length, identity.tag());
+    let found = scan::scan(&fd, end, length, identity.tag(), true);
     let goes_on = !found.sealed && segment::is_locked(&fd);
     (found, goes_on)
 }

@@ -168,7 +168,7 @@ fn junk_is_refused_and_left_alone() {
 }
 
 /// The folder of a device part below the application's.
-fn device_folder(root: &Path, header: &DeviceHeader) -> PathBuf {
+pub(super) fn device_folder(root: &Path, header: &DeviceHeader) -> PathBuf {
     root.join(app().folder).join(format!("device-{}", header.short_digest()))
 }
 

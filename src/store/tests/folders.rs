@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use super::damage::device_folder;
 use super::processes::in_a_child;
 use super::*;
 use crate::store::inspect::list_applications;
@@ -215,4 +216,172 @@ fn what_is_stored_is_listed_with_its_devices_and_refusals() {
     assert_eq!(portable.refused.len(), 1);
     assert_eq!((device.name, device.device), (header().short_digest(), Some(header())));
     assert_eq!(device.records.get("artifact"), Some(&4));
+}
+
+/// A link to a file that would be welcome, were it no link.
+fn link_instead(path: &Path, elsewhere: &Path) {
+    let moved = elsewhere.join(path.file_name().unwrap());
+    fs::rename(path, &moved).unwrap();
+    symlink(&moved, path).unwrap();
+}
+
+#[test]
+fn symbolic_links_at_every_other_place_below_the_root_are_not_followed() {
+    let (root, elsewhere) = (root(), root());
+    let report = |stash: &Stash| stash.set_reporter(Box::new(|_| Default::default()));
+    let stash = open(root.path());
+    report(&stash);
+    put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..3);
+    drop(stash);
+    let application = root.path().join(app().folder);
+    let (runs, device) = (application.join("runs"), device_folder(root.path(), &header()));
+
+    // A device's segment, a guard file of a dead process, and reports.
+    link_instead(&files(&device, "vks")[0], elsewhere.path());
+    let guard = elsewhere.path().join("00000001-0000000000000001.vkg");
+    fs::write(&guard, []).unwrap();
+    symlink(&guard, device.join(guard.file_name().unwrap())).unwrap();
+    link_instead(&files(&runs, "vkr")[0], elsewhere.path());
+    let lock = elsewhere.path().join("lock");
+    symlink(&lock, runs.join(".lock")).unwrap();
+    symlink(elsewhere.path().join("totals"), runs.join("totals.vkt")).unwrap();
+    let stash = open(root.path());
+    let part = stash.device(&header()).unwrap();
+    assert_eq!(count_good(&part, Kind::Artifact, 0..3), 0);
+    assert_eq!(stash.report().refused.get("symbolic_link"), Some(&1));
+    assert!(crate::store::runs::read_all(&runs).is_empty());
+    // So many reports that they are to be folded, under a lock that is a link.
+    (0..70).for_each(|number| fs::write(runs.join(format!("run-{number}.vkr")), b"junk").unwrap());
+    report(&stash);
+    put_all(&part, Kind::Artifact, 3..6);
+    drop((stash, part));
+    assert!(!lock.exists() && !elsewhere.path().join("totals").exists() && guard.exists());
+    assert_eq!(count_good(&open(root.path()).device(&header()).unwrap(), Kind::Artifact, 3..6), 3);
+
+    // The folders themselves.
+    for folder in [&runs, &device] {
+        link_instead(folder, elsewhere.path());
+    }
+    let before = fs::read_dir(elsewhere.path().join("runs")).unwrap().count();
+    let stash = open(root.path());
+    assert!(matches!(stash.device(&header()), Err(OpenError::SymbolicLink { .. })));
+    report(&stash);
+    put_all(stash.portable(), Kind::Recipe, 0..3);
+    drop(stash);
+    assert_eq!(
+        fs::read_dir(elsewhere.path().join("runs")).unwrap().count(),
+        before,
+        "nothing is written there"
+    );
+    let [info] = list_applications(root.path()).unwrap().try_into().unwrap();
+    assert_eq!(info.unusable.len(), 2, "{info:?}");
+}
+
+#[test]
+fn a_device_folder_or_runs_folder_to_which_others_may_write_is_refused() {
+    let root = root();
+    let stash = open(root.path());
+    put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..3);
+    stash.set_reporter(Box::new(|_| Default::default()));
+    drop(stash);
+    let runs = root.path().join(app().folder).join("runs");
+    let device = device_folder(root.path(), &header());
+    let reports = || fs::read_dir(&runs).unwrap().count();
+    let before = reports();
+    for mode in [0o720, 0o702, 0o777] {
+        set_mode(&device, mode);
+        set_mode(&runs, mode);
+        let stash = open(root.path());
+        let refused = stash.device(&header());
+        assert!(matches!(refused, Err(OpenError::OthersMayWrite { mode: found, .. }) if found == mode));
+        stash.set_reporter(Box::new(|_| Default::default()));
+        put_all(stash.portable(), Kind::Recipe, 0..3);
+        drop(stash);
+        assert_eq!(reports(), before, "nothing is written there");
+    }
+}
+
+/// A mapping of a file that somebody else cuts kills the process that looks at it.
+#[test]
+fn no_file_of_the_stash_is_ever_mapped() {
+    let root = root();
+    let mapped = |when: &str| {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(maps.lines().count() > 10);
+        // The kernel gives the path without links.
+        let below = root.path().canonicalize().unwrap();
+        assert!(!maps.contains(below.to_str().unwrap()), "{when}: {maps}");
+    };
+    filled(root.path(), 3000);
+    let stash = open(root.path());
+    mapped("opened");
+    let device = stash.device(&header()).unwrap();
+    put_all(&device, Kind::Artifact, 0..100);
+    device.hand_out(&key(1));
+    put_all(stash.portable(), Kind::Recipe, 3000..3100);
+    stash.flush(LONG);
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..3100), 3100);
+    mapped("read and written");
+    stash.portable().for_each(Kind::Recipe, &mut |_, _| {});
+    mapped("read as a whole");
+    list_applications(root.path()).unwrap();
+    mapped("listed");
+    drop((stash, device));
+    mapped("closed");
+}
+
+/// What somebody else does to a file that is open costs records of that file, and nothing is wrong.
+#[test]
+fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 5] = [
+        ("cut", |path| fs::File::options().write(true).open(path).unwrap().set_len(3000).unwrap()),
+        ("emptied", |path| fs::write(path, []).unwrap()),
+        ("overwritten", |path| {
+            let length = fs::metadata(path).unwrap().len() as usize;
+            use std::os::unix::fs::FileExt;
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.write_all_at(&vec![0xAA; length], 0).unwrap();
+        }),
+        ("replaced", |path| {
+            let other = path.with_extension("other");
+            fs::write(&other, [0xAA; 10_000]).unwrap();
+            fs::rename(&other, path).unwrap();
+        }),
+        ("replaced by a pipe", |path| {
+            fs::remove_file(path).unwrap();
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+                .unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        for sealed in [true, false] {
+            let root = root();
+            // Sealed by its writer, or being written by it.
+            let writer = (!sealed).then(|| {
+                let writer = open(root.path());
+                put_all(writer.portable(), Kind::Recipe, 0..200);
+                writer.flush(LONG);
+                writer
+            });
+            if sealed {
+                filled(root.path(), 200);
+            }
+            let stash = open(root.path());
+            assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..2), 2);
+            harm(&segments(root.path())[0]);
+            let good = count_good(stash.portable(), Kind::Recipe, 0..200);
+            assert!(good < 200 || what.starts_with("replaced"), "{what}, sealed: {sealed}");
+            put_all(stash.portable(), Kind::Recipe, 0..200);
+            assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..200), 200, "{what}: the stash goes on");
+            if let Some(writer) = writer {
+                // It writes where its file was, and ends.
+                writer.portable().put(Kind::Recipe, &key(500), payload(500));
+                drop(writer);
+            }
+            drop(stash);
+            let stash = open(root.path());
+            assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..200), 200, "{what}, sealed: {sealed}");
+        }
+    }
 }

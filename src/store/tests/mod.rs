@@ -4,9 +4,15 @@
 mod crash;
 mod crowd;
 mod damage;
+mod decoys;
 mod folders;
+mod full;
+mod fuzz;
 mod golden;
 mod harm;
+mod hostile;
+mod leftovers;
+mod memory;
 mod processes;
 mod reports;
 mod roundtrip;

@@ -143,10 +143,10 @@ fn the_module_policy_counts_the_runs_of_the_application() {
         gone.sort_unstable();
         gone
     };
-    assert_eq!(gone_under(&application, ModulePolicy::All), []);
+    assert_eq!(gone_under(&application, ModulePolicy::All), [0_usize; 0]);
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(3)), [3, 4]);
-    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(6)), []);
-    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(u32::MAX)), []);
+    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(6)), [0_usize; 0]);
+    assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(u32::MAX)), [0_usize; 0]);
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(0)), [0, 1, 2, 3, 4]);
     assert_eq!(gone_under(&application, ModulePolicy::None), [0, 1, 2, 3, 4]);
     // Runs that used no module count too.

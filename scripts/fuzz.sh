@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The store's long run: damaged, cut and made-up files, and writers that are killed, with new seeds each time round.
+#
+#   scripts/fuzz.sh [minutes]        60 where nothing is said; says what failed, with its seed, and goes on
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=${1:-60}
+until=$((SECONDS + minutes * 60))
+seed=$((RANDOM << 32 | RANDOM << 16 | RANDOM)) rounds=0 failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo test --lib --no-run
+
+round() {
+    local test=$1 seeds=$2
+    if ! VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --quiet --lib "$test" -- --nocapture >"$log" 2>&1; then
+        failed=$((failed + 1))
+        echo "FAILED: VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --lib $test"
+        grep -A3 panicked "$log" || tail -n 20 "$log"
+    fi
+}
+
+while [ "$SECONDS" -lt "$until" ]; do
+    round store::tests::fuzz 20000
+    round store::tests::hostile 20000
+    round store::tests::harm 500
+    round store::tests::decoys 2000
+    VKSTASH_TEST_KILLS=400 round store::tests::crash 1
+    rounds=$((rounds + 1))
+    seed=$((seed + 20000))
+    echo "$rounds rounds, $failed failures"
+done
+[ "$failed" = 0 ]

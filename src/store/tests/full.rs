@@ -1,0 +1,57 @@
+//! A file system that is full.
+
+use std::process::Command;
+
+use super::processes::{FOLDER, child, folder_of_child};
+use super::*;
+
+/// A file system of 1 MiB in a name space of its own, where the system lets users have those.
+fn on_a_small_disk(test: &str, folder: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs -o size=1m,mode=700 none \"$0\" && exec \"$@\"";
+    command.args(["-Urm", "sh", "-c", script]).arg(folder);
+    let child = child(test);
+    command.arg(child.get_program()).args(child.get_args());
+    command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?)))).env(FOLDER, folder);
+    command
+}
+
+#[test]
+fn a_small_disk_that_is_full_costs_what_does_not_fit() {
+    let test = "a_small_disk_that_is_full_costs_what_does_not_fit";
+    if let Some(folder) = folder_of_child(test) {
+        let stash = open(&folder);
+        // Nothing that could be made smaller.
+        let record = |number: u64| {
+            let mut numbers = Numbers(number);
+            (0..9000).map(|_| numbers.next() as u8).collect::<Box<[u8]>>()
+        };
+        for number in 0..200 {
+            stash.portable().put(Kind::Module, &key(number), record(number));
+        }
+        stash.flush(LONG);
+        let report = stash.report();
+        assert!(!report.write_errors.is_empty(), "{report:?}");
+        assert_eq!(report.written_records + report.dropped, 200, "{report:?}");
+        drop(stash);
+        let stash = open(&folder);
+        let mut buffer = Vec::new();
+        for number in 0..200 {
+            let there = stash.portable().read(Kind::Module, &key(number), &mut buffer);
+            assert_eq!(there, number < report.written_records, "record {number}");
+            assert!(!there || *buffer == *record(number));
+        }
+        assert_eq!(stash.report().damaged_records, 0);
+        return;
+    }
+    let root = root();
+    let mut probe = Command::new("unshare");
+    probe.args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=1m none \"$0\""]).arg(root.path());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        // The limit of a file's length stands for it then: processes.rs.
+        assert!(std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_none(), "no file system can be mounted here");
+        eprintln!("{test}: skipped: no file system can be mounted here");
+        return;
+    }
+    assert!(on_a_small_disk(test, root.path()).status().unwrap().success());
+}

@@ -1,0 +1,49 @@
+//! How much memory is asked for at once: no length that stands in a file may be believed before its bytes are there.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// The largest piece of memory that this thread has asked for.
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Watched;
+
+fn watch(size: usize) {
+    // Not at the end of a thread, where it is gone.
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
+}
+
+// SAFETY: everything is done by the system's allocator; the tally beside it allocates nothing.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        watch(layout.size());
+        // SAFETY: what the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: what the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        watch(size);
+        // SAFETY: what the caller promises.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static WATCHED: Watched = Watched;
+
+/// From here on it counts.
+pub(super) fn forget() {
+    LARGEST.set(0);
+}
+
+/// The largest piece that this thread has asked for since [`forget`], in bytes.
+pub(super) fn largest() -> usize {
+    LARGEST.get()
+}
