@@ -74,15 +74,22 @@ impl Keeper {
         true
     }
 
-    /// Whether the file system has room for these, and what must stay free.
-    pub(super) fn may_write(&mut self, items: &[Item]) -> bool {
-        let bytes: u64 = items.iter().map(|(_, payload)| (payload.0.len() + HEAD_BYTES) as u64).sum();
+    /// How many of these the file system has room for, beside what must stay free.
+    pub(super) fn fitting(&mut self, items: &[Item]) -> usize {
+        let takes = |(_, payload): &Item| (payload.0.len() + HEAD_BYTES) as u64;
+        let bytes = items.iter().map(takes).sum();
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) || self.room < bytes {
             self.look(bytes);
         }
-        let fits = self.room >= bytes;
-        self.room = self.room.saturating_sub(bytes);
-        fits
+        let mut left = self.room;
+        let fits = |item: &&Item| {
+            let rest = left.checked_sub(takes(item));
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let count = items.iter().take_while(fits).count();
+        self.room = left;
+        count
     }
 
     fn look(&mut self, bytes: u64) {

@@ -315,20 +315,25 @@ impl Writer {
 
     /// Writes one batch, in as few calls as possible.
     fn write(&mut self, part: &Arc<Part>, items: &[Item]) {
-        let space = self.keeper.may_write(items).then_some(()).ok_or_else(|| TOO_LITTLE_SPACE.to_owned());
+        let fitting = self.keeper.fitting(items);
+        let space = if fitting > 0 { Ok(()) } else { Err(TOO_LITTLE_SPACE.to_owned()) };
         let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
-                let (locations, bytes, outcome) = appender.append(items);
+                let (locations, bytes, outcome) = appender.append(&items[..fitting]);
                 for ((slot, payload), location) in items.iter().zip(&locations) {
                     part.index().written(*slot, payload, location);
                 }
                 self.shared.tallies.written(locations.len(), bytes);
-                outcome.map(|()| items.len()).map_err(|error| (locations.len(), reason(&error)))
+                match outcome {
+                    Ok(()) if fitting < items.len() => Err((fitting, TOO_LITTLE_SPACE.to_owned())),
+                    Ok(()) => Ok(()),
+                    Err(error) => Err((locations.len(), reason(&error))),
+                }
             }
             Err(reason) => Err((0, reason)),
         };
         match written {
-            Ok(_) => part.reopen(),
+            Ok(()) => part.reopen(),
             Err((intact, reason)) => {
                 part.close_for_a_while();
                 self.shared.tallies.write_error(reason);

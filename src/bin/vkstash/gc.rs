@@ -1,6 +1,6 @@
 //! `vkstash gc`: brings the stash within its limits now.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use VkLayer_vkstash::recipe;
 use VkLayer_vkstash::store::refusal::OpenError;

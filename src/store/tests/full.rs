@@ -5,6 +5,33 @@ use std::process::Command;
 use super::processes::{FOLDER, child, folder_of_child};
 use super::*;
 
+/// Fills the disk. Says how many records are there: the first ones.
+fn fill(folder: &Path) -> u64 {
+    let stash = open(folder);
+    // Nothing that could be made smaller.
+    let record = |number: u64| {
+        let mut numbers = Numbers(number);
+        (0..9000).map(|_| numbers.next() as u8).collect::<Box<[u8]>>()
+    };
+    for number in 0..200 {
+        stash.portable().put(Kind::Module, &key(number), record(number));
+    }
+    stash.flush(LONG);
+    let report = stash.report();
+    assert!(!report.write_errors.is_empty(), "{report:?}");
+    assert_eq!(report.written_records + report.dropped, 200, "{report:?}");
+    drop(stash);
+    let stash = open(folder);
+    let mut buffer = Vec::new();
+    for number in 0..200 {
+        let there = stash.portable().read(Kind::Module, &key(number), &mut buffer);
+        assert_eq!(there, number < report.written_records, "record {number}");
+        assert!(!there || *buffer == *record(number));
+    }
+    assert_eq!(stash.report().damaged_records, 0);
+    report.written_records
+}
+
 /// A file system of 1 MiB in a name space of its own, where the system lets users have those.
 fn on_a_small_disk(test: &str, folder: &Path) -> Command {
     let mut command = Command::new("unshare");
@@ -20,28 +47,15 @@ fn on_a_small_disk(test: &str, folder: &Path) -> Command {
 fn a_small_disk_that_is_full_costs_what_does_not_fit() {
     let test = "a_small_disk_that_is_full_costs_what_does_not_fit";
     if let Some(folder) = folder_of_child(test) {
-        let stash = open(&folder);
-        // Nothing that could be made smaller.
-        let record = |number: u64| {
-            let mut numbers = Numbers(number);
-            (0..9000).map(|_| numbers.next() as u8).collect::<Box<[u8]>>()
-        };
-        for number in 0..200 {
-            stash.portable().put(Kind::Module, &key(number), record(number));
-        }
-        stash.flush(LONG);
-        let report = stash.report();
-        assert!(!report.write_errors.is_empty(), "{report:?}");
-        assert_eq!(report.written_records + report.dropped, 200, "{report:?}");
-        drop(stash);
-        let stash = open(&folder);
-        let mut buffer = Vec::new();
-        for number in 0..200 {
-            let there = stash.portable().read(Kind::Module, &key(number), &mut buffer);
-            assert_eq!(there, number < report.written_records, "record {number}");
-            assert!(!there || *buffer == *record(number));
-        }
-        assert_eq!(stash.report().damaged_records, 0);
+        // As much as must stay free stays free.
+        let written = fill(&folder);
+        let space = rustix::fs::statvfs(&folder).unwrap();
+        let (free, size) = (space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize);
+        assert!(written > 90 && free > size / 50, "{written} records, {free} bytes of {size} are free");
+        std::fs::remove_dir_all(folder.join(app().folder)).unwrap();
+        // And where that is nothing, the disk is full.
+        std::fs::write(folder.join("settings"), "free-space = none\n").unwrap();
+        assert!(fill(&folder) > written);
         return;
     }
     let root = root();
