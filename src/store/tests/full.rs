@@ -20,6 +20,8 @@ fn on_a_small_disk(test: &str, folder: &Path) -> Command {
 fn a_small_disk_that_is_full_costs_what_does_not_fit() {
     let test = "a_small_disk_that_is_full_costs_what_does_not_fit";
     if let Some(folder) = folder_of_child(test) {
+        // Nothing is evicted to make room for others.
+        std::fs::write(folder.join("settings"), "free-space = none\n").unwrap();
         let stash = open(&folder);
         // Nothing that could be made smaller.
         let record = |number: u64| {
