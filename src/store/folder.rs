@@ -155,6 +155,8 @@ impl Folder {
             Ok(fd) => fd,
             Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),
             Err(Errno::NXIO) => return Err(Refusal::NotAFile),
+            // Its name was read, and then somebody has merged it or taken it away.
+            Err(Errno::NOENT) => return Err(Refusal::NotYet),
             Err(error) => return Err(unreadable(error)),
         };
         let stat = fs::fstat(&fd).map_err(unreadable)?;
