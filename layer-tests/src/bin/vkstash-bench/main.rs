@@ -3,6 +3,7 @@
 //! an absolute time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
+mod artifacts;
 mod capture;
 mod child;
 mod codec;
@@ -54,6 +55,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Command::Recipes(recipes) = &options.command {
         return recipes::run(recipes, common.rounds.unwrap_or(5));
     }
+    if let Command::Artifacts(artifacts) = &options.command {
+        return artifacts::run(&artifacts.stash, common.rounds.unwrap_or(5));
+    }
     if let Command::Capture(capture) = &options.command {
         return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
@@ -61,7 +65,11 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
-        Command::Modules | Command::Codec | Command::Recipes(_) | Command::Capture(_) => Vec::new(),
+        Command::Modules
+        | Command::Codec
+        | Command::Recipes(_)
+        | Command::Artifacts(_)
+        | Command::Capture(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
     print(common, &tables)?;

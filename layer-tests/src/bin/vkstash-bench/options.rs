@@ -35,9 +35,19 @@ pub(crate) enum Command {
     /// How small recipes and what they name are stored, and how fast they get there and back. Needs neither layer
     /// nor driver, but stashes. Trains the dictionary that they are stored with as well.
     Recipes(Recipes),
+    /// What reading an artifact from the store costs beside decompressing it: why artifacts are stored as the driver
+    /// gave them. Needs neither layer nor driver, but a stash.
+    Artifacts(Artifacts),
     /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
+}
+
+#[derive(Args)]
+pub(crate) struct Artifacts {
+    /// The folder that VKSTASH_DIR was.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) stash: PathBuf,
 }
 
 #[derive(Args)]
