@@ -34,6 +34,8 @@ pub type ModulesOf = fn(&[u8], &mut dyn FnMut(&Key));
 const CROWDED: usize = 8;
 /// What is written at most while a process is about to end.
 const HASTY_SCRATCH: u64 = 8 << 20;
+/// No larger stash is looked into then for what is to go: that is left to a program that is quiet for a while.
+const HASTY_LOOK: u64 = 256 << 20;
 /// What is written at most where less is free than should be: what is to shrink has to be written first.
 const EMERGENCY_SCRATCH: u64 = 64 << 20;
 
@@ -97,7 +99,8 @@ pub(super) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
     let mut must_free: HashMap<(usize, usize), u64> = HashMap::new();
     let mut gone: Vec<(usize, usize)> = Vec::new();
     let mut emptied = Vec::new();
-    if survey.needs_plan(&limits, now) && !(work.interrupted)() {
+    let bearable = !work.hasty || survey.bytes() <= HASTY_LOOK;
+    if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
         let (inventory, listed) = inventory::of(&survey, &limits, work);
         let Plan { evictions, applications, reclaim, shortfalls, .. } =
             bounds::plan(&inventory, &limits, free, now);

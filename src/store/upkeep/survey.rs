@@ -81,12 +81,16 @@ impl Survey {
         self.settings.limits(self.size)
     }
 
+    /// What everything takes up.
+    pub(super) fn bytes(&self) -> u64 {
+        self.applications.iter().map(Application::bytes).sum()
+    }
+
     /// Whether something may have to go. False is certain.
     pub(super) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
-        let total: u64 = self.applications.iter().map(Application::bytes).sum();
         let has_policy =
             |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
-        total > limits.total_bytes
+        self.bytes() > limits.total_bytes
             || self.free < limits.free_space_floor
             || self.applications.iter().any(|application| {
                 let limit = application.settings.limit.or(limits.per_app);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::{Kind, Part};
+use VkLayer_vkstash::store::settings::{self, Settings};
 use VkLayer_vkstash::store::stash::Stash;
 
 use super::{Fresh, Store};
@@ -24,6 +25,11 @@ pub struct Opened {
 
 /// Opens the stash whose root is `folder`.
 pub fn open(folder: &Path) -> Result<Opened, Failure> {
+    // What is measured is not to go, however much it is.
+    if !folder.join(settings::FILE).exists() {
+        let all = Settings { limit: Some(u64::MAX), free_space: Some(0), ..Settings::default() };
+        settings::write(folder, None, &all)?;
+    }
     let stash = Stash::open(folder, &AppName::new(Some(b"store-bench"), b"store-bench", &[]))?;
     let part = stash.device(&DeviceHeader {
         vendor_id: 1,
