@@ -12,11 +12,13 @@ use super::leftovers::grow_old;
 use super::processes::in_a_child;
 use super::*;
 use crate::stats::RunReport;
+use crate::store::append::Appender;
 use crate::store::disk::Op;
 use crate::store::disk::faults::{self, ERRORS, Fault, Plan};
 use crate::store::folder::Folder;
 use crate::store::format::PartIdentity;
 use crate::store::guard::Guard;
+use crate::store::index::{Payload, Slot};
 use crate::store::segment::{self, State};
 use crate::store::{runs, totals, upkeep};
 
@@ -418,5 +420,45 @@ fn a_file_of_a_dead_writer_is_not_sealed_while_it_cannot_be_read() {
         }
         assert!(unreadable > 2, "{unreadable}");
         eprintln!("{unreadable} times unreadable");
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_locked_is_not_made() {
+    in_a_child("a_file_that_cannot_be_locked_is_not_made", &[], || {
+        for error in ERRORS {
+            let root = root();
+            let folder = Folder::root(root.path(), false).unwrap();
+            faults::begin(Plan::Nth { fault: Fault::Error(error), op: Some(Op::Lock), n: 1, on: false });
+            let made = folder.create_locked("new");
+            assert_eq!(faults::end().len(), 1);
+            // What is only interrupted is tried again.
+            assert_eq!(made.is_ok(), error == Errno::INTR, "{error}");
+            let seen = folder.open_file("new");
+            assert_eq!(seen.is_ok_and(|(seen, _)| segment::is_locked(&seen)), made.is_ok(), "{error}");
+            assert_eq!(folder.all_names().unwrap().len(), usize::from(made.is_ok()), "{error}");
+        }
+    });
+}
+
+#[test]
+fn what_a_failed_write_has_left_is_cut_off() {
+    in_a_child("what_a_failed_write_has_left_is_cut_off", &[], || {
+        let root = root();
+        let folder = Arc::new(Folder::root(root.path(), false).unwrap());
+        let mut appender = Appender::create(folder, PartIdentity::Portable, 1).unwrap();
+        let length = || fs::metadata(&files(root.path(), "vks")[0]).unwrap().len();
+        let item =
+            |number| (Slot { kind: Kind::Recipe, key: key(number) }, Arc::new(Payload(payload(number))));
+        for fault in TORN {
+            let before = length();
+            let plan = Plan::Nth { fault, op: Some(Op::Write), n: 1, on: false };
+            faults::begin(plan);
+            let (locations, bytes, outcome) = appender.append(&[item(1), item(2)]);
+            assert_eq!(faults::end().len(), 1);
+            assert!(outcome.is_err() && locations.is_empty() && bytes == 0, "{fault:?}");
+            assert_eq!(length(), before, "{fault:?}");
+            appender.append(&[item(3)]).2.unwrap();
+        }
     });
 }
