@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::codec;
+use super::disk;
 use super::folder::{Folder, write_all_at};
 use super::format::{
     CHECKPOINT_KIND, CODEC_PLAIN, FileHeader, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark, PartIdentity,
@@ -44,20 +45,26 @@ pub(super) struct Appender {
     compressed: Vec<u8>,
 }
 
+/// Makes a segment of that age under a name that nothing else has: the name, its serial number, and what `create`
+/// made of it.
+pub(super) fn new_name<T>(age: u64, create: impl Fn(&str) -> io::Result<T>) -> io::Result<(String, u64, T)> {
+    let mut attempts = 0;
+    loop {
+        let serial = random();
+        let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
+        match create(&name) {
+            Ok(created) => return Ok((name, serial, created)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 8 => attempts += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl Appender {
     /// Creates the file; its header is written together with the first records. `age` orders it among the
     /// part's segments.
     pub(super) fn create(folder: Arc<Folder>, identity: PartIdentity, age: u64) -> io::Result<Appender> {
-        let mut attempts = 0;
-        let (name, serial, fd) = loop {
-            let serial = random();
-            let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
-            match folder.create_locked(&name) {
-                Ok(fd) => break (name, serial, fd),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 8 => attempts += 1,
-                Err(error) => return Err(error),
-            }
-        };
+        let (name, serial, fd) = new_name(age, |name| folder.create_locked(name))?;
         let tag = identity.tag();
         Ok(Appender {
             segment: Segment::of_writer(folder.clone(), name, fd, tag),
@@ -107,7 +114,8 @@ impl Appender {
         if let Some(last) = entries[..intact].last() {
             self.end = last.end();
         }
-        if outcome.is_err() && written > self.end {
+        if outcome.is_err() {
+            // More may have arrived than is said.
             self.cut();
         }
         let locations = entries[..intact].iter().map(|entry| Location::new(&self.segment, entry)).collect();
@@ -157,7 +165,7 @@ impl Appender {
     fn cut(&self) {
         if let Some(fd) = self.segment.descriptor() {
             // Where even that fails, readers take the rest for a torn tail, and the next write goes over it.
-            let _ = rustix::fs::ftruncate(fd, self.end);
+            let _ = disk::ftruncate(fd, self.end);
         }
     }
 

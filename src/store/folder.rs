@@ -1,14 +1,13 @@
 //! Folders of the stash: made private, opened without following links, refused where others may write.
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::disk;
 use super::refusal::{OpenError, Refusal};
 
 /// Mode of every file that the store makes.
@@ -54,14 +53,11 @@ impl Folder {
     /// The same for a folder into which others may write: what is read from it never reaches a driver.
     pub(super) fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut opened = fs::open(path, flags, Mode::empty());
+        let mut opened = disk::open(path, flags);
         if create && matches!(opened, Err(Errno::NOENT)) {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
+            disk::make_folders(path, 0o700)
                 .map_err(|source| OpenError::NotCreated { path: path.to_owned(), source })?;
-            opened = fs::open(path, flags, Mode::empty());
+            opened = disk::open(path, flags);
         }
         Self::opened(opened, path.to_owned())
     }
@@ -70,16 +66,16 @@ impl Folder {
     pub(super) fn sub(&self, name: &str, create: bool) -> Result<Folder, OpenError> {
         let path = self.path.join(name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut opened = fs::openat(&self.fd, name, flags, Mode::empty());
+        let mut opened = disk::openat(&self.fd, name, flags, Mode::empty());
         if create && matches!(opened, Err(Errno::NOENT)) {
-            match fs::mkdirat(&self.fd, name, Mode::RWXU) {
+            match disk::mkdirat(&self.fd, name, Mode::RWXU) {
                 // Another process may have been faster.
-                Ok(()) | Err(Errno::EXIST) => opened = fs::openat(&self.fd, name, flags, Mode::empty()),
+                Ok(()) | Err(Errno::EXIST) => opened = disk::openat(&self.fd, name, flags, Mode::empty()),
                 Err(error) => return Err(OpenError::NotCreated { path, source: error.into() }),
             }
         }
         if matches!(opened, Err(Errno::LOOP | Errno::NOTDIR)) {
-            let stat = fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = disk::statat(&self.fd, name);
             if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink) {
                 return Err(OpenError::SymbolicLink { path });
             }
@@ -96,7 +92,7 @@ impl Folder {
     }
 
     fn checked(self) -> Result<Folder, OpenError> {
-        match fs::fstat(&self.fd) {
+        match disk::fstat(&self.fd) {
             Ok(stat) => check_owner(&stat, &self.path)?,
             Err(error) => return Err(OpenError::Unreadable { path: self.path, source: error.into() }),
         }
@@ -118,9 +114,8 @@ impl Folder {
     /// Every name in this folder but `.` and `..`, sorted.
     pub(super) fn all_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::Dir::read_from(&self.fd)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+        for name in disk::list(&self.fd)? {
+            let Ok(name) = name.to_str() else { continue };
             if !matches!(name, "." | "..") {
                 names.push(name.to_owned());
             }
@@ -131,11 +126,8 @@ impl Folder {
 
     /// The names of the files in this folder that are being made, in no order.
     pub(super) fn names_aside(&self) -> io::Result<Vec<String>> {
-        let entries = fs::Dir::read_from(&self.fd)?;
-        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names
-            .filter(|name: &io::Result<String>| name.as_ref().map_or(true, |name| name.starts_with(ASIDE)))
-            .collect()
+        let names = disk::list(&self.fd)?.into_iter().map(|name| name.to_string_lossy().into_owned());
+        Ok(names.filter(|name| name.starts_with(ASIDE)).collect())
     }
 
     /// Opens a file of the user's own for reading. Says how long it is.
@@ -151,7 +143,7 @@ impl Folder {
     fn open_own(&self, name: &str, access: OFlags) -> Result<(OwnedFd, u64), Refusal> {
         // Not to be held up by a pipe that somebody put here.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = match fs::openat(&self.fd, name, flags, Mode::empty()) {
+        let fd = match disk::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),
             Err(Errno::NXIO) => return Err(Refusal::NotAFile),
@@ -159,7 +151,7 @@ impl Folder {
             Err(Errno::NOENT) => return Err(Refusal::NotYet),
             Err(error) => return Err(unreadable(error)),
         };
-        let stat = fs::fstat(&fd).map_err(unreadable)?;
+        let stat = disk::fstat(&fd).map_err(unreadable)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Refusal::NotAFile);
         }
@@ -173,32 +165,46 @@ impl Folder {
     pub(super) fn create_file(&self, name: &str) -> io::Result<OwnedFd> {
         // Never O_TRUNC: closing a file that was truncated at opening makes some file systems flush it.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(fs::openat(&self.fd, name, flags, FILE_MODE)?)
+        Ok(disk::openat(&self.fd, name, flags, FILE_MODE)?)
     }
 
     /// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left
     /// behind. The lock tells others that it has a process; it is gone when the process is. A file system without
     /// locks leaves them to believe that it always has.
     pub(super) fn create_locked(&self, name: &str) -> io::Result<OwnedFd> {
-        let aside = format!("{ASIDE}{name}");
-        let fd = self.create_file(&aside)?;
-        let done = match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            // Whoever takes half made files away has it, and was told a wrong time.
-            Err(Errno::WOULDBLOCK) => Err(Errno::NOENT),
-            _ => fs::renameat(&self.fd, &aside, &self.fd, name),
-        };
-        // Gone: another file, then.
-        let done = done.map_err(|error| if error == Errno::NOENT { Errno::EXIST } else { error });
-        if let Err(error) = done {
+        let (aside, fd) = self.create_aside(name)?;
+        if let Err(error) = disk::renameat(&self.fd, &aside, name) {
             let _ = self.remove_file(&aside);
-            return Err(error.into());
+            // Gone: another file, then.
+            return Err(if error == Errno::NOENT { Errno::EXIST } else { error }.into());
         }
         Ok(fd)
     }
 
+    /// The same for a file that is renamed to `name` when it is whole. Says what it is called until then.
+    pub(super) fn create_aside(&self, name: &str) -> io::Result<(String, OwnedFd)> {
+        let aside = format!("{ASIDE}{name}");
+        let fd = self.create_file(&aside)?;
+        let error = loop {
+            match disk::try_lock(&fd) {
+                Err(Errno::INTR) => {}
+                // No locks here; others then leave alone whatever they find.
+                Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {
+                    return Ok((aside, fd));
+                }
+                // Whoever takes half made files away has it, and was told a wrong time.
+                Err(Errno::WOULDBLOCK) => break Errno::EXIST,
+                // Without its lock it would be taken for one that was left behind.
+                Err(error) => break error,
+            }
+        };
+        let _ = self.remove_file(&aside);
+        Err(error.into())
+    }
+
     /// Removes a file; one that is not there is fine.
     pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
-        match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+        match disk::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -207,8 +213,7 @@ impl Folder {
     /// Puts a file in its place at once: written aside under a name made of `unique`, then renamed.
     pub(super) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
         let aside = format!("{ASIDE}{:x}-{unique:016x}", std::process::id());
-        let aside = CString::new(aside)?;
-        let fd = match fs::openat(
+        let fd = match disk::openat(
             &self.fd,
             &aside,
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -216,19 +221,19 @@ impl Folder {
         ) {
             Err(Errno::EXIST) => {
                 // Left by a process of the same number that died while writing.
-                fs::unlinkat(&self.fd, &aside, AtFlags::empty())?;
-                self.create_file(&aside.to_string_lossy())?
+                disk::unlinkat(&self.fd, &aside, AtFlags::empty())?;
+                self.create_file(&aside)?
             }
             other => other?,
         };
         // Nobody takes it away while this process lives.
-        let _ = fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let _ = disk::try_lock(&fd);
         let done = write_all_at(&fd, bytes, 0)
             .map_err(|(_, error)| error)
-            .and_then(|()| Ok(fs::renameat(&self.fd, &aside, &self.fd, name)?));
+            .and_then(|()| Ok(disk::renameat(&self.fd, &aside, name)?));
         if done.is_err() {
             // The error that matters is the first one.
-            let _ = fs::unlinkat(&self.fd, &aside, AtFlags::empty());
+            let _ = disk::unlinkat(&self.fd, &aside, AtFlags::empty());
         }
         done
     }
@@ -242,7 +247,7 @@ fn unreadable(error: Errno) -> Refusal {
 pub(super) fn write_all_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
     let mut done = 0;
     while done < bytes.len() {
-        match rustix::io::pwrite(&fd, &bytes[done..], offset + done as u64) {
+        match disk::pwrite(&fd, &bytes[done..], offset + done as u64) {
             Ok(0) => return Err((done, io::ErrorKind::WriteZero.into())),
             Ok(count) => done += count,
             Err(Errno::INTR) => {}
@@ -264,8 +269,8 @@ pub(super) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset
         let step = (length - done).min(AT_ONCE.max(done));
         buffer.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let spare = &mut buffer.spare_capacity_mut()[..step];
-        let count = match rustix::io::pread(&fd, spare, offset + done as u64) {
-            Ok((read, _)) => read.len(),
+        let count = match disk::pread(&fd, spare, offset + done as u64) {
+            Ok(count) => count,
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };

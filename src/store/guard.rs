@@ -8,8 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{FlockOperation, flock};
-
+use super::disk;
 use super::folder::{Folder, read_at, write_all_at};
 use super::format::{close_block, is_closed, put_u32};
 use super::part::Key;
@@ -109,7 +108,7 @@ pub(super) fn left_behind(folder: &Folder) -> Vec<Left> {
 fn read_left(folder: &Folder, name: String) -> Option<Left> {
     let (fd, _) = folder.open_file(&name).ok()?;
     // Held: its process lives.
-    flock(&fd, FlockOperation::NonBlockingLockExclusive).ok()?;
+    disk::try_lock(&fd).ok()?;
     let mut bytes = Vec::new();
     read_at(&fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
     let mut blocks = bytes.chunks_exact(BLOCK);

@@ -4,9 +4,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use rustix::fs::fstatvfs;
-
 use super::append::Item;
+use super::disk;
 use super::folder::Folder;
 use super::format::HEAD_BYTES;
 use super::part::{Key, Part};
@@ -96,7 +95,7 @@ impl Keeper {
         self.looked = Some(Instant::now());
         // A file system that does not say is written until it is full.
         let most = bytes.max(LOOK_AFTER);
-        self.room = fstatvfs(&*self.root).map_or(most, |space| {
+        self.room = disk::fstatvfs(&*self.root).map_or(most, |space| {
             let size = space.f_blocks.saturating_mul(space.f_frsize);
             let settings = || Settings::read_in(&self.root).limits(size).free_space_floor;
             let floor = *self.floor.get_or_insert_with(settings);

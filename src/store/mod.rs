@@ -17,6 +17,7 @@
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
 //! | `keeper` | when bounds are kept, and whether there is room to write |
 //! | `runs`, `totals` | reports of runs, and what they add up to |
+//! | `disk` | every file operation, and how tests make it fail |
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
 //! | `name` | an application's folder name |
 //! | `bounds` | what is kept, and which segments are merged |
@@ -27,6 +28,7 @@
 mod append;
 pub mod bounds;
 pub mod codec;
+mod disk;
 mod folder;
 mod format;
 mod guard;

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
 use super::codec::Codec;
+use super::disk;
 use super::folder::Folder;
 use super::format::{MAX_PAYLOAD, PartIdentity, hex};
 use super::guard::{self, Entered, Guard};
@@ -260,9 +261,23 @@ impl Part {
         }
         self.careful.store(!left.is_empty(), Ordering::Relaxed);
         for left in left {
+            // Where they could not be written the file stays, for the next to count.
+            if !left
+                .keys
+                .iter()
+                .all(|key| self.is_there(Kind::Proven, key) || self.is_on_disk(Kind::Deaths, key))
+            {
+                continue;
+            }
             // Counted twice where that fails, by the next.
             let _ = folder.remove_file(&left.name);
         }
+    }
+
+    fn is_on_disk(&self, kind: Kind, key: &Key) -> bool {
+        let newest =
+            self.index.with(&Slot { kind, key: *key }, |entry| matches!(entry.place, Place::Disk(_)));
+        newest.unwrap_or(false)
     }
 
     /// How many processes died of an artifact.
@@ -297,7 +312,7 @@ impl Part {
             // A part that serves all and is never written to is in use all the same.
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
             let stamps = Timestamps { last_access: now, last_modification: now };
-            let _ = self.folder.get().map(|folder| futimens(&**folder, &stamps));
+            let _ = self.folder.get().map(|folder| disk::futimens(&**folder, &stamps));
         }
         if !self.is_there(Kind::Proven, key) {
             self.enqueue(Kind::Proven, key, Box::default());

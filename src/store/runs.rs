@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::folder::{Folder, read_at};
 use super::format::{Reader, put_u32};
+use super::refusal::Refusal;
 use super::shared::random;
 use crate::stats::RunReport;
 
@@ -70,11 +71,25 @@ pub(super) fn decode<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Optio
 
 /// Reads a file of [`encode`]'s making.
 pub(super) fn read_file<T: DeserializeOwned>(folder: &Folder, name: &str, magic: [u8; 8]) -> Option<T> {
-    let (fd, length) = folder.open_file(name).ok()?;
-    let length = usize::try_from(length).ok().filter(|&length| length <= HEAD_BYTES + MAX_BODY)?;
+    try_read_file(folder, name, magic).ok()?
+}
+
+/// The same; an error where the system does not let it be read now.
+pub(super) fn try_read_file<T: DeserializeOwned>(
+    folder: &Folder,
+    name: &str,
+    magic: [u8; 8],
+) -> io::Result<Option<T>> {
+    let (fd, length) = match folder.open_file(name) {
+        Ok(opened) => opened,
+        Err(Refusal::Unreadable(reason)) => return Err(io::Error::other(reason)),
+        Err(_) => return Ok(None),
+    };
+    let length = usize::try_from(length).ok().filter(|&length| length <= HEAD_BYTES + MAX_BODY);
+    let Some(length) = length else { return Ok(None) };
     let mut bytes = Vec::new();
-    read_at(&fd, &mut bytes, length, 0).ok()?;
-    decode(magic, &bytes)
+    read_at(&fd, &mut bytes, length, 0)?;
+    Ok(decode(magic, &bytes))
 }
 
 /// Writes a report as that file of `folder`, in place of an earlier one.

@@ -2,13 +2,12 @@
 //! would kill the host as soon as somebody truncates the file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::codec::{self, Codec, CodecError};
+use super::disk;
 use super::folder::{Folder, read_at};
 use super::format::{
     CODEC_PLAIN, ENTRY_BYTES, FIRST_RECORD, FOOT_BYTES, FOOT_BYTES_1, FileHeader, Foot, Foot1, HEAD_BYTES,
@@ -36,6 +35,8 @@ pub(super) struct Segment {
     tag: [u8; 8],
     table: Table,
     tally: Tally,
+    /// Something of it could not be read, so that there may be more in it than is known.
+    failed: AtomicBool,
 }
 
 /// How a segment's records are found.
@@ -150,7 +151,7 @@ impl Segment {
         KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
         let fd = OnceLock::from(KeptOpen(fd));
         let (table, tally) = (Table::Elsewhere, Tally::default());
-        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally })
+        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally, failed: AtomicBool::new(false) })
     }
 
     /// The file's name in its folder.
@@ -292,10 +293,16 @@ impl Segment {
             return rows;
         }
         // Out of descriptors, perhaps: the next one tries again.
-        let Ok((fd, length)) = self.folder.open_file(&self.name) else { return &[] };
+        let Ok((fd, length)) = self.folder.open_file(&self.name) else {
+            self.failed.store(true, Ordering::Relaxed);
+            return &[];
+        };
         scanned.get_or_init(|| {
             damaged();
             let found = scan::scan(&fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
+            if found.failed {
+                self.failed.store(true, Ordering::Relaxed);
+            }
             sorted(found.entries.iter().map(Row::of).collect())
         })
     }
@@ -318,13 +325,26 @@ impl Segment {
         }
     }
 
+    /// Whether something of it could not be read: nobody may say that all that it holds stands elsewhere.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     fn read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+        let outcome = self.try_read_at(buffer, length, offset);
+        if outcome.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn try_read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
         if let Some(fd) = self.descriptor() {
             return read_at(fd, buffer, length, offset);
         }
-        use rustix::fs::{Mode, OFlags, openat};
+        use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
+        let fd = disk::openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
         read_at(&fd, buffer, length, offset)?;
         self.keep(fd);
         Ok(())
@@ -399,9 +419,9 @@ pub(super) enum State {
 
 /// Whether somebody holds the lock of a segment's file, which dies with its process.
 pub(super) fn is_locked(fd: &OwnedFd) -> bool {
-    match flock(fd, FlockOperation::NonBlockingLockExclusive) {
+    match disk::try_lock(fd) {
         // A lock of ours would look like a writer's to others. Where it cannot be given back, closing does.
-        Ok(()) => flock(fd, FlockOperation::Unlock).is_err(),
+        Ok(()) => disk::unlock(fd).is_err(),
         // Held, or a file system without locks: nothing of it is touched.
         Err(_) => true,
     }
@@ -415,7 +435,7 @@ pub(super) fn load(
 ) -> Result<Loaded, Refusal> {
     let (fd, length) = folder.open_file(name)?;
     // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
-    let grown = |fd: &OwnedFd| rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
+    let grown = |fd: &OwnedFd| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
         return match is_locked(&fd) {
             true => Err(Refusal::NotYet),
@@ -440,7 +460,7 @@ pub(super) fn load(
     let tag = identity.ok_or(Refusal::NotASegment)?.tag();
 
     let mut damaged = u64::from(header.is_none());
-    let mut state = State::Sealed;
+    let (mut state, mut failed) = (State::Sealed, false);
     let version = header.as_ref().map_or(0, |header| header.version);
     let (table, tally, records_end) = if let Some(foot) = end.foot(length, tag).filter(|_| version != 1) {
         let blocks = (0..foot.blocks).map(|_| OnceLock::new()).collect();
@@ -460,7 +480,8 @@ pub(super) fn load(
             mark.and_then(|mark| checkpointed(&fd, length, tag, mark)).unwrap_or((Vec::new(), first));
         let found = scan::scan(&fd, from, length, tag, state == State::Written);
         damaged += found.damaged;
-        if found.failed && state == State::Orphaned {
+        failed = found.failed;
+        if failed && state == State::Orphaned {
             state = State::Unreadable;
         }
         rows.extend(found.entries.iter().map(Row::of));
@@ -478,6 +499,7 @@ pub(super) fn load(
         tag,
         table,
         tally,
+        failed: AtomicBool::new(failed),
     };
     // Not one that is followed: it may be sealed by then, and many may be.
     if state == State::Sealed {

@@ -4,10 +4,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use super::bounds::{Limits, ModulePolicy};
+use super::disk;
 use super::folder::{Folder, read_at};
 use super::refusal::OpenError;
 use super::shared::random;
@@ -269,7 +269,7 @@ fn text_in(folder: &Folder) -> Result<String, String> {
 }
 
 fn is_missing(folder: &Folder) -> bool {
-    matches!(statat(folder, FILE, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
+    matches!(disk::statat(folder, FILE), Err(Errno::NOENT))
 }
 
 /// The name and the value of a line; None: a comment, or something else.

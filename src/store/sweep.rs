@@ -1,26 +1,24 @@
 //! What a process that was killed has left half made. Whoever writes to the same folder next takes it away.
 
-use std::fs::File;
-use std::time::Duration;
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{FlockOperation, flock};
-
+use super::disk;
 use super::folder::{ASIDE, Folder};
+use super::shared::unix_ms;
 
 /// A file that is being made has its lock from its first moment on, all but one call. So young a file is not looked at:
 /// it would only be in the way of whoever is between the two.
-const YOUNG: Duration = Duration::from_secs(60);
+/// In seconds.
+const YOUNG: i64 = 60;
 
 /// Takes away segments and guard files to which nothing was written, and files that were not renamed to what they were
 /// to be; neither where somebody holds the lock, and only what has a name of ours and belongs to the user. What fails is
 /// left for the next.
 pub(super) fn sweep(folder: &Folder) {
-    let empty = |file: &File| file.metadata().is_ok_and(|metadata| metadata.len() == 0);
-    let old = |file: &File| {
-        let age = file.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
-        // The clock may have been set back since.
-        matches!(age, Ok(Ok(age)) if age >= YOUNG)
-    };
+    let empty = |file: &OwnedFd| disk::fstat(file).is_ok_and(|stat| stat.st_size == 0);
+    // The clock may have been set back since.
+    let now = i64::try_from(unix_ms() / 1000).unwrap_or(0);
+    let old = |file: &OwnedFd| disk::fstat(file).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= YOUNG);
     for name in folder.names("").unwrap_or_default() {
         if is_segment(&name) || is_guard(&name) {
             remove(folder, &name, empty);
@@ -35,11 +33,10 @@ pub(super) fn sweep(folder: &Folder) {
 
 /// Whoever makes a file is without its lock for one call only, and stands back from a file whose lock it then cannot
 /// have: whose lock is free here has nobody.
-fn remove(folder: &Folder, name: &str, is_left: impl Fn(&File) -> bool) {
-    let Ok((fd, _)) = folder.open_file(name) else { return };
-    let file = File::from(fd);
+fn remove(folder: &Folder, name: &str, is_left: impl Fn(&OwnedFd) -> bool) {
+    let Ok((file, _)) = folder.open_file(name) else { return };
     // Asked before, for the lock, and again under it.
-    if is_left(&file) && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_left(&file) {
+    if is_left(&file) && disk::try_lock(&file).is_ok() && is_left(&file) {
         let _ = folder.remove_file(name);
     }
 }

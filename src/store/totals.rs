@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, OFlags, flock, openat};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use super::disk;
 use super::folder::{FILE_MODE, Folder};
-use super::runs::{TOTALS_MAGIC, encode, read_file, read_in};
+use super::runs::{TOTALS_MAGIC, encode, read_file, read_in, try_read_file};
 use super::shared::random;
 use super::sweep::sweep;
 use crate::stats::{DeviceReport, RunReport, StoreReport};
@@ -123,9 +124,10 @@ pub(super) fn fold(folder: &Folder) -> io::Result<()> {
         return Ok(());
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = openat(folder, LOCK, flags, FILE_MODE)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
+    let lock = disk::openat(folder, LOCK, flags, FILE_MODE)?;
+    disk::try_lock(&lock)?;
+    // One that cannot be read now is not replaced.
+    let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
     let reports = read_in(folder);
     let surplus = reports.len().saturating_sub(KEEP);
     let mut done = Vec::new();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use arc_swap::{ArcSwap, Guard};
-use rustix::fs::{FlockOperation, flock, fstat, ftruncate};
 
+use super::disk;
 use super::folder::{Folder, write_all_at};
 use super::format::{FileHeader, IndexEntry, PartIdentity, VERSION, encode_end};
 use super::refusal::Refusal;
@@ -227,18 +227,18 @@ fn tail(folder: &Arc<Folder>, name: &str, end: u64, identity: &PartIdentity) -> 
 /// `None`: somebody else is at it, the file has changed, or it cannot be written.
 fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     let fd = folder.open_to_seal(orphan.segment.name()).ok()?;
-    flock(&fd, FlockOperation::NonBlockingLockExclusive).ok()?;
-    if fstat(&fd).ok()?.st_size as u64 != orphan.bytes {
+    disk::try_lock(&fd).ok()?;
+    if disk::fstat(&fd).ok()?.st_size as u64 != orphan.bytes {
         return None;
     }
     let rows = orphan.segment.rows(|| ());
     let base = orphan.segment.end();
     let end = encode_end(&orphan.header, base, &rows);
     // A torn tail must not stand between the records and the index.
-    ftruncate(&fd, base).ok()?;
+    disk::ftruncate(&fd, base).ok()?;
     if write_all_at(&fd, &end, base).is_err() {
         // Scanned again by the next.
-        let _ = ftruncate(&fd, base);
+        let _ = disk::ftruncate(&fd, base);
         return None;
     }
     Some(())

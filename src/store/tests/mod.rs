@@ -5,6 +5,7 @@ mod crash;
 mod crowd;
 mod damage;
 mod decoys;
+mod faults;
 mod folders;
 mod full;
 mod fuzz;

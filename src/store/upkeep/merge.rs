@@ -6,23 +6,23 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::FxBuildHasher;
-use rustix::fs::{
-    FlockOperation, OFlags, Timespec, Timestamps, fdatasync, flock, fstat, futimens, openat, renameat,
-};
+use rustix::fs::{OFlags, Timespec, Timestamps};
 
 use super::Outcome;
 use super::contents::{Contents, Live, Lost, footprint, stays};
 use super::survey::Part;
 use super::uses::Uses;
+use crate::store::append::new_name;
 use crate::store::bounds::{self, Cause, Room};
 use crate::store::codec;
+use crate::store::disk;
 use crate::store::folder::{FILE_MODE, Folder, write_all_at};
 use crate::store::format::{
     CODEC_PLAIN, FIRST_RECORD, FileHeader, IndexEntry, Stored, VERSION, encode_end, encode_record,
 };
 use crate::store::part::{Kind, UseRecord};
 use crate::store::segment;
-use crate::store::shared::{random, unix_ms};
+use crate::store::shared::unix_ms;
 use crate::store::table::Row;
 
 /// Held while segments of a part are merged.
@@ -52,7 +52,7 @@ impl Job<'_> {
         let Some(_lock) = lock(folder) else { return };
         let Some(identity) = self.part.identity() else { return };
         // What this does to the folder is no use of it.
-        let stamps = fstat(&**folder).ok();
+        let stamps = disk::fstat(&**folder).ok();
         let mut lost = Lost::new();
         for _ in 0..ROUNDS {
             let contents = Contents::again(folder, identity.clone(), &lost);
@@ -76,7 +76,7 @@ impl Job<'_> {
         if let Some(stat) = stamps {
             let time = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
             // Looks like a use, then.
-            let _ = futimens(&**folder, &Timestamps { last_access: time, last_modification: time });
+            let _ = disk::futimens(&**folder, &Timestamps { last_access: time, last_modification: time });
         }
     }
 
@@ -85,12 +85,15 @@ impl Job<'_> {
         let of_inputs = contents.live.iter().filter(|live| inputs.contains(&live.member));
         let (kept, dropped): (Vec<Live>, Vec<Live>) = of_inputs.partition(|live| stays(live, self.evicted));
         let written = if kept.is_empty() { 0 } else { self.write(contents, inputs, &kept)? };
+        if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
+            return Err(io::Error::other("not all of what is merged can be read"));
+        }
         for &at in inputs {
             self.part.folder.remove_file(contents.members[at].segment.name())?;
-        }
-        for live in dropped {
-            if let Some(&cause) = self.evicted.get(&live.row.hash) {
-                outcome.evicted(cause, 1, footprint(&live.row));
+            for live in dropped.iter().filter(|live| live.member == at) {
+                if let Some(&cause) = self.evicted.get(&live.row.hash) {
+                    outcome.evicted(cause, 1, footprint(&live.row));
+                }
             }
         }
         Ok(written)
@@ -122,19 +125,18 @@ impl Job<'_> {
         // What others wrote meanwhile stays newer.
         let age =
             inputs.iter().map(|&at| segment::age_of(contents.members[at].segment.name())).max().unwrap_or(0);
-        let serial = random();
-        let name = format!("{age:016x}-{:08x}-{serial:016x}.vks", std::process::id());
-        let aside = format!(".tmp-{name}");
-        let fd = folder.create_file(&aside)?;
-        // It is not taken for one that was left behind.
-        let _ = flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let (name, serial, (aside, fd)) = new_name(age, |name| folder.create_aside(name))?;
         let identity = contents.identity.clone();
         let header = FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial };
         let done = self.fill(contents, kept, &header, &fd).and_then(|length| {
-            if self.synced {
-                fdatasync(&fd)?;
+            // What was not read is not lost as long as it is not deleted.
+            if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
+                return Err(io::Error::other("not all of what is merged can be read"));
             }
-            renameat(folder, &aside, folder, &name)?;
+            if self.synced {
+                disk::fdatasync(&fd)?;
+            }
+            disk::renameat(folder, &aside, &name)?;
             Ok(length)
         });
         if done.is_err() {
@@ -292,7 +294,7 @@ impl File<'_> {
 /// None: somebody else is merging.
 fn lock(folder: &Folder) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = openat(folder, LOCK, flags, FILE_MODE).ok()?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let lock = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
+    disk::try_lock(&lock).ok()?;
     Some(lock)
 }

@@ -1,8 +1,9 @@
 //! How whole parts and applications go.
 
-use rustix::fs::{AtFlags, unlinkat};
+use rustix::fs::AtFlags;
 
 use super::survey::{Application, Part};
+use crate::store::disk;
 use crate::store::folder::Folder;
 use crate::store::settings;
 
@@ -39,8 +40,8 @@ pub(super) fn application(root: &Folder, application: &Application) {
         let ours = name == "portable" || name == "runs" || name.starts_with("device-");
         if ours && empty(&sub) {
             // Somebody may just have begun to write there.
-            let _ = unlinkat(&application.folder, name.as_str(), AtFlags::REMOVEDIR);
+            let _ = disk::unlinkat(&application.folder, name.as_str(), AtFlags::REMOVEDIR);
         }
     }
-    let _ = unlinkat(root, application.name.as_str(), AtFlags::REMOVEDIR);
+    let _ = disk::unlinkat(root, application.name.as_str(), AtFlags::REMOVEDIR);
 }

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, fstat, fstatvfs, statat};
+use rustix::fs::FileType;
 
 use crate::store::bounds::{Limits, ModulePolicy};
+use crate::store::disk;
 use crate::store::folder::Folder;
 use crate::store::format::PartIdentity;
 use crate::store::header::DeviceHeader;
+use crate::store::refusal::Refusal;
 use crate::store::segment;
 use crate::store::settings::Settings;
 
@@ -65,8 +67,9 @@ fn part_names(folder: &Folder) -> Vec<String> {
 impl Survey {
     pub(super) fn of(root: &Folder) -> Survey {
         let names = root.names("").unwrap_or_default();
-        let space = fstatvfs(root);
-        let (size, free) = space.map_or((0, 0), |space| {
+        let space = disk::fstatvfs(root);
+        // What is not said is no reason to evict anything.
+        let (size, free) = space.map_or((0, u64::MAX), |space| {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
         Survey {
@@ -128,7 +131,7 @@ impl Part {
         let files = files(&folder);
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         let newest = files.last().map_or(0, |(name, _)| segment::age_of(name));
-        let stamp = fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
+        let stamp = disk::fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
         Some(Part { folder, name, files, bytes, last_use: newest.max(u64::try_from(stamp).unwrap_or(0)) })
     }
 
@@ -174,7 +177,11 @@ impl Part {
 
     /// Whether a running process writes to it.
     pub(super) fn is_open(&self) -> bool {
-        let open = |name: &String| self.folder.open_file(name).is_ok_and(|(fd, _)| segment::is_locked(&fd));
+        let open = |name: &String| match self.folder.open_file(name) {
+            Ok((fd, _)) => segment::is_locked(&fd),
+            // That cannot be told, then.
+            Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
+        };
         let guards = self.folder.names(".vkg").unwrap_or_default();
         self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)
     }
@@ -184,7 +191,7 @@ impl Part {
 pub(super) fn files(folder: &Folder) -> Vec<(String, u64)> {
     let names = folder.names(".vks").unwrap_or_default();
     let with_size = |name: String| {
-        let stat = statat(folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = disk::statat(folder, &name).ok()?;
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         regular.then_some((name, u64::try_from(stat.st_size).unwrap_or(0)))
     };
