@@ -50,8 +50,11 @@ impl Keeper {
     /// Keeps the store within its bounds, unless the program needs the writer meanwhile. Says whether there is
     /// something to report.
     pub(super) fn tend(&mut self, shared: &Arc<Shared>) -> bool {
-        self.done = true;
-        self.work(shared, false, &|| shared.is_closing() || shared.flush_is_open(shared.flush_asked()))
+        let interrupted = || shared.is_closing() || shared.flush_is_open(shared.flush_asked());
+        let reports = self.work(shared, false, &interrupted);
+        // Otherwise the next quiet moment will do.
+        self.done = !interrupted();
+        reports
     }
 
     /// The same at the end, where it is due and takes little time.
