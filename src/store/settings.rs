@@ -107,14 +107,22 @@ pub enum SettingsError {
 impl Settings {
     /// Those of an open folder. Missing or unusable: defaults, and where there is something to say, one log line.
     pub(super) fn read_in(folder: &Folder) -> Settings {
-        let (settings, complaints) = text_in(folder)
+        Settings::readable_in(folder).unwrap_or_default()
+    }
+
+    /// The same; `None` where there is a file that cannot be used: then nothing must go because of limits that the
+    /// user may have lifted.
+    pub(super) fn readable_in(folder: &Folder) -> Option<Settings> {
+        let text = text_in(folder);
+        let usable = text.is_ok();
+        let (settings, complaints) = text
             .map(|text| Settings::parse(&text))
             .unwrap_or_else(|reason| (Settings::default(), vec![reason]));
         if !complaints.is_empty() {
             let path = folder.path().join(FILE);
             tracing::warn!("{}: {}; ignored", path.display(), complaints.join("; "));
         }
-        settings
+        usable.then_some(settings)
     }
 
     /// Writes them into an open folder, in place of what is there. Nothing to write: no file.

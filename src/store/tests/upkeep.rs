@@ -157,6 +157,19 @@ fn an_application_has_a_limit_of_its_own() {
     assert!((15..40).contains(&count(&other)));
 }
 
+#[test]
+fn settings_that_cannot_be_read_let_nothing_go() {
+    let root = root();
+    set(root.path(), "limit = 1KiB\n");
+    one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..50));
+    fs::remove_file(root.path().join("settings")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", root.path().join("settings")).unwrap();
+    assert_eq!(run(root.path()), Outcome::default());
+    fs::remove_file(root.path().join("settings")).unwrap();
+    set(root.path(), "limit = 1KiB\n");
+    assert!(run(root.path()).evicted_records > 0);
+}
+
 /// Makes a folder look as if it was used last that long ago.
 fn unused_for(folder: &Path, time: Duration) {
     let then = SystemTime::now() - time;

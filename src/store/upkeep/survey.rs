@@ -21,6 +21,8 @@ const FEW_BYTES: u64 = 1 << 20;
 /// Everything below a root.
 pub(super) struct Survey {
     settings: Settings,
+    /// They cannot be read.
+    unsure: bool,
     /// The file system's size, and what is free on it, in bytes.
     size: u64,
     pub(super) free: u64,
@@ -66,6 +68,8 @@ fn part_names(folder: &Folder) -> Vec<String> {
 
 impl Survey {
     pub(super) fn of(root: &Folder) -> Survey {
+        let settings = Settings::readable_in(root);
+        let unsure = settings.is_none();
         let names = root.names("").unwrap_or_default();
         let space = disk::fstatvfs(root);
         // What is not said is no reason to evict anything.
@@ -73,7 +77,8 @@ impl Survey {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
         Survey {
-            settings: Settings::read_in(root),
+            settings: settings.unwrap_or_default(),
+            unsure,
             size,
             free,
             applications: names.into_iter().filter_map(|name| Application::of(root, name)).collect(),
@@ -91,6 +96,9 @@ impl Survey {
 
     /// Whether something may have to go. False is certain.
     pub(super) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
+        if self.unsure {
+            return false;
+        }
         let has_policy =
             |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
         self.bytes() > limits.total_bytes
@@ -111,7 +119,7 @@ impl Application {
         let folder = root.sub(&name, false).ok()?;
         let parts: Vec<Part> =
             part_names(&folder).into_iter().filter_map(|name| Part::of(&folder, name)).collect();
-        let settings = Settings::read_in(&folder);
+        let settings = Settings::readable_in(&folder)?;
         // Something else that lies here has no parts.
         (!parts.is_empty()).then_some(Application { folder, name, settings, parts })
     }
