@@ -9,6 +9,7 @@
 //! | `view` | the segments of a part as this process sees them |
 //! | `segment`, `scan` | what is in one segment file, with its index or without |
 //! | `table` | the index of a sealed segment |
+//! | `buckets` | the rows of a segment without one |
 //! | `guard` | artifacts that a driver is looking at for the first time |
 //! | `append` | how a segment file is written |
 //! | `codec` | how payloads are made small |
@@ -27,6 +28,7 @@
 
 mod append;
 pub mod bounds;
+mod buckets;
 pub mod codec;
 mod disk;
 mod folder;

@@ -99,8 +99,11 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bo
     // Between damage and the next record; behind something that the file may end with; and, from the first of either
     // on, not certain to be where a record starts.
     let (mut lost, mut ended, mut adrift) = (false, false, false);
+    let mut large = false;
     while at + HEAD_BYTES as u64 <= length {
-        let ahead = if lost { FAR } else { NEAR };
+        // Of a record that is larger than what is read at once only the head is wanted.
+        let near = if large { HEAD_BYTES } else { NEAR };
+        let ahead = if lost { FAR } else { near };
         let Some(bytes) = window.get(at, HEAD_BYTES, ahead) else { break };
         let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_head(head, at));
         let reaches = |entry: &IndexEntry| at + HEAD_BYTES as u64 + u64::from(entry.stored);
@@ -119,6 +122,7 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bo
                 if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
                     found.entries.push(entry);
                 }
+                large = entry.stored as usize > NEAR;
                 at = entry.end();
                 if entry.kind == INDEX_KIND {
                     found.sealed = true;

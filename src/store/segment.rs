@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
+use super::buckets::Buckets;
 use super::codec::{self, Codec, CodecError};
 use super::disk;
 use super::folder::{Folder, read_at};
@@ -49,10 +50,10 @@ enum Table {
         start: u64,
         blocks: Box<[OnceLock<Option<Block>>]>,
         /// Where a block turned out to be damaged: what the heads say.
-        scanned: OnceLock<Box<[Row]>>,
+        scanned: OnceLock<Buckets>,
     },
-    /// By their hashes; of equal ones the newest first.
-    Sorted(Box<[Row]>),
+    /// In memory: there is no index.
+    Rows(Buckets),
 }
 
 /// The age that a segment's name gives; 0 for a name that no writer makes.
@@ -263,14 +264,14 @@ impl Segment {
     pub(super) fn find(&self, hash: u64, damaged: impl Fn(), mut each: impl FnMut(Row) -> bool) -> bool {
         match &self.table {
             Table::Elsewhere => false,
-            Table::Sorted(rows) => find_sorted(rows, hash, &mut each),
+            Table::Rows(rows) => rows.find(hash, each),
             Table::Blocks { blocks, scanned, .. } => {
                 if scanned.get().is_none() {
                     if let Some(found) = table::find(hash, blocks.len(), |at| self.block(at), &mut each) {
                         return found;
                     }
                 }
-                find_sorted(self.scan_instead(damaged), hash, &mut each)
+                self.scan_instead(damaged).is_some_and(|rows| rows.find(hash, each))
             }
         }
     }
@@ -287,31 +288,31 @@ impl Segment {
     }
 
     /// The rows that the heads give, where the index cannot be used.
-    fn scan_instead(&self, damaged: impl Fn()) -> &[Row] {
-        let Table::Blocks { scanned, .. } = &self.table else { return &[] };
+    fn scan_instead(&self, damaged: impl Fn()) -> Option<&Buckets> {
+        let Table::Blocks { scanned, .. } = &self.table else { return None };
         if let Some(rows) = scanned.get() {
-            return rows;
+            return Some(rows);
         }
         // Out of descriptors, perhaps: the next one tries again.
         let Ok((fd, length)) = self.folder.open_file(&self.name) else {
             self.failed.store(true, Ordering::Relaxed);
-            return &[];
+            return None;
         };
-        scanned.get_or_init(|| {
+        Some(scanned.get_or_init(|| {
             damaged();
             let found = scan::scan(&fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
             if found.failed {
                 self.failed.store(true, Ordering::Relaxed);
             }
-            sorted(found.entries.iter().map(Row::of).collect())
-        })
+            Buckets::of(found.entries.iter().map(Row::of).collect())
+        }))
     }
 
     /// Every row, in no order.
     pub(super) fn rows(&self, damaged: impl Fn()) -> Vec<Row> {
         match &self.table {
             Table::Elsewhere => Vec::new(),
-            Table::Sorted(rows) => rows.to_vec(),
+            Table::Rows(rows) => rows.rows().to_vec(),
             Table::Blocks { blocks, scanned, .. } => {
                 let all: Option<Vec<&Block>> = match scanned.get() {
                     None => (0..blocks.len()).map(|at| self.block(at)).collect(),
@@ -319,7 +320,7 @@ impl Segment {
                 };
                 match all {
                     Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
-                    None => self.scan_instead(damaged).to_vec(),
+                    None => self.scan_instead(damaged).map_or_else(Vec::new, |rows| rows.rows().to_vec()),
                 }
             }
         }
@@ -358,38 +359,6 @@ impl Segment {
             KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
         }
     }
-}
-
-/// By hash, and of equal ones the newest first. Hashes are spread evenly: distributing the rows first takes a third of
-/// the time that comparing them all takes, which whoever opens what a killed process has left waits for.
-fn sorted(rows: Vec<Row>) -> Box<[Row]> {
-    let Some(&first) = rows.first() else { return Box::default() };
-    // Some four rows for each.
-    let bits = (rows.len() / 4).max(2).ilog2();
-    let bucket = |row: &Row| (row.hash >> (64 - bits)) as usize;
-    let mut ends = vec![0; 1 << bits];
-    rows.iter().for_each(|row| ends[bucket(row)] += 1);
-    let mut end = 0;
-    for at in &mut ends {
-        end += *at;
-        *at = end;
-    }
-    let mut out = vec![first; rows.len()].into_boxed_slice();
-    let mut starts = ends.clone();
-    for row in &rows {
-        let start = &mut starts[bucket(row)];
-        *start -= 1;
-        out[*start] = *row;
-    }
-    for (&start, &end) in starts.iter().zip(&ends) {
-        out[start..end].sort_unstable_by_key(|row| (row.hash, std::cmp::Reverse(row.offset)));
-    }
-    out
-}
-
-fn find_sorted(rows: &[Row], hash: u64, each: &mut impl FnMut(Row) -> bool) -> bool {
-    let first = rows.partition_point(|row| row.hash < hash);
-    rows[first..].iter().take_while(|row| row.hash == hash).any(|row| each(*row))
 }
 
 /// What opening a segment found.
@@ -468,7 +437,7 @@ pub(super) fn load(
         (Table::Blocks { start, blocks, scanned: OnceLock::new() }, foot.tally, foot.index_offset)
     } else if let Some((rows, index)) = end.foot_1(tag).and_then(|foot| read_index_1(&fd, length, &foot)) {
         let tally = Tally::of(&rows);
-        (Table::Sorted(sorted(rows)), tally, index)
+        (Table::Rows(Buckets::of(rows)), tally, index)
     } else {
         state = if is_locked(&fd) { State::Written } else { State::Orphaned };
         if state == State::Orphaned && grown(&fd) {
@@ -486,7 +455,7 @@ pub(super) fn load(
         }
         rows.extend(found.entries.iter().map(Row::of));
         let tally = Tally::of(&rows);
-        (Table::Sorted(sorted(rows)), tally, found.end)
+        (Table::Rows(Buckets::of(rows)), tally, found.end)
     };
     if header.is_none() && tally == Tally::default() {
         return Err(Refusal::NotASegment);
@@ -551,7 +520,9 @@ impl End {
 
 /// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
 fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Row>, u64)> {
-    let mut rows = Vec::new();
+    // As many as are said to come, if the file has room for them.
+    let room = usize::try_from(length / HEAD_BYTES as u64).unwrap_or(usize::MAX);
+    let mut rows = Vec::with_capacity(room.min(mark.count as usize));
     let (mut at, mut behind, mut bytes, mut limit) = (mark.offset, None, Vec::new(), length);
     while at != 0 {
         bytes.clear();
@@ -601,24 +572,4 @@ fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Row>, u6
     let rows: Option<Vec<Row>> =
         entries.map(|bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry))).collect();
     Some((rows?, foot.index_offset))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_sorted_by_hash_and_the_newest_first() {
-        for count in [0, 1, 2, 7, 8, 1000, 5000] {
-            let row = |number: u64| {
-                let mut key = [0; 32];
-                key[..8].copy_from_slice(&(number % 900).to_le_bytes());
-                Row { hash: table::hash(1, &key), offset: number * 8, stored: 1, crc: 2, code: 1, codec: 0 }
-            };
-            let rows: Vec<Row> = (0..count).map(row).collect();
-            let mut expected = rows.clone();
-            expected.sort_by_key(|row| (row.hash, std::cmp::Reverse(row.offset)));
-            assert_eq!(*sorted(rows), *expected);
-        }
-    }
 }

@@ -20,6 +20,8 @@ use crate::stats::{RunReport, StoreReport};
 pub(super) const QUEUE_BYTES: usize = 64 << 20;
 /// Uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
+/// How long who waits for a flush stays awake.
+const AWAKE: Duration = Duration::from_micros(100);
 /// What a queued record costs beside its payload.
 const RECORD_OVERHEAD: usize = 256;
 
@@ -172,6 +174,8 @@ pub(super) struct Shared {
     closing: AtomicBool,
     flushes_asked: AtomicU64,
     flushes_done: Mutex<u64>,
+    /// The same as `flushes_done`, for who does not want to wait for the lock.
+    flushed_up_to: AtomicU64,
     flushed: Condvar,
     opened: Instant,
     forks: u32,
@@ -196,6 +200,7 @@ impl Shared {
             closing: AtomicBool::new(false),
             flushes_asked: AtomicU64::new(0),
             flushes_done: Mutex::new(0),
+            flushed_up_to: AtomicU64::new(0),
             flushed: Condvar::new(),
             opened: Instant::now(),
             forks: FORKS.load(Ordering::Relaxed),
@@ -334,6 +339,11 @@ impl Shared {
         self.thread.start(self);
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
         self.thread.unpark();
+        // Where the writer needs no longer than it takes to fall asleep and be woken, that is spared.
+        let began = Instant::now();
+        while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {
+            std::thread::yield_now();
+        }
         let done = lock(&self.flushes_done);
         let unfinished = |done: &mut u64| *done < mine && !self.thread.has_failed();
         // Whether the time was enough is seen by whoever looks at the disk.
@@ -354,6 +364,7 @@ impl Shared {
     pub(super) fn flush_done(&self, asked: u64) {
         let mut done = lock(&self.flushes_done);
         *done = (*done).max(asked);
+        self.flushed_up_to.store(*done, Ordering::Release);
         self.flushed.notify_all();
     }
 
