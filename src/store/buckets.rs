@@ -4,14 +4,14 @@
 
 use std::cmp::Reverse;
 
-use super::table::Row;
+use super::table::{Packed, ROW_BYTES, Row, hash_of};
 
 /// Rows that fall into one bucket on average, about.
 const EACH: usize = 4;
 
 /// Rows by hash.
 pub(super) struct Buckets {
-    rows: Box<[Row]>,
+    rows: Box<[Packed]>,
     /// Where each bucket starts, and the end of the last one.
     starts: Box<[u32]>,
     /// How far a hash is shifted to give its bucket.
@@ -20,20 +20,20 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// Of rows in any order.
-    pub(super) fn of(rows: Vec<Row>) -> Buckets {
+    pub(super) fn of(rows: &[Packed]) -> Buckets {
         let bits = (rows.len() / EACH).max(2).ilog2();
         let shift = u64::BITS - bits;
         let mut starts = vec![0_u32; (1 << bits) + 1];
-        rows.iter().for_each(|row| starts[(row.hash >> shift) as usize] += 1);
+        rows.iter().for_each(|row| starts[(hash_of(row) >> shift) as usize] += 1);
         let mut end = 0;
         for at in &mut starts {
             end += *at;
             *at = end;
         }
         // Filled from the end of each bucket down to its start.
-        let mut out = rows.clone().into_boxed_slice();
-        for row in &rows {
-            let start = &mut starts[(row.hash >> shift) as usize];
+        let mut out = vec![[0; ROW_BYTES]; rows.len()].into_boxed_slice();
+        for row in rows {
+            let start = &mut starts[(hash_of(row) >> shift) as usize];
             *start -= 1;
             out[*start as usize] = *row;
         }
@@ -41,18 +41,18 @@ impl Buckets {
     }
 
     /// All of them, in no order.
-    pub(super) fn rows(&self) -> &[Row] {
-        &self.rows
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        self.rows.iter().map(Row::unpack)
     }
 
     /// Calls `each` on the rows of this hash, the newest first, until it says true.
     pub(super) fn find(&self, hash: u64, mut each: impl FnMut(Row) -> bool) -> bool {
         let bucket = (hash >> self.shift) as usize;
         let bucket = &self.rows[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
-        let mut found = bucket.iter().filter(|row| row.hash == hash);
+        let mut found = bucket.iter().filter(|row| hash_of(row) == hash).map(Row::unpack);
         let (Some(first), second) = (found.next(), found.next()) else { return false };
-        let Some(second) = second else { return each(*first) };
-        let mut all: Vec<Row> = [first, second].into_iter().chain(found).copied().collect();
+        let Some(second) = second else { return each(first) };
+        let mut all: Vec<Row> = [first, second].into_iter().chain(found).collect();
         all.sort_unstable_by_key(|row| Reverse(row.offset));
         all.into_iter().any(each)
     }
@@ -74,7 +74,7 @@ mod tests {
         for count in [0, 1, 2, 3, 7, 8, 9, 100, 5000] {
             // Some are there several times, in an order that is none.
             let rows: Vec<Row> = (0..count).map(|number| row(number * 7919 % 10_007, 900)).collect();
-            let buckets = Buckets::of(rows.clone());
+            let buckets = Buckets::of(&rows.iter().map(Row::pack).collect::<Vec<_>>());
             let found = |hash| {
                 let mut found = Vec::new();
                 assert!(!buckets.find(hash, |row| {
@@ -91,7 +91,7 @@ mod tests {
                 assert!(buckets.find(wanted.hash, |row| row == expected[0]));
             }
             (900..1500).for_each(|number| assert_eq!(found(row(number, 2000).hash), []));
-            let mut all = buckets.rows().to_vec();
+            let mut all = buckets.rows().collect::<Vec<_>>();
             let mut expected = rows;
             all.sort();
             expected.sort();
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn equal_hashes_do_not_take_for_ever() {
-        let rows: Vec<Row> = (0..200_000).map(|number| row(number, 1)).collect();
-        let buckets = Buckets::of(rows);
+        let rows: Vec<Packed> = (0..200_000).map(|number| row(number, 1).pack()).collect();
+        let buckets = Buckets::of(&rows);
         let mut last = u64::MAX;
         assert!(!buckets.find(row(0, 1).hash, |row| {
             assert!(row.offset < last);

@@ -18,7 +18,7 @@ use super::format::{
 use super::part::Key;
 use super::refusal::Refusal;
 use super::scan;
-use super::table::{self, BLOCK_BYTES, Block, Row};
+use super::table::{self, BLOCK_BYTES, Block, Packed, Row};
 
 /// How many segments a process keeps open for reading; others are opened for each read. A stash of thousands
 /// of small segments must not use up the host's descriptors.
@@ -304,7 +304,8 @@ impl Segment {
             if found.failed {
                 self.failed.store(true, Ordering::Relaxed);
             }
-            Buckets::of(found.entries.iter().map(Row::of).collect())
+            let rows: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
+            Buckets::of(&rows)
         }))
     }
 
@@ -312,7 +313,7 @@ impl Segment {
     pub(super) fn rows(&self, damaged: impl Fn()) -> Vec<Row> {
         match &self.table {
             Table::Elsewhere => Vec::new(),
-            Table::Rows(rows) => rows.rows().to_vec(),
+            Table::Rows(rows) => rows.rows().collect(),
             Table::Blocks { blocks, scanned, .. } => {
                 let all: Option<Vec<&Block>> = match scanned.get() {
                     None => (0..blocks.len()).map(|at| self.block(at)).collect(),
@@ -320,7 +321,7 @@ impl Segment {
                 };
                 match all {
                     Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
-                    None => self.scan_instead(damaged).map_or_else(Vec::new, |rows| rows.rows().to_vec()),
+                    None => self.scan_instead(damaged).map_or_else(Vec::new, |rows| rows.rows().collect()),
                 }
             }
         }
@@ -436,8 +437,8 @@ pub(super) fn load(
         let start = foot.index_offset + HEAD_BYTES as u64;
         (Table::Blocks { start, blocks, scanned: OnceLock::new() }, foot.tally, foot.index_offset)
     } else if let Some((rows, index)) = end.foot_1(tag).and_then(|foot| read_index_1(&fd, length, &foot)) {
-        let tally = Tally::of(&rows);
-        (Table::Rows(Buckets::of(rows)), tally, index)
+        let tally = Tally::of(rows.iter().map(Row::unpack));
+        (Table::Rows(Buckets::of(&rows)), tally, index)
     } else {
         state = if is_locked(&fd) { State::Written } else { State::Orphaned };
         if state == State::Orphaned && grown(&fd) {
@@ -453,9 +454,9 @@ pub(super) fn load(
         if failed && state == State::Orphaned {
             state = State::Unreadable;
         }
-        rows.extend(found.entries.iter().map(Row::of));
-        let tally = Tally::of(&rows);
-        (Table::Rows(Buckets::of(rows)), tally, found.end)
+        rows.extend(found.entries.iter().map(|entry| Row::of(entry).pack()));
+        let tally = Tally::of(rows.iter().map(Row::unpack));
+        (Table::Rows(Buckets::of(&rows)), tally, found.end)
     };
     if header.is_none() && tally == Tally::default() {
         return Err(Refusal::NotASegment);
@@ -519,7 +520,7 @@ impl End {
 }
 
 /// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
-fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Row>, u64)> {
+fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Packed>, u64)> {
     // As many as are said to come, if the file has room for them.
     let room = usize::try_from(length / HEAD_BYTES as u64).unwrap_or(usize::MAX);
     let mut rows = Vec::with_capacity(room.min(mark.count as usize));
@@ -549,7 +550,7 @@ fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(
 }
 
 /// The rows of an index of version 1, and where it starts; `None` unless all of it is as it was written.
-fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Row>, u64)> {
+fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Packed>, u64)> {
     let size = foot.count as usize * ENTRY_BYTES;
     if size > MAX_PAYLOAD as usize {
         return None;
@@ -569,7 +570,7 @@ fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Row>, u6
         entry.kind != INDEX_KIND && end.is_some_and(|end| end <= foot.index_offset)
     };
     let entries = bytes.chunks_exact(ENTRY_BYTES).filter_map(|bytes| bytes.first_chunk());
-    let rows: Option<Vec<Row>> =
-        entries.map(|bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry))).collect();
+    let row = |bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry).pack());
+    let rows: Option<Vec<Packed>> = entries.map(row).collect();
     Some((rows?, foot.index_offset))
 }

@@ -34,6 +34,15 @@ pub(super) struct Row {
     pub(super) codec: u8,
 }
 
+/// A row as it stands in a file.
+pub(super) type Packed = [u8; ROW_BYTES];
+
+/// Its hash.
+pub(super) fn hash_of(row: &Packed) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *row;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
 /// What stands for a kind: its place among the known ones, or [`UNKNOWN_KIND`].
 pub(super) fn code_of(kind: u8) -> u8 {
     Kind::from_number(kind).map_or(UNKNOWN_KIND, |kind| kind.position() as u8)
@@ -64,18 +73,18 @@ impl Row {
         Row { hash, offset: entry.offset, stored: entry.stored, crc: entry.crc, code, codec: entry.codec }
     }
 
-    /// Appends it to a block or a checkpoint.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    /// As it stands in a block or a checkpoint.
+    pub(super) fn pack(&self) -> Packed {
         let mut bytes = [0; ROW_BYTES];
         put_u64(&mut bytes, 0, self.hash);
         put_u32(&mut bytes, 8, (self.offset / 8) as u32);
         put_u32(&mut bytes, 12, self.stored | u32::from(self.codec & 3) << 26 | u32::from(self.code) << 28);
         put_u32(&mut bytes, 16, self.crc);
-        out.extend_from_slice(&bytes);
+        bytes
     }
 
     /// The reverse.
-    pub(super) fn decode(bytes: &[u8; ROW_BYTES]) -> Row {
+    pub(super) fn unpack(bytes: &Packed) -> Row {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let packed = word(12);
         Row {
@@ -126,7 +135,7 @@ pub(super) fn build(rows: &[Row]) -> Vec<u8> {
         });
         let start = out.len();
         out.resize(start + BLOCK_HEAD, 0);
-        rows.iter().for_each(|row| row.encode(&mut out));
+        rows.iter().for_each(|row| out.extend_from_slice(&row.pack()));
         out.resize(start + BLOCK_BYTES, 0);
         put_u32(&mut out[start..], 4, rows.len() as u32);
         put_u32(&mut out[start..], 8, u32::from(overflows));
@@ -169,7 +178,7 @@ impl Block {
 
     fn row(&self, index: usize) -> Option<Row> {
         let at = BLOCK_HEAD + index * ROW_BYTES;
-        self.0.get(at..)?.first_chunk().map(Row::decode)
+        self.0.get(at..)?.first_chunk().map(Row::unpack)
     }
 
     /// All of its rows.
