@@ -20,7 +20,7 @@ const ROTATE_BYTES: u64 = 1 << 30;
 /// A segment is sealed when it has this many records, which bounds what its writer keeps of them in memory.
 const ROTATE_RECORDS: usize = 1 << 17;
 /// After this many records there is a checkpoint, which bounds what a reader scans after a `kill -9`.
-const CHECKPOINT_RECORDS: usize = 1 << 9;
+const CHECKPOINT_RECORDS: usize = 192;
 /// A buffer that has grown past this is given back.
 const KEEP_BUFFER: usize = 4 << 20;
 

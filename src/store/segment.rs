@@ -519,6 +519,9 @@ impl End {
     }
 }
 
+/// What is read of a checkpoint at once: all of it, as a rule.
+const CHECKPOINT_AT_ONCE: usize = 8 << 10;
+
 /// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
 fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Packed>, u64)> {
     // As many as are said to come, if the file has room for them.
@@ -527,18 +530,21 @@ fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(
     let (mut at, mut behind, mut bytes, mut limit) = (mark.offset, None, Vec::new(), length);
     while at != 0 {
         bytes.clear();
-        read_at(fd, &mut bytes, HEAD_BYTES, at).ok()?;
+        read_at(fd, &mut bytes, CHECKPOINT_AT_ONCE, at).ok()?;
         let (entry, found) = IndexEntry::decode_head(bytes.first_chunk()?, at)?;
         if found != tag || entry.kind != super::format::CHECKPOINT_KIND || entry.end() > limit {
             return None;
         }
-        bytes.clear();
-        read_at(fd, &mut bytes, entry.stored as usize, at + HEAD_BYTES as u64).ok()?;
-        if bytes.len() != entry.stored as usize || payload_crc(&entry.key, &bytes) != entry.crc {
+        let whole = HEAD_BYTES + entry.stored as usize;
+        let missing = whole.saturating_sub(bytes.len());
+        let there = at + bytes.len() as u64;
+        read_at(fd, &mut bytes, missing, there).ok()?;
+        let payload = bytes.get(HEAD_BYTES..whole)?;
+        if payload_crc(&entry.key, payload) != entry.crc {
             return None;
         }
         behind.get_or_insert(entry.end());
-        let (before, listed) = decode_checkpoint(&bytes)?;
+        let (before, listed) = decode_checkpoint(payload)?;
         rows.extend(listed);
         // Backwards only, and none inside another: no circle, and never more rows than the file has room for.
         if before >= at {
