@@ -380,6 +380,36 @@ fn an_interrupted_merge_leaves_everything_as_it_was() {
     }
 }
 
+/// What was not looked into would go as a whole.
+#[test]
+fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
+    for stop_at in 0..12 {
+        let root = root();
+        for name in ["one", "two"] {
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let stash = Stash::open(root.path(), &application).unwrap();
+            let device = stash.device(&header()).unwrap();
+            for record in 0..100 {
+                assert!(device.put(Kind::Artifact, &key(record), vec![1; 9000].into()));
+            }
+        }
+        set(root.path(), "limit = 1700KiB\n");
+        let asked = AtomicU32::new(0);
+        let interrupted = || asked.fetch_add(1, Ordering::Relaxed) == stop_at;
+        let folder = Folder::root(root.path(), false).unwrap();
+        let work = Work { application: None, hasty: false, interrupted: &interrupted, modules_of };
+        let outcome = upkeep::tend(&folder, &work);
+        assert!(outcome.evicted_records < 40, "{stop_at}: {outcome:?}");
+        for name in ["one", "two"] {
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let stash = Stash::open(root.path(), &application).unwrap();
+            let device = stash.device(&header()).unwrap();
+            let left = (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count();
+            assert!(left > 50, "{stop_at} {name}: {left} left");
+        }
+    }
+}
+
 #[test]
 fn who_reads_while_others_write_and_merge_never_misses_anything() {
     let root = root();

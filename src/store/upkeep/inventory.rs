@@ -16,8 +16,8 @@ use crate::store::runs;
 /// The hashes of the records of listed parts, in the order of their inventory.
 pub(super) type Listed = HashMap<(usize, usize), Vec<u64>>;
 
-/// Looks into as much as has to be known for a plan.
-pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> (Inventory, Listed) {
+/// Looks into as much as has to be known for a plan. None: interrupted. What was not looked into would go as a whole.
+pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(Inventory, Listed)> {
     let (mut inventory, mut listed) = (Inventory::default(), Listed::new());
     let devices = Devices::of(survey);
     for (at, application) in survey.applications.iter().enumerate() {
@@ -42,7 +42,10 @@ pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> (Inventor
         let modules = portable.as_ref().map(|part| modules(part, &uses, work.modules_of)).unwrap_or_default();
         for (place, part) in application.parts.iter().enumerate() {
             let foreign = part.is_of_a_device() && devices.is_foreign(at, place, application, limits);
-            let look = part.is_of_a_device() && !foreign && !(work.interrupted)();
+            if (work.interrupted)() {
+                return None;
+            }
+            let look = part.is_of_a_device() && !foreign;
             let of_device = if look { Contents::of(part) } else { None };
             let contents = match part.is_of_a_device() {
                 true => of_device.as_ref(),
@@ -67,7 +70,7 @@ pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> (Inventor
         }
         inventory.applications.push(found);
     }
-    (inventory, listed)
+    Some((inventory, listed))
 }
 
 /// The newest use of each module, and whether a run that is going on uses it.

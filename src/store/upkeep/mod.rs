@@ -101,7 +101,7 @@ pub(super) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
     let mut emptied = Vec::new();
     let bearable = !work.hasty || survey.bytes() <= HASTY_LOOK;
     if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
-        let (inventory, listed) = inventory::of(&survey, &limits, work);
+        let Some((inventory, listed)) = inventory::of(&survey, &limits, work) else { return outcome };
         let Plan { evictions, applications, reclaim, shortfalls, .. } =
             bounds::plan(&inventory, &limits, free, now);
         for eviction in evictions {
