@@ -8,7 +8,7 @@ use crate::store::folder::Folder;
 use crate::store::settings;
 
 /// Files of ours, by how their names end.
-const OURS: [&str; 6] = [".vks", ".vkg", ".vkr", ".vkt", ".lock", ".tmp"];
+const OURS: [&str; 5] = [".vks", ".vkg", ".vkr", ".vkt", ".lock"];
 
 fn is_ours(name: &str) -> bool {
     OURS.iter().any(|suffix| name.ends_with(suffix)) || name.starts_with(".tmp-")
