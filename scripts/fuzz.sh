@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The store's long run: damaged, cut and made-up files, writers that are killed, and file operations that fail, with new
-# seeds each time round.
+# The store's long run: damaged, cut and made-up files and archives, writers that are killed, and file operations that fail,
+# with new seeds each time round.
 #
 #   scripts/fuzz.sh [minutes]        60 where nothing is said; says what failed, with its seed, and goes on
 set -euo pipefail
@@ -27,6 +27,7 @@ while [ "$SECONDS" -lt "$until" ]; do
     round store::tests::hostile 20000
     round store::tests::harm 500
     round store::tests::decoys 2000
+    round exchange::tests::fuzz 5000
     VKSTASH_TEST_EVERY_CALL=1 round store::tests::faults 5000
     VKSTASH_TEST_KILLS=400 round store::tests::crash 1
     rounds=$((rounds + 1))

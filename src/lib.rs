@@ -11,11 +11,14 @@
 //! - [`recipe`] model, capture and key of pipelines
 //! - [`identifier`] module identities; `pipeline_binary` an extension newer than the bindings
 //! - [`store`] the stash on disk
+//! - `exchange` stashes that leave this machine and come to it: of the tool alone
 //! - [`stats`] counters and reports
 //! - [`config`], `log`, `guard`, `loader` the environment, log lines, the end of panics, the loader's interface
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 pub mod config;
+#[cfg(feature = "tool")]
+pub mod exchange;
 mod guard;
 mod hooks;
 pub mod identifier;

@@ -65,6 +65,12 @@ pub fn answer(value: &Value) {
     stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).expect("the parent reads");
 }
 
+/// What a step answered, among what its process printed; null where it did not get that far.
+pub fn answer_in(stdout: &str) -> Value {
+    let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
+    answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON"))
+}
+
 /// The parent's side of a test.
 pub struct Scenario {
     test: String,
@@ -182,12 +188,11 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         };
         let stdout = joined(self.stdout.take());
-        let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
         Outcome {
             step: self.step.clone(),
             status,
             hung,
-            value: answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON")),
+            value: answer_in(&stdout),
             stderr: joined(self.stderr.take()),
             reports: Reports::read(&self.report),
         }

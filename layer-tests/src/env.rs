@@ -288,8 +288,7 @@ impl Env {
         let mut path = Vec::new();
         if matches!(self.layer, Layer::Implicit | Layer::Both) {
             let data = self.folder.join("xdg");
-            let manifest = include_str!("../../manifest/VkLayer_vkstash.implicit.json.in");
-            write_manifest(&data.join("vulkan/implicit_layer.d/VkLayer_vkstash.json"), manifest);
+            write_implicit_manifest(&data.join("vulkan/implicit_layer.d"));
             // Prepended: the loader searches nothing else once the variable is set.
             let mut list = data.into_os_string();
             list.push(":/usr/local/share:/usr/share");
@@ -327,6 +326,17 @@ pub fn validation_manifest() -> Option<&'static Path> {
 /// Whether this driver can be started here, and why not.
 pub fn installed(driver: &Driver) -> Result<(), String> {
     driver.manifest().map(drop)
+}
+
+/// The manifest of a driver that is installed.
+pub fn installed_manifest(driver: &Driver) -> Option<PathBuf> {
+    driver.manifest().ok().flatten()
+}
+
+/// Puts the layer's implicit manifest into a folder.
+pub fn write_implicit_manifest(folder: &Path) {
+    let manifest = include_str!("../../manifest/VkLayer_vkstash.implicit.json.in");
+    write_manifest(&folder.join("VkLayer_vkstash.json"), manifest);
 }
 
 /// Variables of the tester's own that would change what a test sees.

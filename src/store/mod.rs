@@ -25,6 +25,7 @@
 //! | `upkeep` | carrying that out |
 //! | `settings` | limits that the user sets |
 //! | `inspect` | what is stored, for people |
+//! | `transfer` | segment files on their way out of a stash, and into one |
 
 mod append;
 pub mod bounds;
@@ -50,6 +51,7 @@ pub mod stash;
 mod sweep;
 mod table;
 pub mod totals;
+pub mod transfer;
 pub mod upkeep;
 mod view;
 mod writer;

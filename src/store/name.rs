@@ -62,6 +62,15 @@ impl AppName {
         AppName::new(application, executable, &command_line)
     }
 
+    /// The reverse, from a folder's name as this makes them; `None` for any other.
+    pub fn of_folder(folder: &str) -> Option<AppName> {
+        let (display, digest) = folder.rsplit_once('-')?;
+        let is_digest =
+            digest.len() == 16 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_ours = is_digest && !display.is_empty() && sanitised(display.as_bytes()) == display;
+        is_ours.then(|| AppName { display: display.to_owned(), folder: folder.to_owned() })
+    }
+
     /// The display part of a folder's name; all of it where it does not look like one of ours.
     pub(super) fn display_of(folder: &str) -> &str {
         match folder.rsplit_once('-') {
@@ -130,6 +139,7 @@ mod tests {
                 let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
                 assert!(name.folder.chars().all(good), "{name:?}");
                 assert_eq!(AppName::display_of(&name.folder), name.display);
+                assert_eq!(AppName::of_folder(&name.folder), Some(name));
             }
         }
         assert_eq!(name(b"", b"").display, "unnamed");

@@ -56,8 +56,8 @@ enum Table {
     Rows(Buckets),
 }
 
-/// The age that a segment's name gives; 0 for a name that no writer makes.
-pub(super) fn age_of(name: &str) -> u64 {
+/// The age that a segment's name gives, in Unix milliseconds; 0 for a name that no writer makes.
+pub fn age_of(name: &str) -> u64 {
     let age = name.split_once('-').map(|(age, _)| age).filter(|age| age.len() == 16);
     age.and_then(|age| u64::from_str_radix(age, 16).ok()).unwrap_or(0)
 }

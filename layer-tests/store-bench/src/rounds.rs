@@ -2,6 +2,7 @@
 //! does hits all alike, and every round begins with another engine.
 
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ const KILLS: usize = 4;
 const SHARE: usize = 48 << 20;
 /// Up to this many entries there are not too many processes that write that little.
 const BEARABLE: u64 = 200_000;
+/// What is written at most to warm the page cache; more would have to wait for the disk.
+const WARM: u64 = 2 << 30;
 
 /// Measures everything that was asked for.
 pub fn run(options: &Run) -> Result<Report, Failure> {
@@ -143,10 +146,24 @@ impl Bench<'_> {
         Ok(rustix::fs::syncfs(File::open(self.folder)?)?)
     }
 
+    /// Has the kernel give as many pages to a file as a store takes, and take them back. A virtual machine may have to ask
+    /// its host for pages that nobody has used for some seconds, which takes longer than filling them; whoever comes
+    /// next gets these.
+    fn warm(&self) -> Result<(), Failure> {
+        let path = self.folder.join("warm");
+        let mut file = File::create(&path)?;
+        let bytes = vec![1; 1 << 20];
+        for _ in 0..(self.size.payload * 5 / 4).min(WARM) / bytes.len() as u64 {
+            file.write_all(&bytes)?;
+        }
+        Ok(fs::remove_file(&path)?)
+    }
+
     fn round(&mut self, engines: &[Engine]) -> Result<(), Failure> {
         for &engine in engines {
             self.clear(engine)?;
             self.settle()?;
+            self.warm()?;
             self.measure(engine, Task::Fill)?;
             let (allocated, long) = disk(&self.folder_of(engine))?;
             let payload = self.size.payload as f64;

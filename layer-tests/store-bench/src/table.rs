@@ -97,7 +97,9 @@ fn notes(report: &Report, text: &mut String) {
         "\n## What is measured\n\n\
          Keys are SHA-256 of a counter, values 1 to 64 KiB of incompressible bytes, 9 KiB in the mean. Each job has \
          a process of its own. Nobody syncs, except where the list below says so.\n\n\
-         * bulk insert: payload over the time to insert 32 MiB after 32 MiB and to close the store\n\
+         * bulk insert: payload over the time to insert 32 MiB after 32 MiB and to close the store, just after a file \
+         of that size (2 GiB at most) was written and removed, so that no engine waits for the host of a virtual machine to \
+         hand out memory\n\
          * single put: into the full store, until this process can read the entry and the engine has it\n\
          * open to first get: a fresh process, after main; the value is copied and compared afterwards\n\
          * after kill -9: the writer filled the store and was killed before it closed it; the first process that \

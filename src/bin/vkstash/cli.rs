@@ -40,6 +40,15 @@ pub(crate) enum Command {
     ///
     /// Programs do that by themselves when they have been quiet for a while; they may go on running meanwhile.
     Gc(GcArgs),
+    /// Write what was recorded to a file, for another machine or for safekeeping
+    ///
+    /// The file is a tar archive; what is in it is mostly compressed already. It holds shaders, and what the programs
+    /// call themselves.
+    Export(ExportArgs),
+    /// Take in what `export` wrote
+    ///
+    /// What is in the stash already stays as it is.
+    Import(ImportArgs),
     /// List what is not handed to a driver any more because programs died of it
     Quarantine(QuarantineArgs),
 }
@@ -47,6 +56,36 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct GcArgs {
     /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    /// The file to make, which must not be there yet; `-` for standard output
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only these applications: their names, or their folders' names in the stash
+    #[arg(value_name = "APPLICATION")]
+    pub(crate) applications: Vec<String>,
+    /// Only what every driver can use: shaders and recipes, not what a driver made of them
+    #[arg(long)]
+    pub(crate) portable: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArgs {
+    /// What `export` wrote; `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also take what drivers made. Your driver will be given it without being able to check it: only from somebody
+    /// whose programs you would run
+    #[arg(long)]
+    pub(crate) artifacts: bool,
+    /// Put it into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

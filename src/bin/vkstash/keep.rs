@@ -8,6 +8,7 @@ use VkLayer_vkstash::store::inspect::{ApplicationInfo, list_applications};
 use VkLayer_vkstash::store::refusal::OpenError;
 use VkLayer_vkstash::store::settings::{self, Settings, SettingsError};
 
+use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
 use crate::kept::{self, File, Source};
 use crate::root;
@@ -22,10 +23,8 @@ pub(crate) enum KeepError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("no application {name:?} is in {root}: `vkstash stats` lists them")]
-    Unknown { name: String, root: String },
-    #[error("{name:?} is the name of several applications; name one by its folder: {}", folders.join(", "))]
-    Several { name: String, folders: Vec<String> },
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
     #[error("{0} is set for all applications together, not for one")]
     NotOfApplications(String),
     #[error("cannot print it: {0}")]
@@ -56,26 +55,6 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
-    }
-}
-
-/// The application of that name or folder.
-fn choose<'a>(
-    found: &'a [ApplicationInfo],
-    name: &str,
-    root: &Path,
-) -> Result<&'a ApplicationInfo, KeepError> {
-    if let Some(info) = found.iter().find(|info| info.folder == name) {
-        return Ok(info);
-    }
-    let of_name: Vec<_> = found.iter().filter(|info| info.display == name).collect();
-    match of_name.as_slice() {
-        [info] => Ok(info),
-        [] => Err(KeepError::Unknown { name: name.to_owned(), root: plain(&root.to_string_lossy()) }),
-        several => {
-            let folders = several.iter().map(|info| info.folder.clone()).collect();
-            Err(KeepError::Several { name: name.to_owned(), folders })
-        }
     }
 }
 

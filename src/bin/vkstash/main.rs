@@ -1,8 +1,11 @@
 //! `vkstash`: runs programs with the layer, installs the layer's manifests, and tells what the stash did.
 
+mod choice;
 mod cli;
 mod elf;
+mod export;
 mod gc;
+mod import;
 mod install;
 mod keep;
 mod kept;
@@ -32,6 +35,8 @@ fn main() -> ExitCode {
         Command::Stats(args) => at_the_edge(stats::main(&args)),
         Command::Gc(args) => at_the_edge(gc::main(&args)),
         Command::Keep(args) => at_the_edge(keep::main(&args)),
+        Command::Export(args) => at_the_edge(export::main(&args)),
+        Command::Import(args) => at_the_edge(import::main(&args)),
         Command::Quarantine(args) => at_the_edge(quarantine::main(&args)),
     }
 }

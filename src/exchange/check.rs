@@ -1,0 +1,25 @@
+//! Whether a record is what its key says: who can make a file can put any bytes under any key.
+
+use ash::vk;
+
+use crate::identifier::module_identity;
+use crate::recipe::key::{self, digest};
+use crate::store::part::{Key, Kind};
+
+/// Whether the key of a portable record is that of its payload, so that nothing else can stand under this key. Never of
+/// a kind whose key says nothing about its payload.
+pub(super) fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
+    let tag = match kind {
+        Kind::Module => {
+            let Some((flags, code)) = payload.split_first_chunk() else { return false };
+            let flags = vk::ShaderModuleCreateFlags::from_raw(u32::from_le_bytes(*flags));
+            return code.len() % 4 == 0 && module_identity(flags, code) == *key;
+        }
+        Kind::Layout => key::LAYOUT,
+        Kind::RenderPass => key::RENDER_PASS,
+        Kind::Recipe => key::RECIPE,
+        Kind::Setup => key::SETUP,
+        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths => return false,
+    };
+    digest(tag, payload) == *key
+}

@@ -1,0 +1,262 @@
+//! Reading archives, which are taken for hostile.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::check;
+use super::entry::{LongName, Name};
+use crate::recipe;
+use crate::store::name::AppName;
+use crate::store::part::{Key, Kind, Part, UseRecord};
+use crate::store::refusal::{OpenError, Refusal};
+use crate::store::stash::Stash;
+use crate::store::transfer::{Incoming, IncomingError, Place};
+
+/// What may wait for the writer: far less than makes it drop something.
+const QUEUED_BYTES: usize = 16 << 20;
+/// What a record takes beside its payload while it waits.
+const RECORD_BYTES: usize = 512;
+/// How long one wait for the writer is.
+const WAIT: Duration = Duration::from_secs(10);
+/// The payload of an artifact has as much before the driver's data.
+const ARTIFACT_PREFIX: usize = 8;
+/// The payload of an identifier pair.
+const IDENTITY_BYTES: usize = 32;
+
+/// Why an archive could not be read to its end. What was taken by then stays.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read, or is not a tar file.
+    #[error("cannot read the archive: {0}")]
+    Archive(io::Error),
+    /// There is no segment in it.
+    #[error("there is nothing of a stash in it: it is not an archive that `vkstash export` wrote")]
+    Nothing,
+    /// The stash cannot be opened.
+    #[error("cannot open the stash: {0}")]
+    Open(#[from] OpenError),
+    /// What came cannot be written to the stash.
+    #[error("cannot write to the stash ({0}); what was imported until then is in it")]
+    NotWritten(String),
+}
+
+/// What came out of an archive, by application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// In the order of their folders' names.
+    pub applications: BTreeMap<String, Taken>,
+    /// Things in the archive that are no segments.
+    pub passed_over: u64,
+}
+
+/// What was taken of one application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Records that are new here, by kind.
+    pub records: BTreeMap<Kind, u64>,
+    /// Records that the stash had already.
+    pub present: u64,
+    /// Records that are not what their key says, or have no place in such a file.
+    pub untrue: u64,
+    /// Places in files where a record is damaged.
+    pub damaged: u64,
+    /// Files of device parts that were not asked for.
+    pub left_out: u64,
+    /// Files that were refused, and why.
+    pub refused: Vec<(String, Refusal)>,
+}
+
+/// Takes what `source`, an archive, has into the stash below `root`: of device parts only if `artifacts`. Then the drivers of
+/// this machine will be given what came, so the archive must be from somebody who is trusted like the maker of a program.
+pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Imported, ImportError> {
+    let mut imported = Imported::default();
+    let mut open: Option<Target> = None;
+    let mut long = LongName::default();
+    let mut archive = tar::Archive::new(source);
+    for entry in archive.entries().map_err(ImportError::Archive)?.raw(true) {
+        let mut entry = entry.map_err(ImportError::Archive)?;
+        if long.takes(&mut entry).map_err(ImportError::Archive)? {
+            continue;
+        }
+        let path = long.or_of(&entry);
+        let is_file = entry.header().entry_type().is_file();
+        let Some(name) = Name::of(&path).filter(|_| is_file) else {
+            imported.passed_over += 1;
+            continue;
+        };
+        let mut target = match open.take() {
+            Some(target) if target.app == name.application => target,
+            other => {
+                other.map_or(Ok(()), |target| target.finish(&mut imported))?;
+                Target::open(root, name.application.clone())?
+            }
+        };
+        let outcome = target.take(&path, &name, &mut entry, artifacts);
+        open = Some(target);
+        outcome?;
+    }
+    open.map_or(Ok(()), |target| target.finish(&mut imported))?;
+    if imported.applications.is_empty() { Err(ImportError::Nothing) } else { Ok(imported) }
+}
+
+/// The application that the archive is about at the moment.
+struct Target {
+    app: AppName,
+    stash: Arc<Stash>,
+    taken: Taken,
+    /// The newest use of each key. Their recipes may come later.
+    uses: HashMap<Key, UseRecord>,
+    /// Bytes and records that may wait for the writer, and what was queued in all.
+    waiting: usize,
+    queued: u64,
+}
+
+impl Target {
+    fn open(root: &Path, app: AppName) -> Result<Target, ImportError> {
+        let stash = Stash::open(root, &app)?;
+        stash.set_modules_of(recipe::modules_of);
+        Ok(Target { app, stash, taken: Taken::default(), uses: HashMap::new(), waiting: 0, queued: 0 })
+    }
+
+    /// Takes one file. What is wrong with it is noted; an error is one of the stash's or the archive's.
+    fn take(
+        &mut self,
+        path: &[u8],
+        name: &Name,
+        source: &mut dyn Read,
+        artifacts: bool,
+    ) -> Result<(), ImportError> {
+        if name.place != Place::Portable && !artifacts {
+            self.taken.left_out += 1;
+            return Ok(());
+        }
+        let portable = self.stash.portable().clone();
+        let incoming = match Incoming::copied(&portable, &name.place, source) {
+            Ok(incoming) => incoming,
+            Err(IncomingError::Refused(refusal)) => {
+                self.taken.refused.push((String::from_utf8_lossy(path).into_owned(), refusal));
+                return Ok(());
+            }
+            Err(IncomingError::Source(error)) => return Err(ImportError::Archive(error)),
+            Err(IncomingError::Aside(error)) => return Err(ImportError::NotWritten(error.to_string())),
+        };
+        let of_device = incoming.device().map(|header| self.stash.device(header)).transpose()?;
+        let now = unix_ms();
+        let age = name.age.min(now);
+        let mut outcome = Ok(());
+        let damaged = incoming.for_each(&mut |kind, key, payload| {
+            let wanted = match &of_device {
+                None if kind == Kind::Use => {
+                    match UseRecord::decode(payload) {
+                        Some(found) => self.note(key, found, age, now),
+                        None => self.taken.untrue += 1,
+                    }
+                    return;
+                }
+                None => check::is_true(kind, key, payload),
+                Some(_) => match kind {
+                    Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
+                    Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
+                    // To be found out here.
+                    Kind::Proven | Kind::Deaths => return,
+                    _ => false,
+                },
+            };
+            let part = of_device.as_ref().unwrap_or(&portable);
+            if !wanted {
+                self.taken.untrue += 1;
+            } else if part.contains(kind, key) {
+                self.taken.present += 1;
+            } else if outcome.is_ok() {
+                outcome = self.put(part, kind, key, payload);
+            }
+        });
+        self.taken.damaged += damaged;
+        outcome
+    }
+
+    /// Keeps the newest use of a key.
+    fn note(&mut self, key: &Key, mut found: UseRecord, age: u64, now: u64) {
+        found.unix_ms = found.unix_ms.min(now);
+        found.run = if found.run == 0 { age } else { found.run.min(now) };
+        let known = self.uses.entry(*key).or_insert(found);
+        if (found.run, found.unix_ms) > (known.run, known.unix_ms) {
+            *known = found;
+        }
+    }
+
+    fn put(&mut self, part: &Part, kind: Kind, key: &Key, payload: &[u8]) -> Result<(), ImportError> {
+        let bytes = payload.len() + RECORD_BYTES;
+        if self.waiting + bytes > QUEUED_BYTES {
+            self.settle()?;
+        }
+        if !part.put(kind, key, payload.into()) {
+            return Err(self.not_written());
+        }
+        self.waiting += bytes;
+        self.queued += 1;
+        *self.taken.records.entry(kind).or_default() += 1;
+        Ok(())
+    }
+
+    /// Waits until everything is written.
+    fn settle(&mut self) -> Result<(), ImportError> {
+        self.waiting = 0;
+        loop {
+            self.stash.flush(WAIT);
+            let report = self.stash.report();
+            if !report.write_errors.is_empty() || report.dropped > 0 {
+                return Err(self.not_written());
+            }
+            if report.written_records >= self.queued {
+                return Ok(());
+            }
+        }
+    }
+
+    fn not_written(&self) -> ImportError {
+        let errors: Vec<String> = self.stash.report().write_errors.into_keys().collect();
+        let reason = if errors.is_empty() { "records were dropped".to_owned() } else { errors.join(", ") };
+        ImportError::NotWritten(reason)
+    }
+
+    fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
+        let portable = self.stash.portable().clone();
+        let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
+        uses.sort_unstable_by_key(|(key, found)| (found.run, found.sequence, *key));
+        for (key, found) in uses {
+            if !portable.contains(Kind::Recipe, &key) {
+                self.taken.untrue += 1;
+            } else if portable.contains(Kind::Use, &key) {
+                self.taken.present += 1;
+            } else {
+                self.put(&portable, Kind::Use, &key, &found.encode())?;
+            }
+        }
+        self.settle()?;
+        let of_application = imported.applications.entry(self.app.folder.clone()).or_default();
+        of_application.add(self.taken);
+        Ok(())
+    }
+}
+
+impl Taken {
+    /// An application may come in several pieces.
+    fn add(&mut self, other: Taken) {
+        for (kind, count) in other.records {
+            *self.records.entry(kind).or_default() += count;
+        }
+        self.present += other.present;
+        self.untrue += other.untrue;
+        self.damaged += other.damaged;
+        self.left_out += other.left_out;
+        self.refused.extend(other.refused);
+    }
+}
+
+fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

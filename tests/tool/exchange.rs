@@ -1,0 +1,175 @@
+//! `vkstash export` and `vkstash import`: from one machine to another, with whatever is on the way.
+
+use VkLayer_vkstash::identifier::module_identity;
+use VkLayer_vkstash::store::header::DeviceHeader;
+use VkLayer_vkstash::store::name::AppName;
+use VkLayer_vkstash::store::part::Kind;
+use VkLayer_vkstash::store::stash::Stash;
+
+use super::*;
+
+fn app(name: &str) -> AppName {
+    AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
+}
+
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: 1,
+        pointer_width: 8,
+        schema: 2,
+        features_digest: [9; 32],
+    }
+}
+
+fn fill(root: &Path, name: &str) {
+    let stash = Stash::open(root, &app(name)).unwrap();
+    for number in 0..3 {
+        let code = noise(1000 + 4 * number);
+        let payload = [&[0; 4][..], &code].concat();
+        let identity = module_identity(Default::default(), &code);
+        assert!(stash.portable().put(Kind::Module, &identity, payload.into()));
+    }
+    assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &[1; 32], noise(2000)));
+}
+
+fn modules(root: &Path, name: &str) -> usize {
+    Stash::open(root, &app(name)).unwrap().portable().len(Kind::Module)
+}
+
+fn artifacts(root: &Path, name: &str) -> usize {
+    Stash::open(root, &app(name)).unwrap().device(&header()).unwrap().len(Kind::Artifact)
+}
+
+fn vkstash(house: &House, arguments: &[&str], dir: &Path) -> Output {
+    output(house.tool().args(arguments).arg("--dir").arg(dir))
+}
+
+fn done(output: &Output) -> &str {
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    text(&output.stdout)
+}
+
+#[test]
+fn what_one_machine_recorded_another_one_has() {
+    let house = House::new();
+    let (from, to, file) = (house.path("from"), house.path("to"), house.path("game.tar"));
+    fill(&from, "game");
+    fill(&from, "other");
+    let file = file.to_str().unwrap();
+    let told = vkstash(&house, &["export", file, "game"], &from);
+    assert!(done(&told).starts_with("2 files with ") && done(&told).contains(file), "{told:?}");
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let told = vkstash(&house, &["import", file], &to);
+    let said = done(&told);
+    assert!(said.starts_with("game: 3 modules imported\n  1 file of what drivers made left out: "), "{said}");
+    assert_eq!((modules(&to, "game"), artifacts(&to, "game"), modules(&to, "other")), (3, 0, 0));
+    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    assert_eq!(done(&told), "game: 1 artifact imported; 3 records here already\n");
+    assert_eq!(artifacts(&to, "game"), 1);
+    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    assert_eq!(done(&told), "game: nothing new; 4 records here already\n");
+}
+
+#[test]
+fn all_of_it_goes_through_a_pipe() {
+    let house = House::new();
+    let (from, to) = (house.path("from"), house.path("to"));
+    fill(&from, "game");
+    fill(&from, "other");
+    let mut export = house
+        .tool()
+        .args(["export", "-", "--portable", "--dir"])
+        .arg(&from)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let archive = export.stdout.take().unwrap();
+    let told = output(house.tool().args(["import", "-", "--dir"]).arg(&to).stdin(archive));
+    assert!(export.wait().unwrap().success());
+    assert_eq!(done(&told), "game: 3 modules imported\nother: 3 modules imported\n");
+    assert_eq!((modules(&to, "game"), modules(&to, "other")), (3, 3));
+}
+
+/// People unpack, look, and pack again, with names that are longer than a header of the old format holds.
+#[test]
+fn archives_that_other_programs_packed_are_read() {
+    let house = House::new();
+    let from =
+        house.path("a folder with quite a long name, in which somebody keeps what he got from elsewhere");
+    fill(&from, "a game whose name is long as well, like many");
+    for (format, base) in [("gnu", "."), ("pax", "."), ("gnu", "/"), ("pax", "/")] {
+        let (file, to) = (house.path("packed.tar"), house.path("to"));
+        let mut tar = Command::new("tar");
+        let whole = from.strip_prefix("/").unwrap();
+        let (folder, what) =
+            if base == "/" { (Path::new("/"), whole) } else { (from.as_path(), Path::new(".")) };
+        tar.args(["--format", format, "-C"]).arg(folder).arg("-cf").arg(&file).arg(what);
+        assert!(tar.status().unwrap().success());
+        let told = vkstash(&house, &["import", file.to_str().unwrap(), "--artifacts"], &to);
+        let said = done(&told);
+        let expected = "a_game_whose_name_is_long_as_well_like_many: 3 modules, 1 artifact imported\n";
+        assert!(said.starts_with(expected) && said.contains("passed over"), "{format} {base}: {said}");
+        fs::remove_dir_all(to).unwrap();
+    }
+}
+
+#[test]
+fn an_archive_takes_nothing_elses_place() {
+    let house = House::new();
+    let from = house.path("from");
+    fill(&from, "game");
+    let file = house.path("precious");
+    fs::write(&file, "precious").unwrap();
+    let refused = vkstash(&house, &["export", file.to_str().unwrap()], &from);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(one_error_line(&refused).contains("is there already"));
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_one_line() {
+    let house = House::new();
+    let (from, none, file) = (house.path("from"), house.path("none"), house.path("archive.tar"));
+    fill(&from, "game");
+    let file = file.to_str().unwrap();
+    let other = house.path("other.txt");
+    fs::write(&other, "something else".repeat(100)).unwrap();
+    for (arguments, dir, what) in [
+        (&["export", file][..], &none, "there is nothing to export"),
+        (&["export", file, "nobody"], &from, "no application \"nobody\""),
+        (&["export", "/nowhere/archive.tar"], &from, "cannot create /nowhere/archive.tar"),
+        (&["import", "/nowhere/archive.tar"], &from, "cannot open /nowhere/archive.tar"),
+        (&["import", other.to_str().unwrap()], &from, "cannot read the archive"),
+        (&["import", "/dev/null"], &from, "nothing of a stash"),
+    ] {
+        let refused = vkstash(&house, arguments, dir);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(one_error_line(&refused).contains(what), "{arguments:?}: {refused:?}");
+    }
+    assert!(!Path::new(file).exists() && !none.exists());
+    assert_eq!(modules(&from, "game"), 3);
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_of_an_archive() {
+    let house = House::new();
+    let (from, file) = (house.path("from"), house.path("archive.tar"));
+    fill(&from, "game");
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 4; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_vkstash"),
+        "export",
+    ]);
+    let failed = output(limited.arg(&file).arg("--dir").arg(&from));
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(one_error_line(&failed).contains("cannot export game-"), "{failed:?}");
+    assert!(!file.exists());
+}
