@@ -87,6 +87,10 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
             imported.passed_over += 1;
             continue;
         };
+        if name.place != Place::Portable && !artifacts {
+            imported.of(&name.application).left_out += 1;
+            continue;
+        }
         let mut target = match open.take() {
             Some(target) if target.app == name.application => target,
             other => {
@@ -94,7 +98,7 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
                 Target::open(root, name.application.clone())?
             }
         };
-        let outcome = target.take(&path, &name, &mut entry, artifacts);
+        let outcome = target.take(&path, &name, &mut entry);
         open = Some(target);
         outcome?;
     }
@@ -122,17 +126,7 @@ impl Target {
     }
 
     /// Takes one file. What is wrong with it is noted; an error is one of the stash's or the archive's.
-    fn take(
-        &mut self,
-        path: &[u8],
-        name: &Name,
-        source: &mut dyn Read,
-        artifacts: bool,
-    ) -> Result<(), ImportError> {
-        if name.place != Place::Portable && !artifacts {
-            self.taken.left_out += 1;
-            return Ok(());
-        }
+    fn take(&mut self, path: &[u8], name: &Name, source: &mut dyn Read) -> Result<(), ImportError> {
         let portable = self.stash.portable().clone();
         let incoming = match Incoming::copied(&portable, &name.place, source) {
             Ok(incoming) => incoming,
@@ -237,9 +231,14 @@ impl Target {
             }
         }
         self.settle()?;
-        let of_application = imported.applications.entry(self.app.folder.clone()).or_default();
-        of_application.add(self.taken);
+        imported.of(&self.app).add(self.taken);
         Ok(())
+    }
+}
+
+impl Imported {
+    fn of(&mut self, app: &AppName) -> &mut Taken {
+        self.applications.entry(app.folder.clone()).or_default()
     }
 }
 

@@ -207,6 +207,12 @@ fn what_a_driver_made_is_left_out_unless_asked_for() {
     assert_eq!((taken.left_out, taken.untrue), (1, 0));
     assert!(taken.records.keys().all(|kind| PORTABLE.contains(kind) || *kind == Kind::Use), "{taken:?}");
     assert!(!to.path().join(app().folder).join(device_folder()).exists());
+    // An application of which nothing was taken has no folder.
+    let (from, to) = (root(), root());
+    fill(from.path(), &app());
+    let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), false).unwrap());
+    assert_eq!(taken, Taken { left_out: 1, ..Taken::default() });
+    assert!(!to.path().join(app().folder).exists());
 }
 
 #[test]
