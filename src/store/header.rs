@@ -176,19 +176,7 @@ impl DeviceHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn header() -> DeviceHeader {
-        DeviceHeader {
-            vendor_id: 0x1002,
-            device_id: 0x73bf,
-            pipeline_cache_uuid: [7; 16],
-            driver_id: 3,
-            driver_version: 0x0640_0007,
-            pointer_width: 8,
-            schema: 1,
-            features_digest: [9; 32],
-        }
-    }
+    use crate::store::tests::header;
 
     #[test]
     fn every_field_separates_headers_and_is_named() {

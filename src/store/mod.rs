@@ -57,4 +57,4 @@ mod view;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,6 @@
 //! `vkstash export` and `vkstash import`: from one machine to another, with whatever is on the way.
 
 use VkLayer_vkstash::identifier::module_identity;
-use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::Kind;
 use VkLayer_vkstash::store::stash::Stash;
@@ -10,19 +9,6 @@ use super::*;
 
 fn app(name: &str) -> AppName {
     AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
-}
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: 1,
-        pointer_width: 8,
-        schema: 2,
-        features_digest: [9; 32],
-    }
 }
 
 fn fill(root: &Path, name: &str) {

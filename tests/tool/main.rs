@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use VkLayer_vkstash::store::header::DeviceHeader;
+
 const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 
 /// A home, a temporary folder and a stand-in for the layer library, for one test.
@@ -112,6 +114,20 @@ fn send(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).unwrap();
     // SAFETY: kill takes plain numbers, and the child has not been waited for.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// What RADV's device parts are bound to.
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: (25 << 22) | 7,
+        pointer_width: 8,
+        schema: 1,
+        features_digest: [9; 32],
+    }
 }
 
 /// Bytes that nothing makes smaller.

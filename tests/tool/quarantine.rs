@@ -1,24 +1,10 @@
 //! `vkstash quarantine` over stashes with and without artifacts of which programs died.
 
-use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::{DEATHS_LIMIT, Handing, Kind, Part};
 use VkLayer_vkstash::store::stash::Stash;
 
 use super::*;
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 1,
-        device_id: 2,
-        pipeline_cache_uuid: [3; 16],
-        driver_id: 4,
-        driver_version: 5,
-        pointer_width: 8,
-        schema: 2,
-        features_digest: [6; 32],
-    }
-}
 
 fn with_part<T>(dir: &Path, with: impl FnOnce(&Part) -> T) -> T {
     let stash = Stash::open(dir, &AppName::new(Some(b"game"), b"/bin/game", &[])).unwrap();

@@ -1,7 +1,6 @@
 //! `vkstash stats` over stashes of all conditions.
 
 use VkLayer_vkstash::stats::{Count, DeviceReport, RunReport, StoreReport};
-use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::{Key, Kind};
 use VkLayer_vkstash::store::stash::Stash;
@@ -74,19 +73,6 @@ fn ended_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
-}
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: (25 << 22) | 7,
-        pointer_width: 8,
-        schema: 1,
-        features_digest: [9; 32],
-    }
 }
 
 fn key(number: u8) -> Key {

@@ -2,33 +2,16 @@
 
 use super::*;
 use crate::recipe;
+use crate::store::tests::{Numbers, first_seed, seeds};
 use crate::store::upkeep;
 
-/// From the environment, so that a long run can go on where the last one stopped.
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+fn below(numbers: &mut Numbers, limit: usize) -> usize {
+    (numbers.next() % limit.max(1) as u64) as usize
 }
 
-/// A reproducible stream of numbers.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut number = self.0;
-        number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        number ^ number >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    fn one_of(&mut self, places: &[usize]) -> Option<usize> {
-        let at = self.below(places.len());
-        places.get(at).copied()
-    }
+fn one_of(numbers: &mut Numbers, places: &[usize]) -> Option<usize> {
+    let at = below(numbers, places.len());
+    places.get(at).copied()
 }
 
 /// Where tar's headers stand.
@@ -61,49 +44,49 @@ fn repair_record(bytes: &mut [u8], at: usize) {
 
 fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>) {
     let length = bytes.len();
-    match numbers.below(9) {
+    match below(numbers, 9) {
         0 if length > 0 => {
-            let at = numbers.below(length);
-            bytes[at] ^= 1 << numbers.below(8);
+            let at = below(numbers, length);
+            bytes[at] ^= 1 << below(numbers, 8);
         }
-        1 => bytes.truncate(numbers.below(length)),
+        1 => bytes.truncate(below(numbers, length)),
         // Blocks come again, or go.
         2 if length > 4096 => {
-            let from = 512 * numbers.below(length / 512);
-            let size = (512 * (1 + numbers.below(6))).min(length - from);
-            if numbers.below(2) == 0 {
+            let from = 512 * below(numbers, length / 512);
+            let size = (512 * (1 + below(numbers, 6))).min(length - from);
+            if below(numbers, 2) == 0 {
                 bytes.drain(from..from + size);
             } else {
                 let block = bytes[from..from + size].to_vec();
-                let to = 512 * numbers.below(length / 512);
+                let to = 512 * below(numbers, length / 512);
                 bytes.splice(to..to, block);
             }
         }
         3 | 4 => {
-            let Some(at) = numbers.one_of(&headers(bytes)).filter(|at| at + 512 <= length) else { return };
+            let Some(at) = one_of(numbers, &headers(bytes)).filter(|at| at + 512 <= length) else { return };
             // Name, size, type, prefix.
-            let (start, width) = [(0, 100), (124, 12), (156, 1), (345, 155)][numbers.below(4)];
-            let place = at + start + numbers.below(width);
-            bytes[place] = b"\0\xff./0-7LxgSKaz-vks"[numbers.below(18)];
+            let (start, width) = [(0, 100), (124, 12), (156, 1), (345, 155)][below(numbers, 4)];
+            let place = at + start + below(numbers, width);
+            bytes[place] = b"\0\xff./0-7LxgSKaz-vks"[below(numbers, 18)];
             repair_header(bytes, at);
         }
         kind => {
-            let Some(at) = numbers.one_of(&records(bytes)).filter(|at| at + 64 <= length) else { return };
+            let Some(at) = one_of(numbers, &records(bytes)).filter(|at| at + 64 <= length) else { return };
             let stored = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
             match kind {
                 // Another kind, way of storing, or length.
-                5 => bytes[at + 4 + numbers.below(12)] = numbers.next() as u8 >> numbers.below(8),
+                5 => bytes[at + 4 + below(numbers, 12)] = numbers.next() as u8 >> below(numbers, 8),
                 // Another key: of another record, or one that nothing has.
                 6 => {
                     let from =
-                        numbers.one_of(&records(bytes)).filter(|from| from + 64 <= length).unwrap_or(at);
+                        one_of(numbers, &records(bytes)).filter(|from| from + 64 <= length).unwrap_or(at);
                     bytes.copy_within(from + 24..from + 56, at + 24);
-                    bytes[at + 24 + numbers.below(32)] ^= u8::from(numbers.below(3) == 0);
+                    bytes[at + 24 + below(numbers, 32)] ^= u8::from(below(numbers, 3) == 0);
                 }
                 // Another payload.
                 _ if stored > 0 && at + 64 + stored <= length => {
-                    for _ in 0..1 + numbers.below(4) {
-                        bytes[at + 64 + numbers.below(stored)] = numbers.next() as u8;
+                    for _ in 0..1 + below(numbers, 4) {
+                        bytes[at + 64 + below(numbers, stored)] = numbers.next() as u8;
                     }
                 }
                 _ => {}
@@ -115,8 +98,7 @@ fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>) {
 
 #[test]
 fn whatever_an_archive_says_the_stash_stays_true() {
-    let first = number("VKSTASH_TEST_FIRST_SEED", 1);
-    let seeds = number("VKSTASH_TEST_SEEDS", 300);
+    let (first, seeds) = (first_seed(), seeds(300));
     let good = full_archive();
     let outer = root();
     let to = outer.path().join("stash");
@@ -124,10 +106,10 @@ fn whatever_an_archive_says_the_stash_stays_true() {
     for seed in first..first + seeds {
         let mut numbers = Numbers(seed);
         let mut bytes = good.clone();
-        for _ in 0..1 + numbers.below(6) {
+        for _ in 0..1 + below(&mut numbers, 6) {
             mutate(&mut numbers, &mut bytes);
         }
-        match import(&to, &*bytes, numbers.below(2) == 0) {
+        match import(&to, &*bytes, below(&mut numbers, 2) == 0) {
             Ok(imported) => {
                 let counts = imported.applications.values().flat_map(|taken| taken.records.values());
                 taken += counts.sum::<u64>();

@@ -9,41 +9,23 @@ use std::path::Path;
 
 use ash::vk;
 use tar::{Builder, EntryType, Header};
-use tempfile::TempDir;
 
 use super::check;
 use super::export::export;
 use super::import::{ImportError, Imported, Taken, import};
 use crate::identifier::module_identity;
 use crate::recipe::key::{self, digest};
-use crate::store::header::DeviceHeader;
 use crate::store::inspect::list_applications;
 use crate::store::name::AppName;
 use crate::store::part::{Key, Kind, Part, UseRecord};
 use crate::store::refusal::Refusal;
 use crate::store::stash::Stash;
+use crate::store::tests::{header, root};
 
 const PORTABLE: [Kind; 5] = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
 
 fn app() -> AppName {
     AppName::new(Some(b"Some Game"), b"/bin/game", &[])
-}
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: 0x0640_0007,
-        pointer_width: 8,
-        schema: 2,
-        features_digest: [9; 32],
-    }
-}
-
-fn root() -> TempDir {
-    tempfile::tempdir().unwrap()
 }
 
 /// Bytes and keys of real recipes.

@@ -58,13 +58,13 @@ pub(super) fn build(count: u64, every: usize, sealed: bool) -> Built {
 }
 
 /// How many seeds a test tries; the variable asks for more, or for less.
-pub(super) fn seeds(usual: u64) -> u64 {
+pub(crate) fn seeds(usual: u64) -> u64 {
     let asked = std::env::var("VKSTASH_TEST_SEEDS").ok();
     asked.map_or(usual, |asked| asked.parse().unwrap())
 }
 
 /// The first of them.
-pub(super) fn first_seed() -> u64 {
+pub(crate) fn first_seed() -> u64 {
     std::env::var("VKSTASH_TEST_FIRST_SEED").map_or(0, |first| first.parse().unwrap())
 }
 

@@ -31,6 +31,7 @@ use super::header::DeviceHeader;
 use super::name::AppName;
 use super::part::{Key, Kind, Part};
 use super::stash::Stash;
+pub(crate) use harm::{first_seed, seeds};
 
 /// Long enough for anything; nothing is asserted about it.
 const LONG: Duration = Duration::from_secs(60);
@@ -39,7 +40,7 @@ fn app() -> AppName {
     AppName::new(Some(b"test"), b"/bin/test", &[])
 }
 
-fn header() -> DeviceHeader {
+pub(crate) fn header() -> DeviceHeader {
     DeviceHeader {
         vendor_id: 0x1002,
         device_id: 0x73bf,
@@ -52,7 +53,7 @@ fn header() -> DeviceHeader {
     }
 }
 
-fn root() -> TempDir {
+pub(crate) fn root() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
@@ -61,10 +62,10 @@ fn open(root: &Path) -> Arc<Stash> {
 }
 
 /// A reproducible stream of numbers.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut number = self.0;
         number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
