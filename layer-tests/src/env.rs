@@ -230,7 +230,8 @@ impl Env {
     }
 
     fn apply_limits(&self, command: &mut Command) {
-        let file_size = self.file_size;
+        let file_size =
+            self.file_size.map(|bytes| libc::rlim_t::try_from(bytes).unwrap_or(libc::RLIM_INFINITY));
         let limit = move || {
             // SAFETY: system calls alone, as it must be between fork and exec; the limit is a valid structure.
             unsafe {

@@ -228,7 +228,7 @@ fn the_layers_threads_take_no_signals_of_the_host() {
 fn out_of_files(_: &Value) -> Value {
     let device = Arc::new(device());
     let open = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
-    let limit = libc::rlimit { rlim_cur: open - 1, rlim_max: open - 1 };
+    let limit = libc::rlimit { rlim_cur: (open - 1) as libc::rlim_t, rlim_max: (open - 1) as libc::rlim_t };
     // SAFETY: a valid structure.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
     json!(Work { count: 20, ..Work::default() }.run(&device).all_made())

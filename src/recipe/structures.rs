@@ -227,10 +227,14 @@ mod tests {
     }
 
     fn bindings() -> PathBuf {
+        let architecture = match std::env::consts::ARCH {
+            "x86" => "i686",
+            other => other,
+        };
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--offline", "--filter-platform"])
             // What other platforms need may not be here.
-            .arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH))
+            .arg(format!("{architecture}-unknown-linux-gnu"))
             .arg("--manifest-path")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
             .output()

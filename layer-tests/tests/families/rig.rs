@@ -169,7 +169,7 @@ impl Rig {
     /// Whether a member of a feature structure is on, counted from its first.
     pub fn feature(&self, s_type: vk::StructureType, member: usize) -> bool {
         let found = self.features.iter().find(|words| words[0] == s_type.as_raw() as u32);
-        found.is_some_and(|words| words[4 + member] != 0)
+        found.is_some_and(|words| words[size_of::<Head>() / 4 + member] != 0)
     }
 
     /// Whether the driver reads pointers to state that a library ignores (contract 6): NVIDIA's does, seen with

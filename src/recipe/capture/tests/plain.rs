@@ -16,11 +16,12 @@ const HEADER: usize = size_of::<vk::BaseInStructure<'_>>();
 
 /// A structure of a row with these bytes behind pNext, ending at the fence.
 fn structure(row: &Row, members: &[u8]) -> *const c_void {
-    let mut words = vec![0_u64; row.size / 8];
-    assert_eq!(row.size % 8, 0);
-    words[0] = row.s_type.as_raw() as u64;
+    const WORD: usize = size_of::<usize>();
+    let mut words = vec![0_usize; row.size / WORD];
+    assert_eq!(row.size % WORD, 0);
+    words[0] = row.s_type.as_raw() as usize;
     for (index, &byte) in members.iter().enumerate() {
-        words[(HEADER + index) / 8] |= u64::from(byte) << (8 * (index % 8));
+        words[(HEADER + index) / WORD] |= usize::from(byte) << (8 * (index % WORD));
     }
     place(&words).cast()
 }

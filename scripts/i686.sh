@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Builds the layer for 32-bit programs and runs the tests in 32 bits, through a 32-bit loader and 32-bit drivers.
+#
+# Those are unpacked aside, from the distribution's packages: nothing of them is installed. What is installed is a C
+# compiler's 32-bit half (gcc-multilib), and Rust's standard library for that target with rustup.
+# Left out: suites that start 64-bit programs or need what is unpacked to be installed.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$repository"
+
+[ "$(uname -m)" = x86_64 ] || fail "it needs an x86-64 machine"
+target=i686-unknown-linux-gnu
+folder=$(target_folder)/i686
+case $folder in /*) ;; *) folder=$repository/$folder ;; esac
+
+if ! installed gcc-multilib; then
+    apt_update
+    say "installing gcc-multilib"
+    apt_install gcc-multilib
+fi
+if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
+    have rustup || fail "Rust's standard library for $target is not here, nor is rustup to fetch it"
+    say "fetching Rust's standard library for $target"
+    rustup --quiet target add "$target"
+fi
+
+# The loader, the drivers and all that they need but the C library, which gcc-multilib has brought along.
+system=$folder/system
+if ! [ -e "$folder/unpacked" ]; then
+    say "fetching the 32-bit loader and drivers"
+    rm -rf "$folder"
+    mkdir -p "$system" "$folder/lists/partial" "$folder/packages/partial"
+    : >"$folder/status"
+    options=(-q -o APT::Architecture=i386 -o APT::Architectures::=i386 -o APT::Install-Recommends=false
+        -o APT::Sandbox::User="$(id -un)" -o "Dir::State::lists=$folder/lists" -o "Dir::State::status=$folder/status"
+        -o "Dir::Cache::archives=$folder/packages" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache=")
+    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
+    apt-get update "${options[@]}" >"$folder/log" 2>&1 || true
+    codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+    suite=()
+    ! apt-cache policy | grep -q "a=$codename-backports\|n=$codename-backports" || suite=(-t "$codename-backports")
+    apt-get install -y --download-only "${suite[@]}" "${options[@]}" \
+        libvulkan1 mesa-vulkan-drivers vulkan-validationlayers >>"$folder/log" 2>&1 ||
+        { tail -n 5 "$folder/log" >&2 && fail "the 32-bit packages cannot be had"; }
+    for package in "$folder"/packages/*.deb; do
+        case ${package##*/} in libc6_*) continue ;; esac
+        dpkg-deb --extract "$package" "$system"
+    done
+    rm -rf "$folder/packages" "$folder/lists"
+    touch "$folder/unpacked"
+fi
+libraries=$system/usr/lib/i386-linux-gnu:$system/lib/i386-linux-gnu
+
+say "building"
+cargo build --target "$target" --workspace
+cargo build --target "$target" --lib --release
+
+say "testing"
+suites=()
+for suite in layer-tests/tests/*; do
+    suite=$(basename "$suite" .rs)
+    case $suite in programs | khronos | elevated) ;; *) suites+=(--test "$suite") ;; esac
+done
+export VKSTASH_KHRONOS_ICD=none VKSTASH_REQUIRE_DRIVERS=1
+export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="env LD_LIBRARY_PATH=$libraries"
+# The tool's tests of the layer clear the environment, and with it where the libraries are.
+cargo test --target "$target" -p vkstash --lib --test tool -- --skip layer::
+cargo test --target "$target" -p vkstash-layer-tests "${suites[@]}"
+say "the 32-bit layer is $(target_folder)/$target/release/libVkLayer_vkstash.so"
