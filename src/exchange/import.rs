@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::check;
 use super::entry::{LongName, Name};
@@ -14,6 +14,7 @@ use crate::store::part::{Key, Kind, Part, UseRecord};
 use crate::store::refusal::{OpenError, Refusal};
 use crate::store::stash::Stash;
 use crate::store::transfer::{Incoming, IncomingError, Place};
+use crate::store::unix_ms;
 
 /// What may wait for the writer: far less than makes it drop something.
 const QUEUED_BYTES: usize = 16 << 20;
@@ -254,8 +255,4 @@ impl Taken {
         self.left_out += other.left_out;
         self.refused.extend(other.refused);
     }
-}
-
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

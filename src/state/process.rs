@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::guard::guard;
@@ -12,6 +12,7 @@ use crate::stats::{Counters, DeviceReport, RunReport, StoreReport};
 use crate::store::name::AppName;
 use crate::store::runs;
 use crate::store::stash::Stash;
+use crate::store::unix_ms;
 
 /// How long a leaving process waits for its last records.
 const LAST_WRITES: Duration = Duration::from_secs(2);
@@ -179,8 +180,4 @@ extern "C" fn at_exit() {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }

@@ -56,5 +56,7 @@ pub mod upkeep;
 mod view;
 mod writer;
 
+pub(crate) use shared::unix_ms;
+
 #[cfg(test)]
 pub(crate) mod tests;

@@ -47,7 +47,7 @@ pub(super) fn random() -> u64 {
 }
 
 /// Milliseconds since the Unix epoch.
-pub(super) fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 

@@ -1,13 +1,10 @@
 //! Segment files on their way out of a stash, and into one.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-
-use rustc_hash::FxBuildHasher;
 
 use super::append::new_name;
 use super::folder::{Folder, read_at, write_all_at};
@@ -181,22 +178,23 @@ impl Incoming {
         rows.sort_unstable_by_key(|row| (row.hash, Reverse(row.offset)));
         let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();
         alike.sort_unstable_by_key(|rows| rows[0].offset);
-        let mut seen: HashSet<(Kind, Key), FxBuildHasher> = HashSet::default();
-        let mut buffer = Vec::new();
+        let (mut given, mut buffer) = (Vec::new(), Vec::new());
         for rows in alike {
-            let mut any = false;
+            given.clear();
             for row in rows {
                 let Some(entry) = self.segment.head_at(row.offset) else { continue };
                 let Some(kind) = Kind::from_number(entry.kind) else { continue };
-                let read = Location::new(&self.segment, &entry).read(&entry.key, &mut buffer);
-                if read == segment::Read::Good {
-                    any = true;
-                    if seen.insert((kind, entry.key)) {
-                        each(kind, &entry.key, &buffer);
-                    }
+                // Rows are alike for their hash; different keys may be, by chance.
+                if given.contains(&(kind, entry.key)) {
+                    continue;
+                }
+                let location = Location::new(&self.segment, &entry);
+                if location.read(&entry.key, &mut buffer) == segment::Read::Good {
+                    given.push((kind, entry.key));
+                    each(kind, &entry.key, &buffer);
                 }
             }
-            damaged += u64::from(!any);
+            damaged += u64::from(given.is_empty());
         }
         damaged
     }
