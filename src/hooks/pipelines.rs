@@ -1,11 +1,11 @@
 //! The creation calls: batches are taken apart, each create info goes down the ladder, and the results are put
 //! together as the specification wants them (contract 3).
 
-use ash::vk;
+use ash::vk::{self, Handle};
 
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
-use crate::resolve::call::{self, Answer, CreateInfo, with_flags};
+use crate::resolve::call::{self, Answer, CreateInfo};
 use crate::resolve::{self, Contents, Passed};
 use crate::state::app_cache::InCall;
 use crate::state::device::{self, Device};
@@ -81,8 +81,9 @@ pub(super) unsafe fn create<I: CreateInfo>(
     device.session();
     if !device.describes() {
         let result = untouched();
-        let what = if result.as_raw() < 0 { Count::Failed } else { Count::CompiledUnrecorded };
-        device.counters().add(what, count.into());
+        // SAFETY: the driver has written a handle for each (contract 3.2).
+        let missing = (0..count as usize).filter(|&index| unsafe { (*pipelines.add(index)).is_null() });
+        resolve::count_watched(device, result, missing.count() as u64, count.into());
         return result;
     }
     let passed = passed(device, cache);
@@ -131,28 +132,12 @@ unsafe fn element<I: CreateInfo>(
     index: usize,
     pipelines: *const vk::Pipeline,
 ) -> Answer {
-    let mut copy = *info;
-    let derivative = vk::PipelineCreateFlags::DERIVATIVE;
-    // SAFETY: the caller's contract; base members may be read only of a derivative (contract 6).
+    let mut arena = Arena::default();
+    // SAFETY: the caller's contract; the arena stays on this stack frame.
     unsafe {
-        let (flags, flags2) = call::flags_of(&mut copy);
-        if flags & u64::from(derivative.as_raw()) == 0 {
-            return resolve::serve(device, passed, allocator, info);
-        }
-        let (base, base_index) = copy.base_mut();
-        let Ok(from) = usize::try_from(*base_index) else {
-            return resolve::serve(device, passed, allocator, info);
-        };
-        *base_index = -1;
-        *base = if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
-        if *base != vk::Pipeline::null() {
-            return resolve::serve(device, passed, allocator, &copy);
-        }
-        // The base could not be made; being a derivative is only a hint.
-        let mut arena = Arena::default();
-        let none = vk::PipelineCreateFlags::empty();
-        let plain = with_flags(&copy, flags2, none, derivative, &mut arena).unwrap_or(copy);
-        resolve::serve(device, passed, allocator, &plain)
+        let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
+        let info = call::alone(info, &mut arena, made);
+        resolve::serve(device, passed, allocator, &info)
     }
 }
 

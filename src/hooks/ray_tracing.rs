@@ -32,10 +32,14 @@ pub unsafe extern "system" fn create_khr(
             if operation.is_null() {
                 return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);
             }
-            if is_late() || !device.describes() {
+            if is_late() {
                 return untouched();
             }
+            // The session, so that the report knows a device that the layer only watches.
             device.session();
+            if !device.describes() {
+                return deferred::watch(&device, operation, count, pipelines, untouched);
+            }
             let passed = passed(&device, cache);
             deferred::create(&device, operation, &passed, count, infos, allocator, pipelines)
         }
@@ -51,14 +55,13 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.deferred_operation_join else { return vk::Result::ERROR_UNKNOWN };
+    let command = "vkDeferredOperationJoinKHR";
+    let noted = guard(command, || device.deferred.under_way(operation), || None);
     // SAFETY: the program's valid arguments.
     let joined = unsafe { next(handle, operation) };
     if joined == vk::Result::SUCCESS {
-        // SAFETY: as above.
-        let outcome = || unsafe { Some((device.table.get_deferred_operation_result?)(handle, operation)) };
-        // SAFETY: the operation is complete.
-        let settle = || unsafe { deferred::settle(&device, operation, outcome) };
-        guard("vkDeferredOperationJoinKHR", settle, || ());
+        // SAFETY: a live operation that is complete.
+        guard(command, || unsafe { deferred::settle(&device, operation, noted, None) }, || ());
     }
     joined
 }
@@ -68,12 +71,13 @@ pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::Deferred
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.get_deferred_operation_result else { return vk::Result::ERROR_UNKNOWN };
+    let command = "vkGetDeferredOperationResultKHR";
+    let noted = guard(command, || device.deferred.under_way(operation), || None);
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, operation) };
     if result != vk::Result::NOT_READY {
-        // SAFETY: the operation is complete.
-        let settle = || unsafe { deferred::settle(&device, operation, || Some(result)) };
-        guard("vkGetDeferredOperationResultKHR", settle, || ());
+        // SAFETY: a live operation that is complete.
+        guard(command, || unsafe { deferred::settle(&device, operation, noted, Some(result)) }, || ());
     }
     result
 }

@@ -79,8 +79,8 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let mut info = request.info;
     // SAFETY: the driver has filled the program's structures.
     unsafe { feedback::clear_hit(*info.p_next_mut()) };
-    record::settle(device, true, cost, started.elapsed());
-    device.count(Count::ServedByBinary);
+    record::settle(request, true, cost, started.elapsed());
+    request.count_had(Count::ServedByBinary, 1);
     stored.stash.note_taken(&stored.device, &name);
     Some(answer)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use ash::vk;
+use ash::vk::{self, Handle};
 
 use crate::recipe::capture::graphics::subsets::{self, Subsets};
 use crate::recipe::capture::stage::{self, Named, Steering};
@@ -250,6 +250,35 @@ impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
 pub unsafe fn names_code_by_identifier(stages: &[vk::PipelineShaderStageCreateInfo<'_>]) -> bool {
     // SAFETY: the caller's contract.
     stages.iter().any(|info| matches!(unsafe { stage::named(info) }, Some(Named::Identifier(_)) | None))
+}
+
+/// A create info that goes down in a call of its own: a base pipeline of the same batch is named by its handle
+/// (contract 3.3), which `made` tells. Where there is none it is no derivative; being one is only a hint.
+///
+/// # Safety
+/// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+pub unsafe fn alone<I: CreateInfo>(
+    info: &I,
+    arena: &mut Arena,
+    made: impl FnOnce(usize) -> vk::Pipeline,
+) -> I {
+    let mut copy = *info;
+    let derivative = vk::PipelineCreateFlags::DERIVATIVE;
+    // SAFETY: the caller's contract; base members may be read only of a derivative (contract 6).
+    unsafe {
+        let (flags, flags2) = flags_of(&mut copy);
+        if flags & u64::from(derivative.as_raw()) == 0 {
+            return copy;
+        }
+        let (base, base_index) = copy.base_mut();
+        let Ok(from) = usize::try_from(*base_index) else { return copy };
+        (*base, *base_index) = (made(from), -1);
+        if !base.is_null() {
+            return copy;
+        }
+        let none = vk::PipelineCreateFlags::empty();
+        with_flags(&copy, flags2, none, derivative, arena).unwrap_or(copy)
+    }
 }
 
 /// Makes the call with this cache.

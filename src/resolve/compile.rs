@@ -111,7 +111,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         if let Passed::Known { cache, .. } = request.passed {
             cache.owe(&request.key);
         }
-        record::settle(device, false, compile, cost);
+        record::settle(request, false, compile, cost);
         return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);

@@ -12,11 +12,15 @@ use ash::vk::{self, Handle};
 use super::call::{self, Answer, CreateInfo};
 use super::past::Past;
 use super::private_cache::{self, PrivateCache};
-use super::{Described, Passed, Request, artifact, bypass_counted, describe, driver, record, refuse_all};
+use super::{
+    Described, Held, Passed, Request, artifact, bypass_counted, count_result, describe, driver, record,
+    refuse_all,
+};
+use crate::guard::guard;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
-use crate::recipe::chain::Refusal;
-use crate::state::deferred::Pending;
+use crate::recipe::chain::{Arena, Refusal};
+use crate::state::deferred::{Element, Pending, Taken, Ticket};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
 use crate::stats::Count;
@@ -31,9 +35,11 @@ const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.
 const COPIES_LIMIT: usize = 8 << 20;
 
 /// What became of one create info before the driver is asked to compile.
-struct Element {
+struct Attempt {
     /// The pipeline that was had at once, and the library that it is.
     had: Option<vk::Pipeline>,
+    /// What is counted of it if the program gets it.
+    held: Held,
     key: Option<Key>,
     library: Option<Result<Library, Refusal>>,
     /// How often in a row the driver has refused its artifacts, and whether that was often enough.
@@ -68,27 +74,30 @@ pub unsafe fn create(
             return unsafe { refuse_all(device, count, infos, pipelines) };
         }
     }
-    let mut elements = Vec::with_capacity(count as usize);
+    let mut attempts: Vec<Attempt> = Vec::with_capacity(count as usize);
     for index in 0..count as usize {
+        let base = |from: usize| attempts.get(from).and_then(|base| base.had).unwrap_or_default();
         // SAFETY: valid for its count.
-        elements.push(unsafe { without_compiling(device, passed, allocator, &*infos.add(index)) });
+        let attempt = unsafe { without_compiling(device, passed, allocator, &*infos.add(index), base) };
+        attempts.push(attempt);
     }
-    let all_had = elements.iter().all(|element| element.had.is_some());
-    let hopeless = elements.iter().any(|element| element.had.is_none() && element.ours_alone);
+    let all_had = attempts.iter().all(|attempt| attempt.had.is_some());
+    let hopeless = attempts.iter().any(|attempt| attempt.had.is_none() && attempt.ours_alone);
     // SAFETY: the caller's contract: both arrays are valid for `count`.
     unsafe {
         if all_had {
-            for (index, element) in elements.into_iter().enumerate() {
-                let pipeline = element.had.unwrap_or_default();
-                if let Some(library) = element.library {
+            for (index, attempt) in attempts.into_iter().enumerate() {
+                let pipeline = attempt.had.unwrap_or_default();
+                if let Some(library) = attempt.library {
                     device.libraries.insert(pipeline, library);
                 }
+                attempt.held.count(device);
                 *pipelines.add(index) = pipeline;
             }
             return vk::Result::OPERATION_NOT_DEFERRED_KHR;
         }
         // Handed out in part they would have to be put beside what the driver writes later.
-        for pipeline in elements.iter_mut().filter_map(|element| element.had.take()) {
+        for pipeline in attempts.iter_mut().filter_map(|attempt| attempt.had.take()) {
             if let Some(destroy) = device.table.destroy_pipeline {
                 destroy(device.handle, pipeline, allocator);
             }
@@ -96,11 +105,11 @@ pub unsafe fn create(
         if hopeless {
             return refuse_all(device, count, infos, pipelines);
         }
-        compile(device, operation, passed, elements, infos, allocator, pipelines)
+        compile(device, operation, passed, attempts, infos, allocator, pipelines)
     }
 }
 
-/// Rungs 3 and 4 for one create info.
+/// Rungs 3 and 4 for one create info. `base` tells what was had of an earlier one of the same call.
 ///
 /// # Safety
 /// `info` is a valid create info of the device.
@@ -109,7 +118,8 @@ unsafe fn without_compiling(
     passed: &Passed,
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &Info<'_>,
-) -> Element {
+    base: impl FnOnce(usize) -> vk::Pipeline,
+) -> Attempt {
     let (mut scratch, mut recipe, mut buffer) = (Scratch::default(), Vec::new(), Vec::new());
     // SAFETY: the caller's contract.
     let (flags, _) = unsafe { call::flags_of(&mut { *info }) };
@@ -121,8 +131,9 @@ unsafe fn without_compiling(
             Err(refusal) => {
                 // SAFETY: as above.
                 let named = unsafe { call::names_code_by_identifier(info.stages()) };
-                return Element {
+                return Attempt {
                     had: None,
+                    held: Held::default(),
                     key: None,
                     library: is_library.then_some(Err(refusal)),
                     refusals: 0,
@@ -132,17 +143,28 @@ unsafe fn without_compiling(
                 };
             }
         };
+    let mut arena = Arena::default();
+    let mut base_is_missing = false;
+    let base = |from| {
+        let base = base(from);
+        base_is_missing = base.is_null();
+        base
+    };
+    // SAFETY: as above; the arena stays on this stack frame.
+    let alone = unsafe { call::alone(info, &mut arena, base) };
+    let held = Held::default();
     let request = Request {
         device,
         passed,
         allocator,
-        info: *info,
+        info: alone,
         steering,
         family,
         key,
         recipe: &recipe,
         parts,
         past: Past::default(),
+        held: Some(&held),
     };
     let ours_alone = steering.identifier_only && device.identifiers == IdentifierMode::Emulated;
     if steering.identifier_only {
@@ -150,11 +172,14 @@ unsafe fn without_compiling(
     }
     // SAFETY: as above.
     let answer: Option<Answer> = unsafe {
+        // Where its base is to be compiled the driver gets both, as the program wrote them.
+        let tried = !base_is_missing;
         // Without cache control a blob that the driver does not take would be compiled here and now.
-        let served = device.cache_control.then(|| artifact::serve(&request, &mut buffer)).flatten();
+        let offered = tried && device.cache_control;
+        let served = offered.then(|| artifact::serve(&request, &mut buffer)).flatten();
         match served {
             // The program may forbid compiling; then the driver's answer to the call itself is as good.
-            None if !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),
+            None if tried && !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),
             served => served,
         }
     };
@@ -165,11 +190,12 @@ unsafe fn without_compiling(
             unsafe { record::record_recipe(&request, stored) };
         }
     } else if steering.identifier_only {
-        device.count(Count::IdentifierServed);
+        request.count_had(Count::IdentifierServed, 1);
     }
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
     let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
-    Element { had, key: Some(key), library, refusals, left_alone, refusal: None, ours_alone }
+    drop(request);
+    Attempt { had, held, key: Some(key), library, refusals, left_alone, refusal: None, ours_alone }
 }
 
 /// The driver's turn, in the operation.
@@ -180,14 +206,14 @@ unsafe fn compile(
     device: &Device,
     operation: vk::DeferredOperationKHR,
     passed: &Passed,
-    elements: Vec<Element>,
+    attempts: Vec<Attempt>,
     infos: *const Info<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
-    elements.iter().filter_map(|element| element.refusal).for_each(|refusal| bypass_counted(device, refusal));
-    let keys: Option<Vec<Key>> = elements.iter().map(|element| element.key).collect();
+    attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| bypass_counted(device, refusal));
+    let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
     // Beside a cache of the program's a cache of ours may be passed only once the driver has said that it has
     // nothing for the program's own call.
     let free = match passed {
@@ -195,10 +221,10 @@ unsafe fn compile(
         Passed::Known { .. } => device.cache_control,
         Passed::Unknown(_) => false,
     };
-    let refusals = elements.iter().map(|element| element.refusals).max().unwrap_or(0);
-    let free = free && !elements.iter().any(|element| element.left_alone);
-    let recorded = free && device.gives(Family::RayTracing) && device.stored().is_some();
-    let ours = keys.as_ref().filter(|_| recorded).and_then(|_| PrivateCache::for_threads(device));
+    let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
+    let free = free && !attempts.iter().any(|attempt| attempt.left_alone);
+    let recorded = free && all_described && device.gives(Family::RayTracing) && device.stored().is_some();
+    let ours = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &ours {
         Some(ours) => ours.handle(),
         None => {
@@ -208,83 +234,169 @@ unsafe fn compile(
             passed.handle()
         }
     };
-    let count = elements.len() as u32;
-    let libraries = elements.into_iter().enumerate();
+    let count = attempts.len() as u32;
+    let elements = attempts.into_iter().map(|Attempt { key, library, refusal, .. }| Element {
+        key,
+        library,
+        bypassed: refusal.is_some(),
+        made: false,
+    });
     let pending = Pending {
         cache: ours.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
-        keys: keys.unwrap_or_default(),
+        elements: elements.collect(),
         passed: match passed {
             Passed::Known { cache, .. } => Some(cache.clone()),
             Passed::Null | Passed::Unknown(_) => None,
         },
-        libraries: libraries.filter_map(|(index, element)| Some((index, element.library?))).collect(),
         pipelines,
         refusals,
         started: Instant::now(),
     };
-    // Before the call: other threads may join the operation as soon as the driver knows of it.
-    device.deferred().insert(operation.as_raw(), pending);
     // SAFETY: the program's valid arguments; the cache lives until the operation is complete.
-    let result = unsafe { next(device.handle, operation, cache, count, infos, allocator, pipelines) };
-    if result != vk::Result::OPERATION_DEFERRED_KHR {
-        let outcome = match result {
-            vk::Result::OPERATION_NOT_DEFERRED_KHR => vk::Result::SUCCESS,
-            other => other,
-        };
-        // SAFETY: nothing was deferred, so the driver is done.
-        unsafe { settle(device, operation, || Some(outcome)) };
-    }
+    let below = || unsafe { next(device.handle, operation, cache, count, infos, allocator, pipelines) };
+    // SAFETY: as above.
+    unsafe { hand_over(device, operation, pending, below) }
+}
+
+/// A call with an operation to a driver that is only watched: it is counted when it is complete.
+///
+/// # Safety
+/// `below` passes the program's valid arguments on, this operation and these `count` pipelines among them.
+pub unsafe fn watch(
+    device: &Device,
+    operation: vk::DeferredOperationKHR,
+    count: u32,
+    pipelines: *mut vk::Pipeline,
+    below: impl FnOnce() -> vk::Result,
+) -> vk::Result {
+    forget(device, operation);
+    let pending = Pending {
+        cache: vk::PipelineCache::null(),
+        elements: (0..count).map(|_| Element::default()).collect(),
+        passed: None,
+        pipelines,
+        refusals: 0,
+        started: Instant::now(),
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(device, operation, pending, below) }
+}
+
+/// The call goes down, and is remembered until it is complete.
+///
+/// # Safety
+/// As [`watch`].
+unsafe fn hand_over(
+    device: &Device,
+    operation: vk::DeferredOperationKHR,
+    pending: Pending,
+    below: impl FnOnce() -> vk::Result,
+) -> vk::Result {
+    // Before the call: other threads may join the operation as soon as the driver knows of it.
+    let ticket = device.deferred.begin(operation, pending);
+    let result = below();
+    let after = || match result {
+        vk::Result::OPERATION_DEFERRED_KHR => device.deferred.deferred(operation, ticket),
+        vk::Result::OPERATION_NOT_DEFERRED_KHR => {
+            // SAFETY: nothing was deferred, so the driver is done, and the call has not returned.
+            unsafe { settle(device, operation, Some(ticket), Some(vk::Result::SUCCESS)) };
+        }
+        // SAFETY: as above.
+        other => unsafe { settle(device, operation, Some(ticket), Some(other)) },
+    };
+    // The driver has the call: it must not get it once more.
+    guard("vkCreateRayTracingPipelinesKHR", after, || device.count(Count::InternalFailures));
     result
 }
 
-/// An operation is complete: what it made is recorded, and its libraries are known from now on.
+/// The driver has said that an operation is complete, and the program is about to hear of it. `noted` is the call
+/// that was under way when the driver was asked, and `result` what came of it, where that is known.
 ///
 /// # Safety
-/// The operation is complete, and the program has not been told yet.
+/// A live operation of the device.
 pub unsafe fn settle(
     device: &Device,
     operation: vk::DeferredOperationKHR,
-    outcome: impl FnOnce() -> Option<vk::Result>,
+    mut noted: Option<Ticket>,
+    result: Option<vk::Result>,
 ) {
-    let Some(pending) = device.deferred().remove(&operation.as_raw()) else { return };
-    let cost = pending.started.elapsed();
-    let result = outcome().unwrap_or(vk::Result::ERROR_UNKNOWN);
-    let blob = if pending.cache.is_null() || result != vk::Result::SUCCESS {
-        None
-    } else {
-        // SAFETY: a cache of ours that the driver is done with.
-        unsafe { private_cache::data_behind(device, pending.cache, &record::prefix(cost, pending.refusals)) }
-    };
-    // SAFETY: as above.
-    unsafe { private_cache::destroy(device, pending.cache) };
-    if let Some(passed) = pending.passed.as_ref().filter(|_| pending.cache.is_null()) {
-        // Who asked for its data meanwhile has an answer without what the driver has put in since.
-        passed.mark_filled();
+    let mut result = result.filter(|_| noted.is_some());
+    loop {
+        // A thread that stays behind may complete what the operation got after it came: then that is asked about.
+        let Some(ticket) = noted.take().or_else(|| device.deferred.under_way(operation)) else { return };
+        // Asked while nobody has been told: from then on the operation may be used again.
+        // SAFETY: a live operation.
+        let ask = || unsafe {
+            let ask = device.table.get_deferred_operation_result;
+            ask.map_or(vk::Result::ERROR_UNKNOWN, |ask| ask(device.handle, operation))
+        };
+        let outcome = result.take().unwrap_or_else(ask);
+        if outcome == vk::Result::NOT_READY {
+            return;
+        }
+        // SAFETY: the call is complete and nobody has been told, so the program keeps the array valid.
+        let read = |pending: &mut Pending| unsafe { read(device, pending) };
+        match device.deferred.take(operation, ticket, read) {
+            Taken::Over(pending) => return finish(device, pending, outcome),
+            Taken::Gone => return,
+            // The operation was used again meanwhile: the driver's answer was about what it did before.
+            Taken::Another => {}
+        }
     }
-    for (index, library) in pending.libraries {
+}
+
+/// Looks at what the driver has written, and remembers the libraries.
+///
+/// # Safety
+/// The call is complete, and the program has not been told yet.
+unsafe fn read(device: &Device, pending: &mut Pending) {
+    for (index, element) in pending.elements.iter_mut().enumerate() {
         // SAFETY: the driver has written the handles, and the program has kept them valid until now.
         let made = unsafe { *pending.pipelines.add(index) };
         // Where one pipeline of a call fails, others may have been made.
-        if !made.is_null() {
+        element.made = !made.is_null();
+        if let Some(library) = element.library.take().filter(|_| element.made) {
             device.libraries.insert(made, library);
         }
     }
-    if result != vk::Result::SUCCESS {
-        device.count(if result.as_raw() < 0 { Count::Failed } else { Count::CompileRequired });
-        return;
+}
+
+/// What an operation made is recorded and counted.
+fn finish(device: &Device, pending: Pending, result: vk::Result) {
+    let Pending { cache, elements, passed, refusals, started, pipelines: _ } = pending;
+    let cost = started.elapsed();
+    let blob = if cache.is_null() || result != vk::Result::SUCCESS {
+        None
+    } else {
+        // SAFETY: a cache of ours that the driver is done with.
+        unsafe { private_cache::data_behind(device, cache, &record::prefix(cost, refusals)) }
+    };
+    // SAFETY: as above.
+    unsafe { private_cache::destroy(device, cache) };
+    if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
+        // Who asked for its data meanwhile has an answer without what the driver has put in since.
+        passed.mark_filled();
     }
-    device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-    if !pending.cache.is_null() {
-        device.harvests.note(Family::RayTracing, blob.is_some(), false);
-    }
-    let count = pending.keys.len();
-    let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
-    for key in &pending.keys {
-        if let (Some(passed), Some(blob)) = (&pending.passed, &blob) {
-            passed.owe_compiled(key, &blob[record::PREFIX..]);
+    let count = elements.len();
+    if result == vk::Result::SUCCESS && elements.iter().any(|element| element.key.is_some()) {
+        device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
+        if !cache.is_null() {
+            device.harvests.note(Family::RayTracing, blob.is_some(), false);
         }
-        let kept = match (&blob, device.stored()) {
-            (Some(blob), Some(stored)) => {
+    }
+    let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
+    let all_there = elements.iter().all(|element| element.made);
+    for (index, element) in elements.iter().enumerate() {
+        // A driver that says that it has failed has failed, whatever it has written.
+        if result != vk::Result::SUCCESS && (!element.made || all_there && index == 0) {
+            count_result(device, result);
+            continue;
+        }
+        let kept = match (&element.key, &blob, device.stored()) {
+            (Some(key), Some(blob), Some(stored)) => {
+                if let Some(passed) = &passed {
+                    passed.owe_compiled(key, &blob[record::PREFIX..]);
+                }
                 if record::is_lost(stored, key) {
                     // Which of them took how long is not known.
                     record::count_lost(device, cost / count as u32);
@@ -294,14 +406,15 @@ pub unsafe fn settle(
             }
             _ => false,
         };
-        device.count(if kept { Count::Compiled } else { Count::CompiledUnrecorded });
+        if !element.bypassed {
+            device.count(if kept { Count::Compiled } else { Count::CompiledUnrecorded });
+        }
     }
 }
 
 /// An operation is over, whatever came of it.
 pub fn forget(device: &Device, operation: vk::DeferredOperationKHR) {
-    let pending = device.deferred().remove(&operation.as_raw());
-    if let Some(pending) = pending {
+    if let Some(pending) = device.deferred.forget(operation) {
         // SAFETY: the driver is done with it (03436).
         unsafe { private_cache::destroy(device, pending.cache) };
     }

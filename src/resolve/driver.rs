@@ -99,6 +99,7 @@ pub unsafe fn ask_first<I: CreateInfo>(
         recipe,
         parts,
         past: Past::default(),
+        held: None,
     };
     // SAFETY: as above.
     unsafe { ask(&request) }
@@ -139,7 +140,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
-    device.count(Count::DriverHad);
+    request.count_had(Count::DriverHad, 1);
     Some(answer)
 }
 

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
+use smallvec::SmallVec;
 
 use past::Past;
 
@@ -126,6 +127,29 @@ struct Request<'a, I> {
     parts: Parts,
     /// What became of the artifact that the stash has for it.
     past: Past<'a>,
+    /// Keeps what is counted of a pipeline until it is certain that the program gets it; None: it gets it.
+    held: Option<&'a Held>,
+}
+
+/// Counts that wait.
+#[derive(Default)]
+struct Held(RefCell<SmallVec<[(Count, u64); 4]>>);
+
+impl Held {
+    /// The program gets the pipeline.
+    fn count(self, device: &Device) {
+        self.0.into_inner().into_iter().for_each(|(what, number)| device.counters().add(what, number));
+    }
+}
+
+impl<I> Request<'_, I> {
+    /// Counts where a pipeline was had from.
+    fn count_had(&self, what: Count, number: u64) {
+        match self.held {
+            None => self.device.counters().add(what, number),
+            Some(held) => held.0.borrow_mut().push((what, number)),
+        }
+    }
 }
 
 /// Buffers that are reused from call to call.
@@ -230,6 +254,7 @@ unsafe fn serve_with<I: CreateInfo>(
         recipe,
         parts,
         past: Past::default(),
+        held: None,
     };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
     let answer = unsafe { climb(&request, artifact) };
@@ -446,6 +471,19 @@ unsafe fn forbid<I: CreateInfo>(device: &Device, info: &I) -> Answer {
         device.count(Count::CompileRequired);
         refuse(info)
     }
+}
+
+/// Counts a call that went down as the program made it, on a driver that is only watched.
+pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u64) {
+    let counters = device.counters();
+    // A driver that says that it has failed has failed, whatever it has written.
+    let missing = if result == vk::Result::SUCCESS { 0 } else { missing.clamp(1.min(count), count) };
+    match result {
+        vk::Result::SUCCESS => {}
+        result if result.as_raw() < 0 => counters.add(Count::Failed, missing),
+        _ => counters.add(Count::CompileRequired, missing),
+    }
+    counters.add(Count::CompiledUnrecorded, count - missing);
 }
 
 fn count_result(device: &Device, result: vk::Result) {

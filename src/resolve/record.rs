@@ -82,14 +82,13 @@ pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)>
 }
 
 /// Counts what was served, and what it saved.
-pub fn settle(device: &Device, confirmed: bool, cost: Duration, spent: Duration) {
-    let counters = device.counters();
+pub fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: Duration, spent: Duration) {
     if confirmed {
-        counters.count(Count::Served);
-        counters.add(Count::ServedNanos, spent.as_nanos() as u64);
-        counters.add(Count::SavedNanos, cost.saturating_sub(spent).as_nanos() as u64);
+        request.count_had(Count::Served, 1);
+        request.count_had(Count::ServedNanos, spent.as_nanos() as u64);
+        request.count_had(Count::SavedNanos, cost.saturating_sub(spent).as_nanos() as u64);
     } else {
-        counters.count(Count::Offered);
+        request.count_had(Count::Offered, 1);
     }
 }
 

@@ -1,25 +1,43 @@
 //! Deferred creation calls that the driver has not finished (VK_KHR_deferred_host_operations).
+//!
+//! Any thread may be told first that an operation is complete, and from then on what the program passed is the
+//! program's again: it may be freed, and the operation may get its next work. So an entry is taken out under the
+//! lock that every thread goes through before it tells, and whatever is read of the program's is read there.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::Occupied;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use ash::vk;
+use ash::vk::{self, Handle};
 
 use super::app_cache::AppCache;
 use super::objects::LibraryObject;
 use crate::store::part::Key;
 
+/// One pipeline of a deferred creation call.
+#[derive(Default)]
+pub struct Element {
+    /// Its key, where it could be described.
+    pub key: Option<Key>,
+    /// What it is remembered as, where it will be a library.
+    pub library: Option<LibraryObject>,
+    /// It was counted as bypassed.
+    pub bypassed: bool,
+    /// The driver has made it.
+    pub made: bool,
+}
+
 /// A deferred creation call that the driver has not finished.
 pub struct Pending {
     /// The cache of ours that the driver fills; null where nothing is recorded.
     pub cache: vk::PipelineCache,
-    /// The keys of the pipelines.
-    pub keys: Vec<Key>,
+    /// The pipelines.
+    pub elements: Vec<Element>,
     /// The cache that the program passed.
     pub passed: Option<Arc<AppCache>>,
-    /// The pipelines that will be libraries, by index.
-    pub libraries: Vec<(usize, LibraryObject)>,
-    /// Where the driver writes the handles; the program keeps it valid until the operation is complete.
+    /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is
+    /// complete.
     pub pipelines: *mut vk::Pipeline,
     /// How often at most the driver has refused artifacts of these keys.
     pub refusals: u8,
@@ -27,6 +45,90 @@ pub struct Pending {
     pub started: Instant,
 }
 
-// SAFETY: the pointer is read by the one call that takes the entry out, before it tells the program that the
-// operation is complete (contract 3.6).
+// SAFETY: the pointer is read by the one call that takes the entry out, before any thread tells the program that
+// the operation is complete (contract 3.6).
 unsafe impl Send for Pending {}
+
+/// One call that was deferred; an operation may see many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+struct Entry {
+    ticket: Ticket,
+    /// The driver has said that it deferred the call: what it says of the operation it says of this call.
+    deferred: bool,
+    pending: Pending,
+}
+
+#[derive(Default)]
+struct State {
+    entries: BTreeMap<u64, Entry>,
+    calls: u64,
+}
+
+/// What is known of an operation that is said to be complete.
+pub enum Taken {
+    /// The call is over.
+    Over(Pending),
+    /// Another call is under way in the same operation.
+    Another,
+    /// Somebody else has been told before.
+    Gone,
+}
+
+/// The deferred calls of a device by operation.
+#[derive(Default)]
+pub struct Operations(Mutex<State>);
+
+impl Operations {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call is about to go down with an operation; what the operation had before is complete (03678).
+    pub fn begin(&self, operation: vk::DeferredOperationKHR, pending: Pending) -> Ticket {
+        let mut state = self.state();
+        state.calls += 1;
+        let ticket = Ticket(state.calls);
+        state.entries.insert(operation.as_raw(), Entry { ticket, deferred: false, pending });
+        ticket
+    }
+
+    /// The driver has deferred the call.
+    pub fn deferred(&self, operation: vk::DeferredOperationKHR, ticket: Ticket) {
+        let mut state = self.state();
+        let entry = state.entries.get_mut(&operation.as_raw());
+        if let Some(entry) = entry.filter(|entry| entry.ticket == ticket) {
+            entry.deferred = true;
+        }
+    }
+
+    /// The call of which the driver's next answer about this operation speaks. To be asked before the driver.
+    pub fn under_way(&self, operation: vk::DeferredOperationKHR) -> Option<Ticket> {
+        let state = self.state();
+        state.entries.get(&operation.as_raw()).filter(|entry| entry.deferred).map(|entry| entry.ticket)
+    }
+
+    /// Takes a complete call out. `read` is where the program's memory is read: no thread has been told yet, and
+    /// none is until it has returned.
+    pub fn take(
+        &self,
+        operation: vk::DeferredOperationKHR,
+        ticket: Ticket,
+        read: impl FnOnce(&mut Pending),
+    ) -> Taken {
+        let mut state = self.state();
+        let Occupied(entry) = state.entries.entry(operation.as_raw()) else { return Taken::Gone };
+        if entry.get().ticket != ticket {
+            return Taken::Another;
+        }
+        let mut pending = entry.remove().pending;
+        read(&mut pending);
+        Taken::Over(pending)
+    }
+
+    /// Takes out whatever there is: the operation is complete, and nobody asked.
+    pub fn forget(&self, operation: vk::DeferredOperationKHR) -> Option<Pending> {
+        self.state().entries.remove(&operation.as_raw()).map(|entry| entry.pending)
+    }
+}

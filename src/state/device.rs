@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
 use super::binaries::Binaries;
-use super::deferred::Pending;
+use super::deferred::Operations;
 use super::dispatch::DeviceTable;
 use super::family::{Family, Harvests};
 use super::instance::{Instance, PhysicalDevice};
@@ -98,7 +98,7 @@ pub struct Device {
     /// What the driver's caches have given so far.
     pub harvests: Harvests,
     /// Deferred operations under way.
-    deferred: Mutex<BTreeMap<u64, Pending>>,
+    pub deferred: Operations,
     /// Bytes of code that live modules hold unhashed.
     unhashed: AtomicUsize,
 }
@@ -267,7 +267,7 @@ impl Device {
             stored: OnceLock::new(),
             session: OnceLock::new(),
             harvests: Harvests::default(),
-            deferred: Mutex::default(),
+            deferred: Operations::default(),
             unhashed: AtomicUsize::new(0),
         }
     }
@@ -280,11 +280,6 @@ impl Device {
     /// The device as the program asked for it.
     pub fn setup(&self) -> &Setup {
         &self.setup
-    }
-
-    /// Deferred operations under way, by handle.
-    pub fn deferred(&self) -> MutexGuard<'_, BTreeMap<u64, Pending>> {
-        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds one to a counter.

@@ -92,6 +92,8 @@ pub struct Config {
     pub prefers_internal_cache: bool,
     /// What becomes of deferred work.
     pub deferral: Deferral,
+    /// How long a join that has completed an operation takes to return, in milliseconds.
+    pub join_lingers_ms: u64,
     /// Caches hold pipeline libraries.
     pub caches_libraries: bool,
     /// Caches hold pipelines that are linked without link time optimization.
@@ -145,6 +147,7 @@ impl Default for Config {
             pipeline_binary: false,
             prefers_internal_cache: false,
             deferral: Deferral::Never,
+            join_lingers_ms: 0,
             caches_libraries: true,
             caches_fast_links: false,
             reuse_handles: false,

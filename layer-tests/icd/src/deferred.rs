@@ -2,6 +2,7 @@
 //! drivers do, and must still say what they said.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ash::vk::{self, Handle as _};
 
@@ -121,6 +122,9 @@ impl Operation {
                     let worst = results.iter().min().copied().filter(|result| result.as_raw() < 0);
                     let first = results.iter().find(not_success).copied();
                     *state = State::Done(worst.or(first).unwrap_or(vk::Result::SUCCESS));
+                    drop(state);
+                    // Other threads can learn of it before this one returns.
+                    std::thread::sleep(Duration::from_millis(config::current().join_lingers_ms));
                     return vk::Result::SUCCESS;
                 }
             }

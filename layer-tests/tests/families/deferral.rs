@@ -1,5 +1,7 @@
 //! Ray tracing pipelines in deferred operations (contract 3.6).
 
+use std::ptr;
+
 use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
@@ -170,5 +172,243 @@ fn what_went_after_it_was_served_is_counted_when_it_is_compiled_in_an_operation(
         let lost = scenario.run_ok::<Value>("defer", &env, &input);
         assert_eq!(lost.reports.sum("served_before"), served, "{:?}", lost.reports.counters());
         assert!(lost.reports.sum("served_before_ns") <= lost.reports.sum("compile_ns"));
+    });
+}
+
+/// Memory of the program's own that is gone, pages and all, when the program has done with it.
+struct Pages {
+    start: *mut libc::c_void,
+    size: usize,
+}
+
+impl Pages {
+    fn new() -> Pages {
+        let size = 1 << 16;
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: new pages, wherever there is room.
+        let start = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        Pages { start, size }
+    }
+
+    /// Room for the create infos of a call, which are written there, and behind it for its pipelines.
+    fn hold<T: Copy>(&self, infos: &[T]) -> (*const T, *mut vk::Pipeline) {
+        let first: *mut T = self.start.cast();
+        assert!(size_of_val(infos) <= self.size / 2);
+        // SAFETY: there is room for both, and pages are aligned for everything.
+        unsafe {
+            first.copy_from_nonoverlapping(infos.as_ptr(), infos.len());
+            (first, self.start.byte_add(self.size / 2).cast())
+        }
+    }
+
+    fn unmap(self) {
+        // SAFETY: mapped above, and not used any more.
+        assert_eq!(unsafe { libc::munmap(self.start, self.size) }, 0);
+    }
+}
+
+/// The addresses of a call that another thread frees.
+struct Call {
+    pages: Pages,
+    pipelines: *mut vk::Pipeline,
+}
+
+// SAFETY: one thread at a time works with what it points to.
+unsafe impl Send for Call {}
+
+/// One thread joins and another polls; what was passed is unmapped as soon as the poller is told.
+fn polled(_: &Value) -> Value {
+    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
+    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
+    let create = rays.commands.fp().create_ray_tracing_pipelines_khr;
+    let (join, ask) =
+        (deferring.fp().deferred_operation_join_khr, deferring.fp().get_deferred_operation_result_khr);
+    let infos = [rays.library(rays.plain(50)), rays.library(rays.plain(51))];
+    // SAFETY: create infos and slots are valid until the operation is complete; each object is destroyed once.
+    unsafe {
+        let operation = deferring.create_deferred_operation(None).unwrap();
+        let pages = Pages::new();
+        let (passed, pipelines) = pages.hold(&infos);
+        let none = vk::PipelineCache::null();
+        let started = create(device, operation, none, 2, passed, ptr::null(), pipelines);
+        let call = Call { pages, pipelines };
+        let done = move || {
+            // The whole of it, not its pointers.
+            let Call { pages, pipelines } = { call };
+            let made = [*pipelines, *pipelines.add(1)];
+            pages.unmap();
+            made
+        };
+        let made = if started == vk::Result::OPERATION_DEFERRED_KHR {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while join(device, operation) == vk::Result::THREAD_IDLE_KHR {
+                        std::thread::yield_now();
+                    }
+                });
+                let poller = scope.spawn(move || {
+                    while ask(device, operation) == vk::Result::NOT_READY {
+                        std::thread::yield_now();
+                    }
+                    done()
+                });
+                poller.join().unwrap()
+            })
+        } else {
+            done()
+        };
+        deferring.destroy_deferred_operation(operation, None);
+        let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(52), &made));
+        rays.destroy(&made);
+        rays.destroy(&[pipeline]);
+        json!([started.as_raw(), linked.as_raw(), made.map(|made| made != vk::Pipeline::null())])
+    }
+}
+
+/// What the program passed is the program's again as soon as any thread of it has been told.
+#[test]
+fn nothing_of_the_programs_is_read_once_a_thread_has_been_told() {
+    scenario(&[("polled", polled)], |scenario| {
+        // The thread that joins reads the cache for a while when the work is done.
+        let slow = json!({ "command": "vkGetPipelineCacheData", "hang_ms": 300 });
+        let drivers = [Driver::Test(json!({ "deferral": "always", "faults": [slow] })), Driver::Radv];
+        for (number, driver) in drivers.into_iter().enumerate() {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.stash(scenario.folder().join(format!("stash {number}")));
+            let without = scenario.run_ok::<Value>("polled", &env.clone().without_layer(), &()).value;
+            let cold = scenario.run_ok::<Value>("polled", &env, &());
+            assert_eq!(cold.value, without);
+            assert!(cold.reports.bypassed().is_empty(), "{:?}", cold.reports.bypassed());
+            assert_eq!(cold.reports.sum("compiled"), 3, "{:?}", cold.reports.counters());
+            let warm = scenario.run_ok::<Value>("polled", &env, &());
+            assert_eq!(warm.value[2], without[2]);
+            crate::covered(&driver, &warm.reports, 3);
+        }
+    });
+}
+
+/// An operation is used again while the thread that completed its first work has not returned yet.
+fn used_again(_: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).unwrap();
+    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
+    let (join, ask) =
+        (deferring.fp().deferred_operation_join_khr, deferring.fp().get_deferred_operation_result_khr);
+    let (first, second) = ([rays.groups(60)], [rays.library(rays.plain(61))]);
+    let (mut made, none) = ([vk::Pipeline::null(); 2], vk::PipelineCache::null());
+    let (early, late) = made.split_at_mut(1);
+    // SAFETY: create infos and slots live until their operation is complete; each object is destroyed once.
+    let told = unsafe {
+        let operation = deferring.create_deferred_operation(None).unwrap();
+        let mut told = vec![rays.create(operation, none, &first, early)];
+        std::thread::scope(|scope| {
+            let straggler = scope.spawn(|| join(device, operation));
+            while ask(device, operation) == vk::Result::NOT_READY {
+                std::thread::yield_now();
+            }
+            assert!(!straggler.is_finished());
+            told.push(rays.create(operation, none, &second, late));
+            told.push(straggler.join().unwrap());
+        });
+        told.extend([join(device, operation), ask(device, operation)]);
+        deferring.destroy_deferred_operation(operation, None);
+        told
+    };
+    let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(62), &made[1..]));
+    rays.destroy(&[made[0], made[1], pipeline]);
+    drop(rays);
+    let told: Vec<_> = told.into_iter().chain([linked]).map(vk::Result::as_raw).collect();
+    json!({ "told": told, "violations": TestDriver::open().take_record()["violations"] })
+}
+
+#[test]
+fn an_operation_that_is_used_again_is_not_mistaken_for_what_it_was() {
+    scenario(&[("used again", used_again)], |scenario| {
+        let driver = Driver::Test(json!({ "deferral": "always", "join_lingers_ms": 300 }));
+        let Some(env) = scenario.on(driver.clone()) else { return };
+        let without = scenario.run_ok::<Value>("used again", &env.clone().without_layer(), &()).value;
+        assert_eq!(without["violations"], json!([]));
+        let cold = scenario.run_ok::<Value>("used again", &env, &());
+        assert_eq!(cold.value, without);
+        assert!(cold.reports.bypassed().is_empty(), "{:?}", cold.reports.bypassed());
+        assert_eq!(cold.reports.sum("compiled"), 3, "{:?}", cold.reports.counters());
+    });
+}
+
+/// Two pipelines, of which the second derives from the first by its index.
+fn derived(input: &Value) -> Value {
+    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
+    let mut infos = [rays.groups(70), rays.groups(71)];
+    infos[0].flags |= vk::PipelineCreateFlags::ALLOW_DERIVATIVES;
+    infos[1].flags |= vk::PipelineCreateFlags::DERIVATIVE;
+    infos[1].base_pipeline_index = 0;
+    let given = input["only_the_first"] == true;
+    let infos = if given { &infos[..1] } else { &infos[..] };
+    let mut made = [vk::Pipeline::null(); 2];
+    // SAFETY: create infos and slots live until the operation is complete; each object is destroyed once.
+    let (started, told) = unsafe {
+        let operation = rays.deferring.create_deferred_operation(None).unwrap();
+        let started = rays.create(operation, vk::PipelineCache::null(), infos, &mut made[..infos.len()]);
+        let device = rays.rig.device.raw.handle();
+        while (rays.deferring.fp().deferred_operation_join_khr)(device, operation)
+            == vk::Result::THREAD_IDLE_KHR
+        {}
+        let told = (rays.deferring.fp().get_deferred_operation_result_khr)(device, operation);
+        rays.deferring.destroy_deferred_operation(operation, None);
+        (started, told)
+    };
+    rays.destroy(&made);
+    let script = std::env::var_os("VKSTASH_TEST_ICD").is_some();
+    drop(rays);
+    let violations = if script { TestDriver::open().take_record()["violations"].clone() } else { json!([]) };
+    let made = made.map(|made| made != vk::Pipeline::null());
+    json!({ "started": started.as_raw(), "told": [told.as_raw()], "made": made, "violations": violations })
+}
+
+#[test]
+fn a_base_in_the_same_call_is_never_named_by_its_index_in_a_call_of_one() {
+    scenario(&[("derived", derived)], |scenario| {
+        for (number, driver) in on_drivers().into_iter().enumerate() {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.stash(scenario.folder().join(format!("stash {number}")));
+            let without = scenario.run_ok::<Value>("derived", &env.clone().without_layer(), &json!({})).value;
+            let cold = scenario.run_ok::<Value>("derived", &env, &json!({}));
+            assert_eq!(cold.value, without, "{driver:?}");
+            for _ in 0..2 {
+                let warm = scenario.run_ok::<Value>("derived", &env, &json!({})).value;
+                assert_eq!(warm["started"], vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw(), "{driver:?}");
+                assert_eq!([&warm["made"], &warm["violations"]], [&without["made"], &without["violations"]]);
+            }
+        }
+    });
+}
+
+/// What is had of a call goes again where the driver has to make the rest: it is counted as what it became.
+#[test]
+fn what_was_had_in_part_and_destroyed_again_is_counted_once() {
+    scenario(&[("derived", derived)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({ "deferral": "always" }))) else { return };
+        scenario.run_ok::<Value>("derived", &env, &json!({ "only_the_first": true }));
+        let both = scenario.run_ok::<Value>("derived", &env, &json!({}));
+        let counts = ["served", "offered", "driver_had", "saved_ns", "compiled"];
+        assert_eq!(counts.map(|name| both.reports.sum(name)), [0, 0, 0, 0, 2], "{:?}", both.reports);
+    });
+}
+
+/// A driver that keeps nothing is only watched.
+#[test]
+fn operations_of_a_watched_driver_are_counted_as_what_became_of_them() {
+    scenario(&[("defer", defer)], |scenario| {
+        let lavapipe = vk::DriverId::MESA_LLVMPIPE.as_raw();
+        for deferral in ["never", "always"] {
+            let driver = json!({ "deferral": deferral, "driver_id": lavapipe, "identifiers": true });
+            let Some(env) = scenario.on(Driver::Test(driver)) else { return };
+            let counted = |input: Value| {
+                let run = scenario.run_ok::<Value>("defer", &env, &input);
+                ["compiled_unrecorded", "compile_required", "failed"].map(|name| run.reports.sum(name))
+            };
+            assert_eq!(counted(json!({ "ask": true })), [7, 0, 0], "{deferral}");
+            assert_eq!(counted(json!({ "ask": true, "fail_on": true })), [0, 6, 0], "{deferral}");
+        }
     });
 }
