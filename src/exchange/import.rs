@@ -6,14 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tar::Entry;
+
 use super::check;
 use super::entry::{LongName, Name};
 use crate::recipe;
+use crate::store::header::DeviceHeader;
 use crate::store::name::AppName;
 use crate::store::part::{Key, Kind, Part, UseRecord};
 use crate::store::refusal::{OpenError, Refusal};
 use crate::store::stash::Stash;
-use crate::store::transfer::{Incoming, IncomingError, Place};
+use crate::store::transfer::{IncomingError, Intake, Place};
 use crate::store::unix_ms;
 
 /// What may wait for the writer: far less than makes it drop something.
@@ -74,6 +77,7 @@ pub struct Taken {
 /// this machine will be given what came, so the archive must be from somebody who is trusted like the maker of a program.
 pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
+    let mut intake: Option<Intake> = None;
     let mut open: Option<Target> = None;
     let mut long = LongName::default();
     let mut archive = tar::Archive::new(source);
@@ -96,10 +100,14 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
             Some(target) if target.app == name.application => target,
             other => {
                 other.map_or(Ok(()), |target| target.finish(&mut imported))?;
-                Target::open(root, name.application.clone())?
+                Target::new(root, name.application.clone())
             }
         };
-        let outcome = target.take(&path, &name, &mut entry);
+        let intake = match &intake {
+            Some(intake) => intake,
+            None => intake.insert(Intake::open(root)?),
+        };
+        let outcome = target.take(intake, &path, &name, &mut entry);
         open = Some(target);
         outcome?;
     }
@@ -108,9 +116,11 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
 }
 
 /// The application that the archive is about at the moment.
-struct Target {
+struct Target<'a> {
+    root: &'a Path,
     app: AppName,
-    stash: Arc<Stash>,
+    /// Opened for the first record that is to be in it: an application without records has no folder.
+    stash: Option<Arc<Stash>>,
     taken: Taken,
     /// The newest use of each key. Their recipes may come later.
     uses: HashMap<Key, UseRecord>,
@@ -119,26 +129,46 @@ struct Target {
     queued: u64,
 }
 
-impl Target {
-    fn open(root: &Path, app: AppName) -> Result<Target, ImportError> {
-        let stash = Stash::open(root, &app)?;
-        stash.set_modules_of(recipe::modules_of);
-        Ok(Target { app, stash, taken: Taken::default(), uses: HashMap::new(), waiting: 0, queued: 0 })
+impl<'a> Target<'a> {
+    fn new(root: &'a Path, app: AppName) -> Target<'a> {
+        let (taken, uses) = (Taken::default(), HashMap::new());
+        Target { root, app, stash: None, taken, uses, waiting: 0, queued: 0 }
+    }
+
+    /// The part of a device, or the portable one; made where missing.
+    fn part(&mut self, of_device: Option<&DeviceHeader>) -> Result<Arc<Part>, ImportError> {
+        let stash = match &self.stash {
+            Some(stash) => stash,
+            None => {
+                let stash = Stash::open(self.root, &self.app)?;
+                stash.set_modules_of(recipe::modules_of);
+                self.stash.insert(stash)
+            }
+        };
+        Ok(of_device.map_or_else(|| Ok(stash.portable().clone()), |header| stash.device(header))?)
     }
 
     /// Takes one file. What is wrong with it is noted; an error is one of the stash's or the archive's.
-    fn take(&mut self, path: &[u8], name: &Name, source: &mut dyn Read) -> Result<(), ImportError> {
-        let portable = self.stash.portable().clone();
-        let incoming = match Incoming::copied(&portable, &name.place, source) {
+    fn take(
+        &mut self,
+        intake: &Intake,
+        path: &[u8],
+        name: &Name,
+        entry: &mut Entry<'_, impl Read>,
+    ) -> Result<(), ImportError> {
+        let incoming = match intake.copied(&name.place, entry.size(), entry) {
             Ok(incoming) => incoming,
             Err(IncomingError::Refused(refusal)) => {
                 self.taken.refused.push((String::from_utf8_lossy(path).into_owned(), refusal));
                 return Ok(());
             }
             Err(IncomingError::Source(error)) => return Err(ImportError::Archive(error)),
-            Err(IncomingError::Aside(error)) => return Err(ImportError::NotWritten(error.to_string())),
+            Err(error @ (IncomingError::Aside(_) | IncomingError::TooLittleSpace)) => {
+                return Err(ImportError::NotWritten(error.to_string()));
+            }
         };
-        let of_device = incoming.device().map(|header| self.stash.device(header)).transpose()?;
+        let of_device = incoming.device();
+        let mut part: Option<Arc<Part>> = None;
         let now = unix_ms();
         let age = name.age.min(now);
         let mut outcome = Ok(());
@@ -160,17 +190,34 @@ impl Target {
                     _ => false,
                 },
             };
-            let part = of_device.as_ref().unwrap_or(&portable);
             if !wanted {
                 self.taken.untrue += 1;
-            } else if part.contains(kind, key) {
-                self.taken.present += 1;
             } else if outcome.is_ok() {
-                outcome = self.put(part, kind, key, payload);
+                outcome = self.take_record(&mut part, of_device, kind, key, payload);
             }
         });
         self.taken.damaged += damaged;
         outcome
+    }
+
+    /// Takes one good record into `part`, which is opened for the first one.
+    fn take_record(
+        &mut self,
+        part: &mut Option<Arc<Part>>,
+        of_device: Option<&DeviceHeader>,
+        kind: Kind,
+        key: &Key,
+        payload: &[u8],
+    ) -> Result<(), ImportError> {
+        let part = match part {
+            Some(part) => part,
+            None => part.insert(self.part(of_device)?),
+        };
+        if part.contains(kind, key) {
+            self.taken.present += 1;
+            return Ok(());
+        }
+        self.put(part, kind, key, payload)
     }
 
     /// Keeps the newest use of a key.
@@ -200,9 +247,10 @@ impl Target {
     /// Waits until everything is written.
     fn settle(&mut self) -> Result<(), ImportError> {
         self.waiting = 0;
+        let Some(stash) = &self.stash else { return Ok(()) };
         loop {
-            self.stash.flush(WAIT);
-            let report = self.stash.report();
+            stash.flush(WAIT);
+            let report = stash.report();
             if !report.write_errors.is_empty() || report.dropped > 0 {
                 return Err(self.not_written());
             }
@@ -213,16 +261,21 @@ impl Target {
     }
 
     fn not_written(&self) -> ImportError {
-        let errors: Vec<String> = self.stash.report().write_errors.into_keys().collect();
+        let report = self.stash.as_ref().map(|stash| stash.report()).unwrap_or_default();
+        let errors: Vec<String> = report.write_errors.into_keys().collect();
         let reason = if errors.is_empty() { "records were dropped".to_owned() } else { errors.join(", ") };
         ImportError::NotWritten(reason)
     }
 
     fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
-        let portable = self.stash.portable().clone();
         let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
+        if self.stash.is_none() && !self.root.join(&self.app.folder).is_dir() {
+            // There are no recipes that could have been used.
+            self.taken.untrue += std::mem::take(&mut uses).len() as u64;
+        }
         uses.sort_unstable_by_key(|(key, found)| (found.run, found.sequence, *key));
         for (key, found) in uses {
+            let portable = self.part(None)?;
             if !portable.contains(Kind::Recipe, &key) {
                 self.taken.untrue += 1;
             } else if portable.contains(Kind::Use, &key) {

@@ -141,6 +141,12 @@ pub(super) fn try_lock(fd: impl AsFd) -> Result<(), Errno> {
     fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
 }
 
+/// Takes a lock that others may have too, but nobody for himself alone; or says at once that somebody has.
+pub(super) fn try_lock_shared(fd: impl AsFd) -> Result<(), Errno> {
+    ask(Op::Lock)?;
+    fs::flock(fd, FlockOperation::NonBlockingLockShared)
+}
+
 pub(super) fn unlock(fd: impl AsFd) -> Result<(), Errno> {
     ask(Op::Lock)?;
     fs::flock(fd, FlockOperation::Unlock)

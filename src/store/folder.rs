@@ -168,6 +168,33 @@ impl Folder {
         Ok(disk::openat(&self.fd, name, flags, FILE_MODE)?)
     }
 
+    /// Makes a file without a name: whatever ends this process takes it away. `spare`: the name that it has for a moment
+    /// where the file system knows no such files.
+    pub(super) fn create_unnamed(&self, spare: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
+        match disk::openat(&self.fd, ".", flags, FILE_MODE) {
+            Ok(fd) => Ok(fd),
+            // What NFS, FAT and old kernels say.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::NOSYS) => {
+                let (aside, fd) = self.create_aside(spare)?;
+                self.remove_file(&aside)?;
+                Ok(fd)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says that this process uses the folder, until this and what was made of it is closed: then nobody takes it away.
+    /// False: somebody has, or is about to.
+    pub(super) fn hold(&self, parent: &Folder, name: &str) -> bool {
+        if matches!(disk::try_lock_shared(&self.fd), Err(Errno::WOULDBLOCK)) {
+            return false;
+        }
+        // What cannot be told is no reason to go without a stash.
+        let (Ok(here), Ok(there)) = (disk::fstat(&self.fd), disk::statat(parent, name)) else { return true };
+        (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+    }
+
     /// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left
     /// behind. The lock tells others that it has a process; it is gone when the process is. A file system without
     /// locks leaves them to believe that it always has.

@@ -293,14 +293,25 @@ impl Segment {
         if let Some(rows) = scanned.get() {
             return Some(rows);
         }
-        // Out of descriptors, perhaps: the next one tries again.
-        let Ok((fd, length)) = self.folder.open_file(&self.name) else {
-            self.failed.store(true, Ordering::Relaxed);
-            return None;
+        let opened;
+        let (fd, length) = match self.fd.get() {
+            // A file without a name cannot be opened again.
+            Some(KeptOpen(fd)) => (fd, disk::fstat(fd).map_or(self.end, |stat| stat.st_size as u64)),
+            None => match self.folder.open_file(&self.name) {
+                Ok(file) => {
+                    opened = file;
+                    (&opened.0, opened.1)
+                }
+                // Out of descriptors, perhaps: the next one tries again.
+                Err(_) => {
+                    self.failed.store(true, Ordering::Relaxed);
+                    return None;
+                }
+            },
         };
         Some(scanned.get_or_init(|| {
             damaged();
-            let found = scan::scan(&fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
+            let found = scan::scan(fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
             if found.failed {
                 self.failed.store(true, Ordering::Relaxed);
             }
@@ -404,6 +415,27 @@ pub(super) fn load(
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
     let (fd, length) = folder.open_file(name)?;
+    load_file(folder, name, fd, length, expected)
+}
+
+/// The same for a file that has no name, whose descriptor the segment keeps.
+pub(super) fn load_unnamed(
+    folder: &Arc<Folder>,
+    fd: OwnedFd,
+    expected: Option<&PartIdentity>,
+) -> Result<Loaded, Refusal> {
+    let length = disk::fstat(&fd).map_err(|error| Refusal::Unreadable(io::Error::from(error).to_string()))?;
+    load_file(folder, "", fd, length.st_size as u64, expected)
+}
+
+/// An empty name stands for none.
+fn load_file(
+    folder: &Arc<Folder>,
+    name: &str,
+    fd: OwnedFd,
+    length: u64,
+    expected: Option<&PartIdentity>,
+) -> Result<Loaded, Refusal> {
     // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
     let grown = |fd: &OwnedFd| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
@@ -471,8 +503,12 @@ pub(super) fn load(
         tally,
         failed: AtomicBool::new(failed),
     };
-    // Not one that is followed: it may be sealed by then, and many may be.
-    if state == State::Sealed {
+    if name.is_empty() {
+        // Never turned away: it cannot be opened again.
+        KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
+        drop(segment.fd.set(KeptOpen(fd)));
+    } else if state == State::Sealed {
+        // Not one that is followed: it may be sealed by then, and many may be.
         segment.keep(fd);
     }
     Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state })

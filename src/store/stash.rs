@@ -17,6 +17,21 @@ use super::upkeep::ModulesOf;
 use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
 
+/// How often a folder is opened again that somebody takes away because it is empty.
+const ATTEMPTS: usize = 16;
+
+/// An application's folder, which nobody takes away while it is open.
+fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
+    for _ in 0..ATTEMPTS {
+        let folder = root.sub(name, true)?;
+        if folder.hold(root, name) {
+            return Ok(folder);
+        }
+        std::thread::yield_now();
+    }
+    root.sub(name, true)
+}
+
 /// An open stash. Dropping the last reference writes what is queued, seals this process's segments and joins
 /// the writer thread.
 ///
@@ -39,7 +54,7 @@ impl Stash {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
         let root = Arc::new(Folder::root(root, true)?);
-        let folder = Arc::new(root.sub(&app.folder, true)?);
+        let folder = Arc::new(held(&root, &app.folder)?);
         let shared = Shared::new();
         let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
         let name = RunName::new(unix_ms(), std::process::id(), random());

@@ -7,18 +7,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::append::new_name;
+use super::disk;
 use super::folder::{Folder, read_at, write_all_at};
 use super::format::PartIdentity;
 use super::header::DeviceHeader;
-use super::part::{Key, Kind, Part};
+use super::part::{Key, Kind};
 use super::refusal::{OpenError, Refusal};
 pub use super::segment::age_of;
 use super::segment::{self, Location, Segment};
+use super::settings::Settings;
 use super::shared::unix_ms;
 use super::table::Row;
+use super::writer::TOO_LITTLE_SPACE;
 
 /// So much is copied at once.
 const AT_ONCE: usize = 256 << 10;
+/// After so much somebody looks again what is free.
+const LOOK_AFTER: u64 = 16 << 20;
 /// How often files may be merged away between listing and opening them before that counts as an error.
 const ATTEMPTS: usize = 16;
 
@@ -113,42 +118,46 @@ pub enum IncomingError {
     /// There is no place for it.
     #[error("{0}")]
     Aside(io::Error),
+    /// The same: the rest of the file system is to stay free.
+    #[error("{TOO_LITTLE_SPACE}")]
+    TooLittleSpace,
     /// It is none of that part's.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// A segment file from elsewhere, copied aside in a part's folder until this is dropped.
+/// Where segment files from elsewhere are looked at: in files of this root's file system that have no name, so that
+/// nothing is left of them whatever ends the process.
+pub struct Intake {
+    root: Arc<Folder>,
+}
+
+/// A segment file from elsewhere.
 pub struct Incoming {
-    folder: Arc<Folder>,
-    aside: String,
-    /// Its lock says that it is not left behind.
-    _locked: OwnedFd,
     segment: Arc<Segment>,
     device: Option<DeviceHeader>,
     damaged: u64,
 }
 
-/// A file aside that goes when it is not wanted any more.
-struct Aside<'a>(&'a Folder, &'a str);
-
-impl Drop for Aside<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.remove_file(self.1);
+impl Intake {
+    /// Makes the root where missing.
+    pub fn open(root: &Path) -> Result<Intake, OpenError> {
+        Ok(Intake { root: Arc::new(Folder::root(root, true)?) })
     }
-}
 
-impl Incoming {
-    /// Copies a whole segment file into the folder of `part`, which need not be the one that it belongs to.
-    pub fn copied(part: &Part, place: &Place, source: &mut dyn Read) -> Result<Incoming, IncomingError> {
-        let folder =
-            part.folder().map_err(|error| IncomingError::Aside(io::Error::other(error.to_string())))?;
-        let (_, _, (aside, fd)) =
-            new_name(unix_ms(), |name| folder.create_aside(name)).map_err(IncomingError::Aside)?;
-        let going = Aside(&folder, &aside);
-        copy(source, &fd)?;
+    /// Copies a whole segment file of `bytes` bytes, which nobody has looked at yet, and reads what is in it.
+    pub fn copied(
+        &self,
+        place: &Place,
+        bytes: u64,
+        source: &mut dyn Read,
+    ) -> Result<Incoming, IncomingError> {
+        self.has_room(bytes)?;
+        let (_, _, fd) =
+            new_name(unix_ms(), |name| self.root.create_unnamed(name)).map_err(IncomingError::Aside)?;
+        self.copy(source, &fd)?;
         let expected = (*place == Place::Portable).then_some(PartIdentity::Portable);
-        let loaded = segment::load(&folder, &aside, expected.as_ref())?;
+        let loaded = segment::load_unnamed(&self.root, fd, expected.as_ref())?;
         let device = match (place, loaded.header.map(|header| header.identity)) {
             (Place::Portable, _) => None,
             (Place::Device(digits), Some(PartIdentity::Device(header)))
@@ -159,11 +168,40 @@ impl Incoming {
             (Place::Device(_), Some(_)) => return Err(Refusal::OtherPart.into()),
             (Place::Device(_), None) => return Err(Refusal::NotASegment.into()),
         };
-        std::mem::forget(going);
-        let (segment, damaged) = (loaded.segment, loaded.damaged);
-        Ok(Incoming { folder: folder.clone(), aside, _locked: fd, segment, device, damaged })
+        Ok(Incoming { segment: loaded.segment, device, damaged: loaded.damaged })
     }
 
+    /// Whether so much can be written and the free-space floor still be kept.
+    fn has_room(&self, bytes: u64) -> Result<(), IncomingError> {
+        // A file system that does not say is written until it is full.
+        let Ok(space) = disk::fstatvfs(&*self.root) else { return Ok(()) };
+        let size = space.f_blocks.saturating_mul(space.f_frsize);
+        let floor = Settings::read_in(&self.root).limits(size).free_space_floor;
+        let room = space.f_bavail.saturating_mul(space.f_frsize).saturating_sub(floor);
+        if bytes <= room { Ok(()) } else { Err(IncomingError::TooLittleSpace) }
+    }
+
+    fn copy(&self, source: &mut dyn Read, file: &OwnedFd) -> Result<(), IncomingError> {
+        let (mut at, mut looked, mut buffer) = (0, 0, vec![0; AT_ONCE]);
+        loop {
+            let count = match source.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(IncomingError::Source(error)),
+            };
+            if at - looked >= LOOK_AFTER {
+                // Others write too.
+                self.has_room(AT_ONCE as u64)?;
+                looked = at;
+            }
+            write_all_at(file, &buffer[..count], at).map_err(|(_, error)| IncomingError::Aside(error))?;
+            at += count as u64;
+        }
+    }
+}
+
+impl Incoming {
     /// What its records are bound to; `None` for those of the portable part.
     pub fn device(&self) -> Option<&DeviceHeader> {
         self.device.as_ref()
@@ -197,25 +235,5 @@ impl Incoming {
             damaged += u64::from(given.is_empty());
         }
         damaged
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        drop(Aside(&self.folder, &self.aside));
-    }
-}
-
-fn copy(source: &mut dyn Read, file: &OwnedFd) -> Result<(), IncomingError> {
-    let (mut at, mut buffer) = (0, vec![0; AT_ONCE]);
-    loop {
-        let count = match source.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(IncomingError::Source(error)),
-        };
-        write_all_at(file, &buffer[..count], at).map_err(|(_, error)| IncomingError::Aside(error))?;
-        at += count as u64;
     }
 }

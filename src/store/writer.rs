@@ -29,7 +29,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Room for us, and for the static thread-local storage of whatever the host has loaded.
 const STACK_BYTES: usize = 1 << 20;
 /// What a write that the user's file system has no room for is counted under.
-const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
+pub(super) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
 /// The writer's nice value, where the host is not nicer already.
 const NICE: i32 = 10;
 

@@ -141,6 +141,132 @@ fn what_cannot_be_done_is_said_in_one_line() {
     assert_eq!(modules(&from, "game"), 3);
 }
 
+/// A file's header in an archive, of which a field holds what no number does.
+fn odd_header(field: std::ops::Range<usize>, text: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(0);
+    header.set_mode(0o600);
+    header.as_old_mut().name[..path.len()].copy_from_slice(path);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes[field.start..field.start + text.len()].copy_from_slice(text);
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes.iter().map(|&byte| u32::from(byte)).sum();
+    if !field.contains(&148) {
+        bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    } else {
+        bytes[field.start..field.start + text.len()].copy_from_slice(text);
+    }
+    bytes.resize(2048, 0);
+    bytes
+}
+
+#[test]
+fn what_an_archive_says_reaches_no_terminal_as_it_is() {
+    let house = House::new();
+    let (to, file) = (house.path("to"), house.path("odd.tar"));
+    let odd = b"\x1b[2J\x07\x9b";
+    let path = b"g-0123456789abcdef/portable/\x1b[2J\x07.vks";
+    let plain = b"g-0123456789abcdef/portable/x.vks";
+    let mut told = 0;
+    for (field, path) in
+        [(0..0, &path[..]), (100..108, plain), (124..136, plain), (148..156, plain), (136..148, plain)]
+    {
+        let text = if field.is_empty() { &b""[..] } else { &odd[..] };
+        fs::write(&file, odd_header(field.clone(), text, path)).unwrap();
+        let output = vkstash(&house, &["import", file.to_str().unwrap()], &to);
+        for bytes in [&output.stdout, &output.stderr] {
+            let shown = text_of(bytes);
+            told += usize::from(shown.contains("[2J"));
+            assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{field:?}: {shown:?}");
+        }
+    }
+    assert!(told >= 2, "none of it was told");
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Everything below a folder, with lengths.
+fn listed(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let metadata = entry.metadata().unwrap();
+        found.push((entry.path(), metadata.len()));
+        if metadata.is_dir() {
+            found.extend(listed(&entry.path()));
+        }
+    }
+    found
+}
+
+const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGKILL];
+
+#[test]
+fn an_interrupted_import_leaves_nothing_behind() {
+    let house = House::new();
+    let from = house.path("from");
+    fill(&from, "game");
+    let archive = output(house.tool().args(["export", "-", "--dir"]).arg(&from)).stdout;
+    for signal in ENDINGS {
+        let to = house.path("to");
+        let mut command = house.tool();
+        command.args(["import", "-", "--artifacts", "--dir"]).arg(&to).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // In the middle of the first file.
+        pipe.write_all(&archive[..1500]).unwrap();
+        let began = Instant::now();
+        let is_open = || {
+            let open = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+            let mut targets = open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+            targets.any(|target| target.starts_with(&to) && target != to)
+        };
+        while !is_open() {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing was begun");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        assert_eq!(listed(&to), [], "signal {signal}");
+        fs::remove_dir_all(&to).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_export_leaves_nothing_behind() {
+    let house = House::new();
+    let (from, place) = (house.path("from"), house.path("place"));
+    fs::create_dir(&place).unwrap();
+    let stash = Stash::open(&from, &app("game")).unwrap();
+    assert!(stash.portable().put(Kind::Module, &[1; 32], noise(100)));
+    drop(stash);
+    // Long enough to be interrupted, and takes no room.
+    let segment = fs::read_dir(from.join(app("game").folder).join("portable")).unwrap().next().unwrap();
+    let segment = fs::File::options().write(true).open(segment.unwrap().path()).unwrap();
+    segment.set_len(1 << 30).unwrap();
+    for signal in ENDINGS {
+        let mut command = house.tool();
+        command.args(["export"]).arg(place.join("file.tar")).arg("--dir").arg(&from);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        let is_writing = || {
+            let open = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+            let of_place =
+                |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(&place));
+            open.flatten().any(|entry| of_place(&entry) && entry.metadata().is_ok_and(|file| file.len() > 0))
+        };
+        while !is_writing() {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing was begun");
+            std::thread::yield_now();
+        }
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        assert_eq!(listed(&place), [], "signal {signal}");
+    }
+}
+
 #[test]
 fn a_full_disk_leaves_no_half_of_an_archive() {
     let house = House::new();

@@ -13,6 +13,34 @@ fn gc(house: &House, dir: &Path) -> String {
 }
 
 #[test]
+fn folders_without_a_record_go() {
+    let house = House::new();
+    let dir = house.path("stash");
+    let app = |number: u64| AppName::of_folder(&format!("game-{number:016x}")).unwrap();
+    let part = |number, name: &str| dir.join(app(number).folder).join(name);
+    for number in 0..5 {
+        drop(Stash::open(&dir, &app(number)).unwrap().device(&header()).unwrap());
+    }
+    fs::write(part(0, "portable").join(format!(".tmp-{:016x}-00000001-{:016x}.vks", 1, 1)), "").unwrap();
+    // The user's, somebody else's, not empty, and open.
+    fs::write(part(1, "settings"), "limit = 1MiB\n").unwrap();
+    fs::write(part(2, "portable").join("notes.txt"), "").unwrap();
+    fs::write(part(3, "portable").join(format!("{:016x}-00000001-{:016x}.vks", 1, 1)), "something").unwrap();
+    let open = Stash::open(&dir, &app(4)).unwrap();
+    fs::create_dir(dir.join("elsewhere")).unwrap();
+    let told = gc(&house, &dir);
+    assert_eq!(told, "removed: 1 folder without records\n");
+    let there = |number| dir.join(app(number).folder).is_dir();
+    assert_eq!([0, 1, 2, 3, 4].map(there), [false, true, true, true, true]);
+    assert!(dir.join("elsewhere").is_dir());
+
+    // Who has it open can still write to it.
+    assert!(open.portable().put(Kind::Module, &[1; 32], noise(100)));
+    drop(open);
+    assert_eq!(Stash::open(&dir, &app(4)).unwrap().portable().len(Kind::Module), 1);
+}
+
+#[test]
 fn what_is_beyond_the_limit_goes_and_is_told() {
     let house = House::new();
     let dir = house.path("stash");

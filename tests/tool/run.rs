@@ -312,6 +312,98 @@ fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
     assert_ne!(ignored & (1 << (libc::SIGCHLD - 1)), 0, "the command inherits what the caller chose");
 }
 
+/// What `grep` says of the command's signals, with SIGPIPE as the caller has it.
+fn ignored_with(house: &House, pipe: libc::sighandler_t) -> u64 {
+    let mut command = house.tool();
+    command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
+    // SAFETY: signal is async-signal-safe and gets constants.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGPIPE, pipe);
+            Ok(())
+        });
+    }
+    let output = output(&mut command);
+    u64::from_str_radix(text(&output.stdout).split_whitespace().nth(1).unwrap(), 16).unwrap()
+}
+
+#[test]
+fn a_broken_pipe_is_to_the_command_what_it_was_to_the_caller() {
+    let house = House::new();
+    let bit = 1 << (libc::SIGPIPE - 1);
+    assert_ne!(ignored_with(&house, libc::SIG_IGN) & bit, 0);
+    assert_eq!(ignored_with(&house, libc::SIG_DFL) & bit, 0);
+}
+
+/// `SCRIPT` in a shell, with `$0` the tool.
+fn shell(house: &House, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    let tool = house.tool();
+    command.args(["-c", script]).arg(tool.get_program()).env_clear();
+    command.envs(tool.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[test]
+fn streams_that_are_closed_are_closed_for_the_command() {
+    let house = House::new();
+    let list =
+        "\"$0\" run --quiet -- sh -c 'for n in 0 1 2; do [ -e /proc/$$/fd/$n ] || echo $n >>seen; done'";
+    for (closed, expected) in
+        [("", ""), ("<&-", "0\n"), (">&-", "1\n"), ("2>&-", "2\n"), ("<&- >&-", "0\n1\n")]
+    {
+        let seen = house.home().join("seen");
+        fs::write(&seen, "").unwrap();
+        assert!(
+            shell(&house, &format!("{list} {closed}")).current_dir(house.home()).status().unwrap().success()
+        );
+        assert_eq!(fs::read_to_string(&seen).unwrap(), expected, "{closed:?}");
+    }
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let house = House::new();
+    for arguments in
+        ["stats", "stats --json", "keep", "gc", "quarantine", "uninstall", "--help", "stats --help", "-V"]
+    {
+        // Closed, open for reading only, and full.
+        for where_to in [">&-", "1</dev/null", ">/dev/full"] {
+            let output = output(&mut shell(&house, &format!("\"$0\" {arguments} {where_to}")));
+            assert_eq!(output.status.code(), Some(1), "{arguments} {where_to}");
+            assert!(one_error_line(&output).contains("cannot print"), "{arguments} {where_to}: {output:?}");
+        }
+        let fine = shell(&house, &format!("\"$0\" {arguments} | true")).status().unwrap();
+        assert!(fine.success());
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_is_gone_with_the_next() {
+    let house = House::new();
+    let (mut killed, lines) = started(house.run("echo ready; read line").stdin(Stdio::piped()));
+    let (mut alive, _lines) = started(house.run("echo ready; read line").stdin(Stdio::piped()));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    drop(lines);
+    let folders = || fs::read_dir(house.temp()).unwrap().count();
+    assert_eq!(folders(), 2);
+    // What others keep there is theirs, whatever it is called.
+    let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| house.temp().join(name));
+    odd.iter().for_each(|path| fs::create_dir(path).unwrap());
+    let link = house.temp().join("vkstash-run-1-2-3");
+    std::os::unix::fs::symlink(house.home(), &link).unwrap();
+    fs::write(house.home().join("precious"), "").unwrap();
+    assert!(output(&mut house.run("true")).status.success());
+    odd.iter().for_each(|path| fs::remove_dir(path).unwrap());
+    fs::remove_file(&link).unwrap();
+    assert!(house.home().join("precious").exists());
+    assert_eq!(folders(), 1, "the one that goes on keeps its folder");
+    drop(alive.stdin.take());
+    alive.wait().unwrap();
+    assert!(house.nothing_left_in_temp());
+}
+
 #[test]
 fn a_stopped_and_continued_tool_goes_on_waiting() {
     let house = House::new();

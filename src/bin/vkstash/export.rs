@@ -1,8 +1,6 @@
 //! `vkstash export`: what was recorded, in a file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use VkLayer_vkstash::exchange::export::{self, Exported};
@@ -11,6 +9,8 @@ use VkLayer_vkstash::store::refusal::OpenError;
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ExportArgs;
+use crate::new_file::NewFile;
+use crate::output::{self, StandardOutput};
 use crate::root;
 use crate::units::{Size, counted};
 
@@ -50,26 +50,23 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
         return Err(ExportError::Nothing);
     }
     if args.file == Path::new("-") {
-        let out = io::stdout();
-        if out.is_terminal() {
+        if io::stdout().is_terminal() {
             return Err(ExportError::Terminal);
         }
-        export::export(&root, &parts, BufWriter::new(out.lock()))?;
+        export::export(&root, &parts, BufWriter::new(StandardOutput::open()?))?;
         return Ok(());
     }
-    let file = create(&args.file)?;
-    match export::export(&root, &parts, BufWriter::new(file)) {
-        Ok(Exported { files, bytes }) => {
-            let (files, size) = (counted(files, "file"), Size { bytes });
-            writeln!(io::stdout().lock(), "{files} with {size} exported to {}", args.file.display())?;
-            Ok(())
-        }
-        Err(error) => {
-            // Half of an archive is of no use; that it could not be written is what matters.
-            let _ = fs::remove_file(&args.file);
-            Err(error.into())
-        }
-    }
+    let not_created = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => ExportError::Exists(args.file.clone()),
+        _ => ExportError::Create { path: args.file.clone(), source },
+    };
+    // Half of an archive is of no use: it has no name until it is whole.
+    let file = NewFile::create(&args.file).map_err(not_created)?;
+    let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
+    file.finish().map_err(not_created)?;
+    let (files, size) = (counted(files, "file"), Size { bytes });
+    output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
+    Ok(())
 }
 
 /// The folders of applications and of their parts, each application once.
@@ -88,12 +85,4 @@ fn parts(chosen: &[&ApplicationInfo], portable: bool) -> Vec<(String, String)> {
         }
     }
     parts
-}
-
-fn create(path: &Path) -> Result<File, ExportError> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    created.map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => ExportError::Exists(path.to_owned()),
-        _ => ExportError::Create { path: path.to_owned(), source },
-    })
 }

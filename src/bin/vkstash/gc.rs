@@ -7,6 +7,7 @@ use VkLayer_vkstash::store::refusal::OpenError;
 use VkLayer_vkstash::store::upkeep::{self, Outcome};
 
 use crate::cli::GcArgs;
+use crate::output::Printer;
 use crate::root;
 use crate::units::{Size, counted};
 
@@ -24,15 +25,14 @@ pub(crate) enum GcError {
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
     let outcome = upkeep::run(&root, recipe::modules_of)?;
-    tell(&outcome, &mut io::stdout().lock())?;
-    Ok(())
+    Ok(tell(&outcome, &mut Printer::open()?)?)
 }
 
 fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
-    let Outcome { evicted_records, evicted_bytes, written, freed, short_by } = outcome;
-    if *freed == 0 && *evicted_records == 0 {
+    let Outcome { evicted_records, evicted_bytes, written, freed, short_by, emptied } = outcome;
+    if *freed == 0 && *evicted_records == 0 && *emptied == 0 {
         writeln!(out, "nothing had to go, and nothing had to be merged")?;
-    } else {
+    } else if *freed > 0 || *evicted_records > 0 {
         let (freed, written) = (Size { bytes: *freed }, Size { bytes: *written });
         writeln!(out, "{freed} of files replaced by {written}")?;
     }
@@ -41,6 +41,9 @@ fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
     }
     if *evicted_records > 0 {
         writeln!(out, "evicted: {}", counted(*evicted_records, "record"))?;
+    }
+    if *emptied > 0 {
+        writeln!(out, "removed: {} without records", counted(*emptied, "folder"))?;
     }
     for (cause, &bytes) in short_by {
         writeln!(out, "running programs keep {} more than allowed ({cause})", Size { bytes })?;

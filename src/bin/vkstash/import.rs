@@ -9,6 +9,7 @@ use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::Kind;
 
 use crate::cli::ImportArgs;
+use crate::output::Printer;
 use crate::root;
 use crate::units::{counted, plain};
 
@@ -34,8 +35,7 @@ pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
         Box::new(opened.map_err(|source| ImportError::Open { path: args.file.clone(), source })?)
     };
     let imported = import::import(&root, BufReader::with_capacity(1 << 18, source), args.artifacts)?;
-    tell(&imported, &mut io::stdout().lock())?;
-    Ok(())
+    Ok(tell(&imported, &mut Printer::open()?)?)
 }
 
 fn tell(imported: &Imported, out: &mut impl io::Write) -> io::Result<()> {

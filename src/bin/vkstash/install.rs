@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
+use crate::output::Printer;
 
 /// Why nothing, or not everything, was installed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +82,7 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
             return Err(ManifestError::Foreign(path).into());
         }
     }
-    let mut out = io::stdout().lock();
+    let mut out = Printer::open()?;
     for (folder, name, text) in &planned {
         let path = manifest::write(folder, name, text)?;
         writeln!(out, "wrote {}", path.display())?;
@@ -154,7 +155,7 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     let place = Place::of(&args.place)?;
     let mut removed = 0_u32;
     let mut first_error = None;
-    let mut out = io::stdout().lock();
+    let mut out = Printer::open()?;
     for kind in Kind::ALL {
         for path in manifest::written_in(&place.folder(kind))? {
             match remove_ours(&path) {

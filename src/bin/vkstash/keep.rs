@@ -1,6 +1,6 @@
 //! `vkstash keep`: how much is kept, of what, and why; and how the user changes it.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use VkLayer_vkstash::store::bounds::{Limits, ModulePolicy};
@@ -11,6 +11,7 @@ use VkLayer_vkstash::store::settings::{self, Settings, SettingsError};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
 use crate::kept::{self, File, Source};
+use crate::output;
 use crate::root;
 use crate::units::{Size, counted, plain};
 
@@ -52,10 +53,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     say_ignored(&mut lines, &of_root);
     let mut text = lines.join("\n");
     text.push('\n');
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
-    }
+    Ok(output::print(&text)?)
 }
 
 /// Writes what the arguments set. Nothing to set: nothing written.

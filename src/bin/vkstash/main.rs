@@ -12,15 +12,19 @@ mod kept;
 mod library;
 mod manifest;
 mod names;
+mod new_file;
+mod output;
 mod quarantine;
 mod root;
 mod run;
 mod signals;
+mod start;
 mod stats;
 mod tally;
 mod units;
 
 use std::fmt::Display;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -28,7 +32,17 @@ use clap::Parser as _;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version, which somebody asked for: that they could not be printed is an error as everywhere.
+        Err(text) if !text.use_stderr() => {
+            let in_colour = std::io::stdout().is_terminal();
+            let printed = if in_colour { text.print() } else { output::print(&text.to_string()) };
+            return at_the_edge(printed.map_err(|error| format!("cannot print it: {error}")));
+        }
+        Err(wrong) => wrong.exit(),
+    };
+    match cli.command {
         Command::Run(args) => run::main(args),
         Command::Install(args) => at_the_edge(install::install(&args)),
         Command::Uninstall(args) => at_the_edge(install::uninstall(&args)),
@@ -46,7 +60,7 @@ fn at_the_edge<E: Display>(result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            units::complain(&error);
+            output::complain(&error);
             ExitCode::FAILURE
         }
     }

@@ -9,6 +9,7 @@ use VkLayer_vkstash::store::refusal::OpenError;
 use VkLayer_vkstash::store::stash::Stash;
 
 use crate::cli::QuarantineArgs;
+use crate::output::Printer;
 use crate::root;
 
 /// Why nothing could be listed or released.
@@ -26,7 +27,7 @@ pub(crate) enum QuarantineError {
 
 pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     let root = root::root(args.dir.as_deref()).ok_or(QuarantineError::NoRoot)?;
-    let mut out = io::stdout().lock();
+    let mut out = Printer::open()?;
     let mut any = false;
     for application in list_applications(&root)? {
         let suspicious = |records: &std::collections::BTreeMap<String, u64>| {

@@ -17,8 +17,9 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use crate::cli::RunArgs;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, ManifestError};
+use crate::output::complain;
 use crate::signals::{self, Held};
-use crate::units::complain;
+use crate::start;
 
 use folder::Folder;
 
@@ -176,6 +177,7 @@ enum Failure {
 fn supervise(command: &mut Command) -> Result<ExitStatus, Failure> {
     let held = Held::hold().map_err(Failure::Start)?;
     held.release_in(command);
+    start::restore_in(command);
     let mut child: Child = command.spawn().map_err(Failure::Start)?;
     held.wait(&mut child).map_err(Failure::Wait)
 }

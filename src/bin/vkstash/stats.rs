@@ -5,9 +5,10 @@ mod model;
 mod remark;
 mod text;
 
-use std::io::{self, Write as _};
+use std::io;
 
 use crate::cli::StatsArgs;
+use crate::output;
 use crate::root;
 
 use collect::CollectError;
@@ -28,11 +29,19 @@ pub(crate) enum StatsError {
 pub(crate) fn main(args: &StatsArgs) -> Result<(), StatsError> {
     let root = root::root(args.dir.as_deref()).ok_or(StatsError::NoRoot)?;
     let stash = collect::collect(&root)?;
-    let mut text = if args.json { serde_json::to_string_pretty(&stash)? } else { text::of(&stash) };
+    let mut text = if args.json { escaped(&serde_json::to_string_pretty(&stash)?) } else { text::of(&stash) };
     text.push('\n');
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // Whoever pipes this into `head` has seen what they wanted.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => Ok(other?),
+    Ok(output::print(&text)?)
+}
+
+/// JSON in which also those control characters are escaped that need not be: nothing of it is lost then where it is printed.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => text.push(c),
+        }
     }
+    text
 }

@@ -1,12 +1,6 @@
 //! Numbers and texts as people read them.
 
 use std::fmt::{self, Display, Write as _};
-use std::io::Write as _;
-
-/// Prints one line on standard error. Nobody listening there is no reason to fail.
-pub(crate) fn complain(message: &dyn Display) {
-    let _ = writeln!(std::io::stderr(), "vkstash: {message}");
-}
 
 /// A text from outside (a program's or a device's name, a file name) without anything that could move a
 /// terminal's cursor or change its colours.

@@ -361,8 +361,8 @@ fn a_segment_of_another_part_or_device_is_refused() {
     moved.push((short(&paths[0]).replace("portable/", "portable/1"), Vec::new()));
     let taken = only(import(to.path(), &*packed(&moved, EntryType::Regular), true).unwrap());
     let reasons: Vec<_> = taken.refused.iter().map(|(_, reason)| reason.clone()).collect();
-    use Refusal::{NotASegment, NotYet, OtherPart};
-    assert_eq!(reasons, [OtherPart, OtherPart, OtherPart, NotASegment, NotYet]);
+    use Refusal::{NotASegment, OtherPart, Truncated};
+    assert_eq!(reasons, [OtherPart, OtherPart, OtherPart, NotASegment, Truncated]);
     assert_eq!(taken, Taken { refused: taken.refused.clone(), ..Taken::default() });
 }
 
@@ -394,7 +394,73 @@ fn what_cannot_be_written_is_said() {
     let error = import(to.path(), &*full_archive(), true).unwrap_err();
     assert!(matches!(error, ImportError::NotWritten(_)), "{error}");
     assert!(error.to_string().contains("free-space floor"), "{error}");
-    assert!(list_applications(to.path()).unwrap()[0].parts.iter().all(|part| part.records.is_empty()));
+    assert_eq!(list_applications(to.path()).unwrap().len(), 0);
+}
+
+/// As long as its header says, without the memory for it. Counts what is read.
+struct Long<'a> {
+    head: &'a [u8],
+    at: u64,
+    bytes: u64,
+}
+
+impl std::io::Read for Long<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let at = self.at as usize;
+        let count = (buffer.len() as u64).min(self.bytes - self.at) as usize;
+        buffer[..count].fill(0);
+        if let Some(head) = self.head.get(at..) {
+            let count = count.min(head.len());
+            buffer[..count].copy_from_slice(&head[..count]);
+        }
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+#[test]
+fn nothing_is_copied_that_would_take_the_space_that_is_to_stay_free() {
+    let to = root();
+    let free = rustix::fs::statvfs(to.path()).map(|space| space.f_bavail * space.f_frsize).unwrap();
+    // Of 64 MiB one half would fit.
+    let (size, floor) = (64 << 20, free.saturating_sub(32 << 20));
+    fs::write(to.path().join("settings"), format!("free-space = {floor}\n")).unwrap();
+    let (path, content) = files(&full_archive()).remove(0);
+    let mut head = packed(&[(short(&path), content)], EntryType::Regular);
+    let mut header = Header::from_byte_slice(&head[..512]).clone();
+    header.set_size(size);
+    header.set_cksum();
+    head[..512].copy_from_slice(header.as_bytes());
+    let mut long = Long { head: &head, at: 0, bytes: size + 2048 };
+    let error = import(to.path(), &mut long, false).unwrap_err();
+    assert!(error.to_string().contains("free-space floor"), "{error}");
+    assert!(long.at < 1 << 20, "{} bytes were read", long.at);
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 1, "but the settings nothing is there");
+}
+
+#[test]
+fn an_application_without_a_record_gets_no_folder() {
+    let (from, to) = (root(), root());
+    let stash = Stash::open(from.path(), &app()).unwrap();
+    // None of them is taken.
+    put(stash.portable(), Kind::Module, &(module(1).0, module(2).1));
+    put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
+    let device = stash.device(&header()).unwrap();
+    put(&device, Kind::Artifact, &([1; 32], b"short".to_vec()));
+    put(&device, Kind::Proven, &([1; 32], Vec::new()));
+    drop((stash, device));
+    let mut all = files(&archive(from.path(), &["portable", &device_folder()]));
+    all.push((format!("{}/portable/x.vks", app().folder), b"none".repeat(100)));
+    let many: Vec<_> = (0..50_u64)
+        .flat_map(|number| {
+            let folder = format!("g-{number:016x}");
+            all.iter().map(move |(path, content)| (path.replace(&app().folder, &folder), content.clone()))
+        })
+        .collect();
+    let imported = import(to.path(), &*packed(&many, EntryType::Regular), true).unwrap();
+    assert_eq!(imported.applications.len(), 50);
+    assert!(imported.applications.values().all(|taken| taken.untrue == 3 && taken.refused.len() == 1));
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! | `uses` | when what was used last |
 //! | `inventory` | the same as the decisions need to see it |
 //! | `merge` | how segments become one |
-//! | `remove` | how whole parts and applications go |
+//! | `remove` | how whole parts, applications and empty folders go |
 
 mod contents;
 mod inventory;
@@ -25,6 +25,7 @@ use super::folder::Folder;
 use super::part::Key;
 use super::refusal::OpenError;
 use super::shared::unix_ms;
+use super::sweep::sweep;
 use survey::Survey;
 
 /// Calls its second argument for each module that an encoded recipe names. The store knows nothing of recipes.
@@ -52,6 +53,8 @@ pub struct Outcome {
     pub freed: u64,
     /// By how much limits stay exceeded, by [`Cause::name`]: running programs hold the rest.
     pub short_by: BTreeMap<String, u64>,
+    /// Folders of applications without a record that were removed.
+    pub emptied: u64,
 }
 
 impl Outcome {
@@ -72,7 +75,8 @@ pub(super) struct Work<'a> {
     pub(super) modules_of: ModulesOf,
 }
 
-/// Keeps everything below `root` within its bounds. A root that does not exist is.
+/// Keeps everything below `root` within its bounds, and takes away what was left without a record. A missing root counts
+/// as empty.
 pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
     let root = match Folder::root(root, false) {
         Ok(root) => root,
@@ -82,7 +86,11 @@ pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
         Err(error) => return Err(error),
     };
     let work = Work { application: None, hasty: false, interrupted: &|| false, modules_of };
-    Ok(tend(&root, &work))
+    let mut outcome = tend(&root, &work);
+    // Files on their way in that a file system could not hold without a name.
+    sweep(&root);
+    outcome.emptied = remove::without_records(&root);
+    Ok(outcome)
 }
 
 /// The same as far as `work` goes. What cannot be read or written is left for another time.

@@ -1,0 +1,83 @@
+//! What the tool prints. All of it passes one filter: names come from programs, drivers, archives and folders, and may hold
+//! what moves a terminal's cursor or changes its colours.
+
+use std::io::{self, LineWriter, Write};
+use std::os::fd::BorrowedFd;
+
+use crate::start;
+use crate::units::plain;
+
+/// Standard output, written to directly: Rust's own handle takes a closed one for a good one.
+pub(crate) struct StandardOutput(BorrowedFd<'static>);
+
+impl StandardOutput {
+    /// An error where it was closed when the process started.
+    pub(crate) fn open() -> io::Result<StandardOutput> {
+        if start::output_was_closed() {
+            return Err(io::Error::other("standard output is closed"));
+        }
+        // SAFETY: descriptor 1 was open when the process started, and nothing closes it.
+        Ok(StandardOutput(unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) }))
+    }
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(self.0, bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// For texts: lines without control characters.
+pub(crate) struct Printer(LineWriter<StandardOutput>);
+
+impl Printer {
+    pub(crate) fn open() -> io::Result<Printer> {
+        Ok(Printer(LineWriter::new(StandardOutput::open()?)))
+    }
+}
+
+impl Write for Printer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write_all(printable(&String::from_utf8_lossy(bytes)).as_bytes()) {
+            // Who pipes this into `head` has seen what they wanted.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            Err(error) => Err(error),
+            Ok(()) => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// [`plain`] for a text of several lines.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// Prints a text on standard output.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = Printer::open()?;
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Prints one line on standard error. Nobody listening there is no reason to fail.
+pub(crate) fn complain(message: &dyn std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "vkstash: {}", plain(&message.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_control_characters_only_line_ends_are_printed() {
+        assert_eq!(printable("a\u{7}\u{9b}2J\u{7f}\nb\n"), "a\u{fffd}\u{fffd}2J\u{fffd}\nb\n");
+    }
+}
