@@ -1,8 +1,9 @@
 //! The one place where panics end: nothing unwinds into the loader, the driver or the program.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
-use crate::log;
+use crate::{log, signals};
 
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
@@ -15,6 +16,16 @@ pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl 
         });
         fallback()
     })
+}
+
+/// The message of a panic goes to standard error, past the log; it is to raise no signal there. This library's copy of
+/// the standard library has a hook of its own, which the program does not share.
+pub fn silence_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| signals::silenced(|| before(panic))));
+    });
 }
 
 /// Whether this thread's local storage is gone: exit handlers of programs that keep their device in a global
@@ -37,5 +48,26 @@ mod tests {
     fn a_panic_ends_in_the_fallback() {
         assert_eq!(guard("test", || 1, || 2), 1);
         assert_eq!(guard("test", || panic!("on purpose"), || 2), 2);
+    }
+
+    /// In a process of its own, whose standard error is no longer read when it panics.
+    #[test]
+    fn a_panic_without_a_reader_is_no_end() {
+        const CHILD: &str = "VKSTASH_TEST_PANICS";
+        if std::env::var_os(CHILD).is_some() {
+            let [reader, pipe] = signals::tests::pipe();
+            drop(reader);
+            // SAFETY: descriptor 2 becomes the pipe; the signal kills as in a C program.
+            unsafe {
+                libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&pipe), 2);
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            }
+            silence_panics();
+            assert_eq!(guard("test", || panic!("on purpose"), || 2), 2);
+            std::process::exit(7);
+        }
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["a_panic_without_a_reader_is_no_end", "--nocapture"]).env(CHILD, "1");
+        assert_eq!(child.output().unwrap().status.code(), Some(7));
     }
 }

@@ -13,7 +13,8 @@
 //! - [`store`] the stash on disk
 //! - `exchange` stashes that leave this machine and come to it: of the tool alone
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `loader` the environment, log lines, the end of panics, the loader's interface
+//! - [`config`], `log`, `guard`, `signals`, `owner`, `loader` the environment, log lines, the end of panics, writes that
+//!   raise no signal, what root makes for a user, the loader's interface
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 pub mod config;
@@ -24,9 +25,11 @@ mod hooks;
 pub mod identifier;
 mod loader;
 mod log;
+mod owner;
 mod pipeline_binary;
 pub mod recipe;
 mod resolve;
+mod signals;
 mod state;
 pub mod stats;
 pub mod store;
@@ -43,6 +46,7 @@ pub use loader::NegotiateLayerInterface;
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     interface: *mut NegotiateLayerInterface,
 ) -> vk::Result {
+    guard::silence_panics();
     // SAFETY: the caller's contract.
     let negotiate = || unsafe {
         loader::negotiate(

@@ -1,4 +1,5 @@
 //! Every file operation of the store, one function each. In tests any of them can be made to fail: [`faults`].
+//! What changes a file's length or content raises no signal ([`crate::signals`]).
 
 use std::ffi::CString;
 use std::io;
@@ -10,6 +11,8 @@ use std::path::Path;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat, StatVfs, Timestamps};
 use rustix::io::Errno;
 use rustix::path::Arg;
+
+use crate::{owner, signals};
 
 #[cfg(test)]
 pub(super) mod faults;
@@ -84,6 +87,12 @@ pub(super) fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
     fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// For a file that was just made in `folder`.
+pub(super) fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
+    ask(Op::Stat)?;
+    owner::hand_over(file, folder)
+}
+
 pub(super) fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
     ask(Op::Space)?;
     fs::fstatvfs(fd)
@@ -108,21 +117,21 @@ pub(super) fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, 
     #[cfg(test)]
     match faults::next(Op::Write) {
         Some(faults::Fault::Short) => {
-            return rustix::io::pwrite(fd, &bytes[..bytes.len().div_ceil(2)], offset);
+            return signals::pwrite(fd, &bytes[..bytes.len().div_ceil(2)], offset);
         }
         Some(fault @ faults::Fault::Torn(part, _)) => {
-            rustix::io::pwrite(fd, &bytes[..bytes.len() * usize::from(part) / 256], offset)?;
+            signals::pwrite(fd, &bytes[..bytes.len() * usize::from(part) / 256], offset)?;
             return Err(fault.error());
         }
         Some(fault) => return Err(fault.error()),
         None => {}
     }
-    rustix::io::pwrite(fd, bytes, offset)
+    signals::pwrite(fd, bytes, offset)
 }
 
 pub(super) fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
     ask(Op::Truncate)?;
-    fs::ftruncate(fd, length)
+    signals::ftruncate(fd, length)
 }
 
 pub(super) fn fdatasync(fd: impl AsFd) -> Result<(), Errno> {

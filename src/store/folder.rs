@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::disk;
 use super::refusal::{OpenError, Refusal};
+use crate::owner;
 
 /// Mode of every file that the store makes.
 pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -55,6 +56,9 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut opened = disk::open(path, flags);
         if create && matches!(opened, Err(Errno::NOENT)) {
+            if let Some(owner) = owner::whose(path) {
+                return Err(OpenError::OfAnother { path: path.to_owned(), owner });
+            }
             disk::make_folders(path, 0o700)
                 .map_err(|source| OpenError::NotCreated { path: path.to_owned(), source })?;
             opened = disk::open(path, flags);
@@ -255,8 +259,8 @@ impl Folder {
         };
         // Nobody takes it away while this process lives.
         let _ = disk::try_lock(&fd);
-        let done = write_all_at(&fd, bytes, 0)
-            .map_err(|(_, error)| error)
+        let done = disk::hand_over(&fd, &self.fd)
+            .and_then(|()| write_all_at(&fd, bytes, 0).map_err(|(_, error)| error))
             .and_then(|()| Ok(disk::renameat(&self.fd, &aside, name)?));
         if done.is_err() {
             // The error that matters is the first one.

@@ -49,7 +49,10 @@ impl Guard {
         put_u32(&mut head, 8, VERSION);
         put_u32(&mut head, 12, SLOTS);
         close_block(&mut head);
-        write_all_at(&fd, &head, 0).map_err(|(_, error)| error)?;
+        if let Err((_, error)) = write_all_at(&fd, &head, 0) {
+            let _ = folder.remove_file(&name);
+            return Err(error);
+        }
         Ok(Guard { folder: folder.clone(), name, fd, taken: AtomicU64::new(0), forks })
     }
 

@@ -26,6 +26,14 @@ pub enum OpenError {
         /// Who we are.
         user: u32,
     },
+    /// Root would make a folder in somebody's home (sudo can leave HOME as it is), and that user could not use it.
+    #[error("{} would be root's in a folder of user {owner}; run it as that user, or make the folder first", .path.display())]
+    OfAnother {
+        /// What was to be made.
+        path: PathBuf,
+        /// Whose folder it is.
+        owner: u32,
+    },
     /// Others may put artifacts into the folder.
     #[error("{} can be written to by others (mode {mode:03o}); run chmod go-w on it", .path.display())]
     OthersMayWrite {

@@ -1,0 +1,213 @@
+//! Writes of the layer that fail: none of them may raise a signal in the program.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::work::{self, End, Work};
+
+/// What nobody reads any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Unread {
+    Pipe,
+    Socket,
+}
+
+/// A program as C has it, in trouble.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Trouble {
+    work: Work,
+    standard_error: Option<Unread>,
+    /// RLIMIT_FSIZE, in bytes.
+    file_size: Option<u64>,
+}
+
+/// What the thread that made the pipelines has blocked and pending afterwards.
+fn signals_now() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let field = |name: &str| {
+        let text = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(text.trim(), 16).unwrap()
+    };
+    (field("SigBlk:"), field("SigPnd:"))
+}
+
+fn unread(what: Unread) -> OwnedFd {
+    match what {
+        Unread::Pipe => {
+            let mut ends = [0; 2];
+            // SAFETY: room for two descriptors, which nobody else has.
+            let [_reader, writer] = unsafe {
+                assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+                ends.map(|fd| OwnedFd::from_raw_fd(fd))
+            };
+            writer
+        }
+        Unread::Socket => UnixStream::pair().unwrap().1.into(),
+    }
+}
+
+fn step(input: &Value) -> Value {
+    let trouble: Trouble = serde_json::from_value(input.clone()).unwrap();
+    // SAFETY: plain system calls with valid arguments. Rust programs ignore SIGPIPE, most others do not.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+        if let Some(what) = trouble.standard_error {
+            assert_eq!(libc::dup2(unread(what).as_raw_fd(), 2), 2);
+        }
+        if let Some(bytes) = trouble.file_size {
+            let limit = libc::rlimit { rlim_cur: bytes as libc::rlim_t, rlim_max: libc::RLIM_INFINITY };
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+        }
+    }
+    let before = signals_now();
+    let done = work::step(&serde_json::to_value(&trouble.work).unwrap());
+    assert_eq!(signals_now(), before, "the mask and what is pending");
+    done
+}
+
+fn on_test_driver(test: impl FnOnce(&Scenario, &Env)) {
+    scenario(&[("step", step)], |scenario| {
+        if let Some(env) = scenario.on(Driver::Test(json!({}))) {
+            test(scenario, &env);
+        }
+    });
+}
+
+/// It must end well, with every pipeline; says what was served.
+fn run(scenario: &Scenario, env: &Env, trouble: &Trouble) -> u64 {
+    let outcome = scenario.run("step", env, trouble);
+    let done: work::Done = serde_json::from_value(outcome.ok()).unwrap();
+    assert!(done.all_made(), "{done:?}");
+    outcome.reports.sum("served")
+}
+
+/// Something has to be said: a report has no place to go to.
+fn talkative(scenario: &Scenario, env: &Env) -> Env {
+    let file = scenario.folder().join("a-file");
+    fs::write(&file, "").unwrap();
+    env.clone().report(file).var("VKSTASH_LOG", "trace")
+}
+
+/// A report folder of its own for each run.
+fn reporting(scenario: &Scenario, env: &Env, name: &str) -> Env {
+    env.clone().report(scenario.folder().join(name))
+}
+
+#[test]
+fn a_standard_error_that_nobody_reads_ends_no_program() {
+    on_test_driver(|scenario, env| {
+        let env = talkative(scenario, env);
+        let without_stash = env.clone().stash(scenario.folder().join("a-file"));
+        for env in [&env, &without_stash] {
+            let said = scenario.run("step", env, &Trouble::default()).stderr;
+            assert!(said.contains("vkstash: "), "{said}");
+            for what in [Unread::Pipe, Unread::Socket] {
+                for end in [End::Orderly, End::Exit] {
+                    let work = Work { end, ..Work::default() };
+                    run(scenario, env, &Trouble { work, standard_error: Some(what), ..Trouble::default() });
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn programs_that_may_write_no_file_run_on() {
+    on_test_driver(|scenario, env| {
+        let log = scenario.folder().join("log");
+        let logging = talkative(scenario, env).var("VKSTASH_LOG_FILE", &log);
+        let limited = |count, bytes, end| Trouble {
+            work: Work { count, end, ..Work::default() },
+            file_size: Some(bytes),
+            ..Trouble::default()
+        };
+        // Nothing is there yet.
+        for env in [env, &logging] {
+            for end in [End::Orderly, End::Exit] {
+                run(scenario, env, &limited(2, 0, end));
+            }
+        }
+        run(scenario, env, &Trouble::default());
+        // What was recorded has not been with the driver yet, and so it stays.
+        for (number, env) in [env, &logging, env, &logging].into_iter().enumerate() {
+            let end = if number < 2 { End::Orderly } else { End::Exit };
+            run(scenario, env, &limited(3, 0, end));
+        }
+        // A file that is longer than the limit is, and one that comes to it.
+        fs::write(&log, [b'\n'; 4096]).unwrap();
+        for bytes in [64, 100, 1000] {
+            run(scenario, &logging, &limited(5, bytes, End::Orderly));
+        }
+        let served = run(scenario, &reporting(scenario, env, "last"), &Trouble::default());
+        assert_eq!(served, 3);
+    });
+}
+
+/// After a death each artifact is marked, on the thread that makes the pipeline.
+#[test]
+fn marks_that_cannot_be_written_end_no_program() {
+    on_test_driver(|scenario, env| {
+        run(scenario, env, &Trouble::default());
+        let deadly = json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "segv" }] });
+        let deadly = scenario.on(Driver::Test(deadly)).unwrap().stash(env.stash_folder());
+        let dead = scenario.run("step", &deadly, &Trouble::default());
+        assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+        for bytes in [0, 64, 100] {
+            run(scenario, env, &Trouble { file_size: Some(bytes), ..Trouble::default() });
+        }
+        let served = run(scenario, &reporting(scenario, env, "last"), &Trouble::default());
+        assert_eq!(served, 3);
+    });
+}
+
+/// A process of a terminal's background, where a write stops the process (`stty tostop`).
+fn in_the_background(input: &Value) -> Value {
+    // SAFETY: plain system calls with valid arguments. The forked child runs on as a program of one thread that has not
+    // used Vulkan yet, and ends without returning.
+    unsafe {
+        assert!(libc::setsid() > 0, "{}", std::io::Error::last_os_error());
+        // The terminal goes before this process does.
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+        let (mut control, mut terminal) = (0, 0);
+        let none = std::ptr::null_mut();
+        assert_eq!(libc::openpty(&mut control, &mut terminal, none, none.cast(), none.cast()), 0);
+        let (_control, terminal) = (OwnedFd::from_raw_fd(control), OwnedFd::from_raw_fd(terminal));
+        assert_eq!(libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0), 0);
+        let mut modes: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &mut modes), 0);
+        modes.c_lflag |= libc::TOSTOP;
+        assert_eq!(libc::tcsetattr(terminal.as_raw_fd(), libc::TCSANOW, &modes), 0);
+        let child = libc::fork();
+        if child == 0 {
+            libc::setpgid(0, 0);
+            assert_eq!(libc::dup2(terminal.as_raw_fd(), 2), 2);
+            let work: Work = serde_json::from_value(input.clone()).unwrap();
+            let done = work::step(&serde_json::to_value(work).unwrap());
+            let done: work::Done = serde_json::from_value(done).unwrap();
+            libc::_exit(if done.all_made() { 7 } else { 1 });
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &mut status, libc::WUNTRACED), child);
+        if libc::WIFSTOPPED(status) {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        json!((libc::WIFSTOPPED(status), libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7))
+    }
+}
+
+#[test]
+fn a_line_on_a_terminal_stops_no_program_in_its_background() {
+    scenario(&[("step", in_the_background)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
+        let env = talkative(scenario, &env);
+        assert_eq!(scenario.run("step", &env, &Work::default()).ok(), json!([false, true]));
+    });
+}

@@ -1,0 +1,85 @@
+//! What a process of root makes in a user's folder stays the user's: with sudo, HOME may be the user's.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::fs::{Gid, Uid, fchown, fstat};
+use rustix::process::geteuid;
+
+/// Whose files show so that have no owner in this user namespace.
+const NOBODY: u32 = 65534;
+
+/// The user whose folder it is, for root; None: root's, or one that all write to.
+fn other(owner: u32, mode: u32) -> Option<u32> {
+    let is_somebodys = geteuid().is_root() && owner != 0 && owner != NOBODY && mode & 0o002 == 0;
+    is_somebodys.then_some(owner)
+}
+
+/// Gives a file that this process has just made in `folder` to the folder's owner.
+pub fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let folder = fstat(folder)?;
+    if let Some(owner) = other(folder.st_uid, folder.st_mode) {
+        fchown(file, Some(Uid::from_raw(owner)), Some(Gid::from_raw(folder.st_gid)))?;
+    }
+    Ok(())
+}
+
+/// Whether a file of that owner in `folder` is this user's, or has been handed over by root.
+pub fn is_ours(owner: u32, folder: impl AsFd) -> bool {
+    let handed_over =
+        || fstat(folder).is_ok_and(|folder| other(folder.st_uid, folder.st_mode) == Some(owner));
+    owner == geteuid().as_raw() || handed_over()
+}
+
+/// The user in whose folder this process of root would make `path`.
+pub fn whose(path: &Path) -> Option<u32> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    // Relative paths end in "", which is the current folder.
+    let nearest = path.ancestors().find_map(|folder| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        folder.metadata().ok()
+    });
+    nearest.and_then(|folder| other(folder.uid(), folder.mode()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::fs::{File, Permissions, create_dir, set_permissions};
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    #[test]
+    fn what_root_makes_belongs_to_whoever_has_the_folder() {
+        if !geteuid().is_root() {
+            return eprintln!("skipped: only root can give a folder away");
+        }
+        let root = tempfile::tempdir().unwrap();
+        let (theirs, file) = (root.path().join("theirs"), root.path().join("file"));
+        create_dir(&theirs).unwrap();
+        chown(&theirs, Some(1234), Some(4321)).unwrap();
+        assert_eq!(whose(&root.path().join("a/b")), None);
+        assert_eq!(whose(&theirs.join("a/b")), Some(1234));
+
+        let made = File::create(&file).unwrap();
+        let owner = || (made.metadata().unwrap().uid(), made.metadata().unwrap().gid());
+        let (ours, folder) = (File::open(root.path()).unwrap(), File::open(&theirs).unwrap());
+        hand_over(&made, &ours).unwrap();
+        assert_eq!(owner().0, 0);
+        hand_over(&made, &folder).unwrap();
+        assert_eq!(owner(), (1234, 4321));
+        assert!(is_ours(1234, &folder) && !is_ours(1234, &ours) && is_ours(0, &ours));
+
+        // As /tmp is, whoever has it.
+        set_permissions(&theirs, Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(whose(&theirs.join("a/b")), None);
+        assert!(!is_ours(1234, &folder));
+    }
+}
