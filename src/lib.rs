@@ -13,13 +13,14 @@
 //! - [`store`] the stash on disk
 //! - `exchange` stashes that leave this machine and come to it: of the tool alone
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `signals`, `owner`, `loader` the environment, log lines, the end of panics, writes that
-//!   raise no signal, what root makes for a user, the loader's interface
+//! - [`config`], `log`, `guard`, `signals`, `owner`, `fork`, `loader` the environment, log lines, the end of panics,
+//!   writes that raise no signal, what root makes for a user, forked children, the loader's interface
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 pub mod config;
 #[cfg(feature = "tool")]
 pub mod exchange;
+mod fork;
 mod guard;
 mod hooks;
 pub mod identifier;

@@ -1,11 +1,12 @@
 //! Counters of one device in this process, and the report that is made of them.
 //!
 //! Counting must cost a served call nothing that threads could queue for, so the counters are spread over
-//! a few cache lines and added up only when somebody asks.
+//! a few cache lines and added up only when somebody asks. Whoever makes reports is told of the first change
+//! since the last one, whatever was counted.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +133,13 @@ impl BypassReason {
 pub struct Counters {
     shards: [Shard; SHARDS],
     bypassed: Mutex<BTreeMap<(BypassReason, i32), u64>>,
+    /// Something was counted that no report has.
+    changed: AtomicBool,
+    listener: OnceLock<Listener>,
 }
+
+/// Told that a report is due.
+type Listener = Box<dyn Fn() + Send + Sync>;
 
 fn shard() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -149,22 +156,66 @@ impl Counters {
 
     /// Adds `amount`, in the counter's unit.
     pub fn add(&self, what: Count, amount: u64) {
-        self.shards[shard()].0[what as usize].fetch_add(amount, Ordering::Relaxed);
+        // In one order with `take_changed`: either the report has this amount, or another one is due.
+        self.shards[shard()].0[what as usize].fetch_add(amount, Ordering::SeqCst);
+        if !self.changed.load(Ordering::SeqCst) {
+            self.tell();
+        }
+    }
+
+    #[cold]
+    fn tell(&self) {
+        if self.changed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // With the fence in `listen`: either this thread sees the listener or that one sees the change.
+        fence(Ordering::SeqCst);
+        if let Some(listener) = self.listener.get() {
+            listener();
+        }
+    }
+
+    /// Who is told of the first change since [`Counters::take_changed`], on the thread that counts: it must
+    /// neither wait nor write. The first listener stays; it is told of what was counted before.
+    pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
+        if self.listener.set(Box::new(listener)).is_err() {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        if self.changed.load(Ordering::SeqCst) {
+            if let Some(listener) = self.listener.get() {
+                listener();
+            }
+        }
+    }
+
+    /// Whether somebody listens.
+    pub fn has_listener(&self) -> bool {
+        self.listener.get().is_some()
+    }
+
+    /// To be called before the counters are read for a report: what is counted from here on is told anew.
+    pub fn take_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed) && self.changed.swap(false, Ordering::SeqCst)
     }
 
     /// Counts one pipeline that went to the driver unchanged, because of the structure `s_type` (0 where no
     /// structure is to blame). Says whether this is the first of its kind in this process.
     pub fn bypass(&self, reason: BypassReason, s_type: i32) -> bool {
+        let first = {
+            let mut map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let seen = map.entry((reason, s_type)).or_default();
+            *seen += 1;
+            *seen == 1
+        };
+        // Last, because it tells that a report is due.
         self.count(Count::Bypassed);
-        let mut map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let seen = map.entry((reason, s_type)).or_default();
-        *seen += 1;
-        *seen == 1
+        first
     }
 
     /// The counter's value, added up over all threads.
     pub fn get(&self, what: Count) -> u64 {
-        self.shards.iter().map(|shard| shard.0[what as usize].load(Ordering::Relaxed)).sum()
+        self.shards.iter().map(|shard| shard.0[what as usize].load(Ordering::SeqCst)).sum()
     }
 
     /// Every counter that is not zero, by name.
@@ -218,6 +269,44 @@ pub struct DeviceReport {
     pub bypassed: Vec<BypassReport>,
 }
 
+impl DeviceReport {
+    /// Whether both are of one device, driver and set of enabled features.
+    pub fn is_of_the_same(&self, other: &DeviceReport) -> bool {
+        let id = |report: &DeviceReport| {
+            (report.vendor_id, report.device_id, report.driver_id, report.driver_version)
+        };
+        self.part == other.part && id(self) == id(other)
+    }
+
+    /// Adds what another report of the same device counted.
+    pub fn add(&mut self, other: &DeviceReport) {
+        add_maps(&mut self.counters, &other.counters);
+        for bypass in &other.bypassed {
+            let same =
+                |known: &&mut BypassReport| known.reason == bypass.reason && known.s_type == bypass.s_type;
+            match self.bypassed.iter_mut().find(same) {
+                Some(known) => known.count = known.count.saturating_add(bypass.count),
+                None => self.bypassed.push(bypass.clone()),
+            }
+        }
+    }
+
+    /// Adds this report to the one of the same device, or to the end.
+    pub fn add_to(self, reports: &mut Vec<DeviceReport>) {
+        match reports.iter_mut().find(|known| known.is_of_the_same(&self)) {
+            Some(known) => known.add(&self),
+            None => reports.push(self),
+        }
+    }
+}
+
+fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+    for (key, value) in from {
+        let sum = to.entry(key.clone()).or_default();
+        *sum = sum.saturating_add(*value);
+    }
+}
+
 /// What the store met in one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreReport {
@@ -245,18 +334,36 @@ pub struct StoreReport {
     pub reclaimed_bytes: u64,
 }
 
+impl StoreReport {
+    /// Adds what another store met, but for the reason why there is none. A report is input: whoever wrote it may
+    /// have written anything, so nothing overflows.
+    pub fn add(&mut self, other: &StoreReport) {
+        add_maps(&mut self.refused, &other.refused);
+        add_maps(&mut self.write_errors, &other.write_errors);
+        add_maps(&mut self.evicted_bytes, &other.evicted_bytes);
+        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
+        add(&mut self.damaged_records, other.damaged_records);
+        add(&mut self.written_records, other.written_records);
+        add(&mut self.written_bytes, other.written_bytes);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.evicted_records, other.evicted_records);
+        add(&mut self.compacted_bytes, other.compacted_bytes);
+        add(&mut self.reclaimed_bytes, other.reclaimed_bytes);
+    }
+}
+
 /// What one process did, as it is kept in the stash and read by `vkstash stats`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The application's name as the stash knows it.
     pub application: String,
-    /// Milliseconds since the Unix epoch at which the process opened its stash.
+    /// Milliseconds since the Unix epoch at which the process opened its stash for the first time.
     pub started_unix_ms: u64,
     /// The same for the last change of this report.
     pub updated_unix_ms: u64,
     /// The process.
     pub pid: u32,
-    /// Its devices, in the order in which they were created.
+    /// Its devices. Those of one device, driver and set of features are added up, in the order of the first.
     pub devices: Vec<DeviceReport>,
     /// Its store.
     pub store: StoreReport,
@@ -276,6 +383,26 @@ mod tests {
         });
         assert_eq!(counters.get(Count::Served), 4000);
         assert_eq!(counters.values(), BTreeMap::from([("served".to_owned(), 4000)]));
+    }
+
+    #[test]
+    fn the_first_change_is_told_and_after_a_report_the_next() {
+        let (counters, told) = (Counters::default(), std::sync::Arc::new(AtomicU64::new(0)));
+        let heard = || told.load(Ordering::Relaxed);
+        counters.count(Count::Modules);
+        let listener = told.clone();
+        counters.listen(move || _ = listener.fetch_add(1, Ordering::Relaxed));
+        assert_eq!(heard(), 1, "of what was counted before");
+        Count::ALL.iter().for_each(|&what| counters.count(what));
+        assert_eq!(heard(), 1, "no report has been made since");
+        for (number, &what) in Count::ALL.iter().enumerate() {
+            assert!(counters.take_changed() && !counters.take_changed());
+            counters.count(what);
+            assert_eq!(heard(), number as u64 + 2, "{what:?}");
+        }
+        assert!(counters.take_changed());
+        counters.bypass(BypassReason::UnknownFlag, 0);
+        assert_eq!(heard(), Count::ALL.len() as u64 + 2);
     }
 
     #[test]

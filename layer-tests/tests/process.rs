@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ash::vk;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use vkstash_layer_tests::child::{self, Scenario, scenario};
+use VkLayer_vkstash::stats::RunReport;
+use VkLayer_vkstash::store::inspect::list_applications;
+use vkstash_layer_tests::child::{self, Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
@@ -157,34 +160,136 @@ fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
     }
 }
 
-/// A forked child leaves through its exit handlers, which are its parent's too.
-fn forking(_: &Value) -> Value {
+/// How a child comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Birth {
+    Fork,
+    /// The system call alone: no handler of the C library's runs.
+    Clone,
+    /// What may call nothing but `_exit` and `exec`.
+    Vfork,
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Childhood {
+    /// It leaves through its parent's exit handlers.
+    Exit,
+    /// It leaves at once.
+    UnderscoreExit,
+    /// It destroys its parent's device, as a global destructor would, and leaves.
+    Destroy,
+    /// It makes pipelines on its parent's device, and leaves without destroying it.
+    GoOn,
+    /// It makes pipelines on a device of its own.
+    Own,
+}
+
+/// The constants of what a child makes begin here: its parent makes none of these.
+const OF_A_CHILD: u32 = 900;
+
+fn as_a_child(childhood: Childhood, device: &Device) -> bool {
+    let work = Work { first: OF_A_CHILD, ..Work::default() };
+    match childhood {
+        Childhood::Exit | Childhood::UnderscoreExit => true,
+        Childhood::Destroy => {
+            // SAFETY: the device is alive, and used no more in this process.
+            unsafe { (device.raw.fp_v1_0().destroy_device)(device.raw.handle(), std::ptr::null()) };
+            true
+        }
+        Childhood::GoOn => work.run(device).all_made(),
+        Childhood::Own => work.run(&self::device()).all_made(),
+    }
+}
+
+/// A program that forks three times while it uses Vulkan, and goes on.
+fn forking(input: &Value) -> Value {
+    let (birth, childhood): (Birth, Childhood) = serde_json::from_value(input.clone()).unwrap();
     let device = device();
     assert!(Work::default().run(&device).all_made());
-    // SAFETY: the child calls nothing but exit, the parent waits for it.
-    let status = unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::alarm(30);
-            libc::exit(7);
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        // SAFETY: the child does what programs' children do, and its parent waits for it.
+        unsafe {
+            let child = match birth {
+                Birth::Fork => libc::fork(),
+                Birth::Clone => libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t,
+                #[allow(deprecated, reason = "programs do it all the same")]
+                Birth::Vfork => libc::vfork(),
+            };
+            if child == 0 {
+                if birth == Birth::Vfork || childhood == Childhood::UnderscoreExit {
+                    libc::_exit(7);
+                }
+                libc::alarm(60);
+                let status = if as_a_child(childhood, &device) { 7 } else { 8 };
+                libc::exit(status);
+            }
+            let mut status = 0;
+            libc::waitpid(child, &mut status, 0);
+            ends.push(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status });
         }
-        let mut status = 0;
-        libc::waitpid(child, &mut status, 0);
-        status
-    };
+    }
     let made = Work { first: 11, ..Work::default() }.run(&device).all_made();
-    json!((libc::WIFEXITED(status), libc::WEXITSTATUS(status), made))
+    json!((ends, made))
+}
+
+fn with_children(
+    births: &[Birth],
+    childhood: Childhood,
+    test: impl Fn(&Scenario, &Env, &Run<(Vec<i32>, bool)>),
+) {
+    for birth in births {
+        scenario(&[("step", forking), ("work", work::step)], |scenario| {
+            let Some(env) = scenario.on(Driver::Radv) else { return };
+            let outcome = scenario.run_ok::<(Vec<i32>, bool)>("step", &env, &(birth, childhood));
+            assert_eq!(outcome.value, (vec![7; 3], true), "{birth:?} {childhood:?}: {}", outcome.stderr);
+            test(scenario, &env, &outcome);
+            for first in [1, 11] {
+                assert_all_served(&run(scenario, &env, &Work { first, ..Work::default() }), 3);
+            }
+        });
+    }
+}
+
+/// Who left a report, and how many pipelines each of them compiled; the parent first.
+fn compiled(outcome: &Run<(Vec<i32>, bool)>) -> Vec<u64> {
+    let by_run =
+        |run: &RunReport| run.devices.iter().filter_map(|device| device.counters.get("compiled")).sum();
+    outcome.reports.0.iter().map(by_run).collect()
 }
 
 #[test]
 fn a_forked_child_leaves_without_its_parents_stash() {
-    on_radv(forking, |scenario, env| {
-        let outcome = scenario.run_ok::<(bool, i32, bool)>("step", env, &());
-        assert_eq!(outcome.value, (true, 7, true));
-        for first in [1, 11] {
-            assert_all_served(&run(scenario, env, &Work { first, ..Work::default() }), 3);
-        }
+    for childhood in [Childhood::Exit, Childhood::UnderscoreExit, Childhood::Destroy] {
+        with_children(&[Birth::Fork, Birth::Clone], childhood, |_, env, outcome| {
+            assert_eq!(compiled(outcome), [6], "{childhood:?}: {:?}", outcome.reports);
+            let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+            assert_eq!(application.runs.runs, 1, "{childhood:?}");
+        });
+    }
+}
+
+#[test]
+fn a_child_that_shares_its_parents_memory_for_a_moment_changes_nothing() {
+    with_children(&[Birth::Vfork], Childhood::UnderscoreExit, |_, _, outcome| {
+        assert_eq!(compiled(outcome), [6], "{:?}", outcome.reports);
     });
+}
+
+/// It is a process like any other: it has records and a report of its own, and its parent's are its parent's.
+#[test]
+fn a_forked_child_that_uses_vulkan_has_a_stash_of_its_own() {
+    for childhood in [Childhood::GoOn, Childhood::Own] {
+        with_children(&[Birth::Fork, Birth::Clone], childhood, |scenario, env, outcome| {
+            let runs = compiled(outcome);
+            assert_eq!(runs.len(), 4, "{childhood:?}: {:?}", outcome.reports);
+            // The first child compiles what the others are served.
+            assert_eq!((runs[0], runs[1..].iter().sum()), (6, 3), "{childhood:?}: {:?}", outcome.reports);
+            assert_eq!(outcome.reports.sum("served"), 6, "{childhood:?}: {:?}", outcome.reports);
+            assert_all_served(&run(scenario, env, &Work { first: OF_A_CHILD, ..Work::default() }), 3);
+        });
+    }
 }
 
 /// The masks of blocked signals of the layer's threads.

@@ -19,6 +19,7 @@ use super::objects::{
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
+use crate::fork;
 use crate::guard::is_late;
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
@@ -91,7 +92,7 @@ pub struct Device {
     pairs: papaya::HashMap<Key, Key, FxBuildHasher>,
     stats: Arc<DeviceStats>,
     instance: Arc<Instance>,
-    setup: Setup,
+    decided: Decided,
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
@@ -101,6 +102,8 @@ pub struct Device {
     pub deferred: Operations,
     /// Bytes of code that live modules hold unhashed.
     unhashed: AtomicUsize,
+    /// In [`fork::now`].
+    process: u32,
 }
 
 /// The parts of the stash that a device works with.
@@ -168,9 +171,30 @@ pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
         return owners().get(&key).cloned();
     }
     match DEVICES.pin().get(&key)? {
-        Registered::Active(device) => device.upgrade().map(Entry::Active),
+        Registered::Active(device) => {
+            let device = device.upgrade()?;
+            let here = device.process == fork::now();
+            Some(Entry::Active(if here { device } else { adopt(key, device) }))
+        }
         Registered::Inert(next) => Some(Entry::Inert { next: *next }),
     }
+}
+
+/// A forked child goes on with its parent's device.
+#[cold]
+fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
+    let mut owners = owners();
+    if let Some(Entry::Active(known)) = owners.get(&key) {
+        if known.process == fork::now() {
+            return known.clone();
+        }
+    }
+    let device = Arc::new(parents.in_child());
+    DEVICES.pin().insert(key, Registered::Active(Arc::downgrade(&device)));
+    // Neither reference to the parent's is ever dropped: what it holds is the parent's to close.
+    std::mem::forget(owners.insert(key, Entry::Active(device.clone())));
+    std::mem::forget(parents);
+    device
 }
 
 /// The device, where the layer works on it.
@@ -202,6 +226,7 @@ pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
 }
 
 /// What vkCreateDevice decided about a new device.
+#[derive(Clone)]
 pub struct Decided {
     /// FAIL_ON_COMPILE_REQUIRED may be used.
     pub cache_control: bool,
@@ -263,13 +288,21 @@ impl Device {
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             stats: Arc::new(stats),
             instance,
-            setup: decided.setup,
             stored: OnceLock::new(),
             session: OnceLock::new(),
             harvests: Harvests::default(),
             deferred: Operations::default(),
             unhashed: AtomicUsize::new(0),
+            decided,
+            process: fork::here(),
         }
+    }
+
+    /// The same device for a forked child of the process that created it: without what that process knows, whose
+    /// locks may be held by threads that are not in this one.
+    fn in_child(&self) -> Device {
+        let (instance, physical) = (self.instance.clone(), self.physical.clone());
+        Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone())
     }
 
     /// The counters.
@@ -279,7 +312,7 @@ impl Device {
 
     /// The device as the program asked for it.
     pub fn setup(&self) -> &Setup {
-        &self.setup
+        &self.decided.setup
     }
 
     /// Adds one to a counter.
@@ -293,8 +326,17 @@ impl Device {
         self.stored.get_or_init(|| self.open_store()).as_ref()
     }
 
-    /// The session, opened by the first pipeline, so that its report knows this device.
+    /// The session, opened by the first pipeline, so that its report knows this device and what it counts. For calls
+    /// that create pipelines: a program that creates none gets no thread.
     pub fn session(&self) -> &Session {
+        let session = self.open_session();
+        if !self.stats.counters.has_listener() {
+            session.follow(&self.stats);
+        }
+        session
+    }
+
+    fn open_session(&self) -> &Session {
         self.session.get_or_init(|| {
             let session = Session::open(&self.instance.config, &self.instance.application.name);
             session.add_device(&self.stats);
@@ -303,14 +345,14 @@ impl Device {
     }
 
     fn open_store(&self) -> Option<Stored> {
-        let stash = self.session().stash()?.clone();
+        let stash = self.open_session().stash()?.clone();
         let header = self.header()?;
         match stash.device(&header) {
             Ok(device) => {
                 let portable = stash.portable().clone();
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
-                if let Ok((digest, encoded)) = self.setup.encoded() {
+                if let Ok((digest, encoded)) = self.decided.setup.encoded() {
                     if !portable.contains(Kind::Setup, &digest) {
                         portable.put(Kind::Setup, &digest, encoded.into());
                     }
@@ -334,7 +376,7 @@ impl Device {
             driver_version: properties.driver_version,
             pointer_width: size_of::<usize>() as u8,
             schema: SCHEMA,
-            features_digest: self.setup.features_digest().ok()?,
+            features_digest: self.decided.setup.features_digest().ok()?,
         })
     }
 

@@ -1,16 +1,18 @@
 //! The stash that the devices of one process share, and the report of what they did.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::fork::{self, PerProcess};
 use crate::guard::guard;
 use crate::log;
 use crate::recipe;
 use crate::stats::{Counters, DeviceReport, RunReport, StoreReport};
 use crate::store::name::AppName;
-use crate::store::runs;
+use crate::store::runs::{self, RunName};
 use crate::store::stash::Stash;
 use crate::store::unix_ms;
 
@@ -29,6 +31,8 @@ pub struct DeviceStats {
 
 impl DeviceStats {
     fn report(&self) -> DeviceReport {
+        // First: what is counted from here on makes another report due.
+        self.counters.take_changed();
         DeviceReport {
             part: self.part.get().cloned().unwrap_or_default(),
             counters: self.counters.values(),
@@ -38,31 +42,88 @@ impl DeviceStats {
     }
 }
 
-/// Where reports come from.
+/// What the report of this process's run is made of. One process is one run of an application, however often it
+/// opens and closes the stash.
 struct ReportSource {
     application: String,
     started_unix_ms: u64,
+    /// The report's file in the stash.
+    run: RunName,
+    /// The folder that the environment names, for whoever started this process.
     folder: Option<PathBuf>,
-    devices: Mutex<Vec<Arc<DeviceStats>>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Devices that may still count.
+    devices: Vec<Arc<DeviceStats>>,
+    /// What those that are gone have counted.
+    gone: Vec<DeviceReport>,
+    /// What the stores of open sessions met, by the session's number.
+    stores: BTreeMap<u64, StoreReport>,
+    /// The same of closed ones, added up.
+    closed: StoreReport,
+}
+
+impl Seen {
+    fn devices(&mut self) -> Vec<DeviceReport> {
+        let Seen { devices, gone, .. } = self;
+        devices.retain_mut(|device| {
+            // Nobody else holds it, so nobody counts any more.
+            let is_gone = Arc::get_mut(device).is_some();
+            if is_gone {
+                device.report().add_to(gone);
+            }
+            !is_gone
+        });
+        let mut reports = gone.clone();
+        devices.iter().for_each(|device| device.report().add_to(&mut reports));
+        reports
+    }
+
+    fn store(&self) -> StoreReport {
+        let mut sum = self.closed.clone();
+        for store in self.stores.values() {
+            sum.add(store);
+            if sum.unusable.is_empty() {
+                sum.unusable.clone_from(&store.unusable);
+            }
+        }
+        sum
+    }
 }
 
 impl ReportSource {
-    fn report(&self, store: StoreReport) -> RunReport {
+    fn report(&self, session: u64, store: StoreReport) -> RunReport {
+        let mut seen = lock(&self.seen);
+        if let Some(met) = seen.stores.get_mut(&session) {
+            *met = store;
+        }
         RunReport {
             application: self.application.clone(),
             started_unix_ms: self.started_unix_ms,
             updated_unix_ms: unix_ms(),
             pid: std::process::id(),
-            devices: lock(&self.devices).iter().map(|device| device.report()).collect(),
-            store,
+            devices: seen.devices(),
+            store: seen.store(),
         }
     }
 
-    /// Writes the report to the folder that the environment names, for whoever started this process.
     fn publish(&self, report: &RunReport) {
         if let Some(folder) = &self.folder {
             if let Err(error) = runs::write(folder, report) {
                 tracing::debug!("no report in {}: {error}", folder.display());
+            }
+        }
+    }
+
+    fn close(&self, session: u64) {
+        let mut seen = lock(&self.seen);
+        if let Some(store) = seen.stores.remove(&session) {
+            seen.closed.add(&store);
+            if !store.unusable.is_empty() {
+                seen.closed.unusable = store.unusable;
             }
         }
     }
@@ -71,13 +132,28 @@ impl ReportSource {
 /// What the devices of one application in this process share.
 pub struct Session {
     source: Arc<ReportSource>,
+    number: u64,
     stash: Option<Arc<Stash>>,
     unusable: String,
+    /// In [`fork::now`].
+    process: u32,
 }
 
-/// The sessions of this process by application folder. One process is not one application: a launcher may
-/// run several (wishes: one launcher process, several games).
-static SESSIONS: Mutex<Vec<(PathBuf, Weak<Session>)>> = Mutex::new(Vec::new());
+/// One process is not one application: a launcher may run several (wishes: one launcher process, several games).
+#[derive(Default)]
+struct Applications {
+    known: Vec<Application>,
+    sessions: u64,
+}
+
+struct Application {
+    folder: PathBuf,
+    source: Arc<ReportSource>,
+    session: Weak<Session>,
+}
+
+/// A forked child has nothing of its parent's: neither sessions nor what they would report.
+static APPLICATIONS: PerProcess<Mutex<Applications>> = PerProcess::new();
 
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
@@ -85,45 +161,61 @@ impl Session {
     pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
         log::init();
         let name = AppName::of_process((!application.is_empty()).then_some(application));
-        let key = config.root.clone().unwrap_or_default().join(&name.folder);
-        let mut sessions = lock(&SESSIONS);
-        sessions.retain(|(_, session)| session.strong_count() > 0);
-        let known = sessions.iter().find(|(path, _)| *path == key);
-        if let Some(session) = known.and_then(|(_, session)| session.upgrade()) {
-            return session;
-        }
-        let session = Arc::new(Session::new(config, &name));
-        sessions.push((key, Arc::downgrade(&session)));
-        drop(sessions);
+        let folder = config.root.clone().unwrap_or_default().join(&name.folder);
+        let mut applications = lock(APPLICATIONS.get());
+        applications.sessions += 1;
+        let number = applications.sessions;
+        let known = applications.known.iter_mut().find(|application| application.folder == folder);
+        let session = match known {
+            Some(known) => match known.session.upgrade() {
+                Some(session) => return session,
+                None => {
+                    let session = Arc::new(Session::new(config, &name, known.source.clone(), number));
+                    known.session = Arc::downgrade(&session);
+                    session
+                }
+            },
+            None => {
+                let source = Arc::new(ReportSource {
+                    application: name.display.clone(),
+                    started_unix_ms: unix_ms(),
+                    run: RunName::of_this_process(),
+                    folder: config.report.clone(),
+                    seen: Mutex::default(),
+                });
+                let session = Arc::new(Session::new(config, &name, source.clone(), number));
+                let session_of = Arc::downgrade(&session);
+                applications.known.push(Application { folder, source, session: session_of });
+                session
+            }
+        };
+        drop(applications);
         flush_at_exit();
         session
     }
 
-    fn new(config: &Config, name: &AppName) -> Session {
-        let source = Arc::new(ReportSource {
-            application: name.display.clone(),
-            started_unix_ms: unix_ms(),
-            folder: config.report.clone(),
-            devices: Mutex::default(),
-        });
+    fn new(config: &Config, name: &AppName, source: Arc<ReportSource>, number: u64) -> Session {
+        let run = source.run.clone();
+        lock(&source.seen).stores.insert(number, StoreReport::default());
         let opened = match &config.root {
-            Some(root) => Stash::open(root, name).map_err(|error| error.to_string()),
+            Some(root) => Stash::open_in_run(root, name, run).map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
+        let process = fork::here();
         match opened {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
                 let reports = source.clone();
                 stash.set_reporter(Box::new(move |store| {
-                    let report = reports.report(store);
+                    let report = reports.report(number, store);
                     reports.publish(&report);
                     report
                 }));
-                Session { source, stash: Some(stash), unusable: String::new() }
+                Session { source, number, stash: Some(stash), unusable: String::new(), process }
             }
             Err(unusable) => {
                 tracing::warn!("nothing is stashed in this run: {unusable}");
-                Session { source, stash: None, unusable }
+                Session { source, number, stash: None, unusable, process }
             }
         }
     }
@@ -135,23 +227,53 @@ impl Session {
 
     /// Adds a device to the report.
     pub fn add_device(&self, device: &Arc<DeviceStats>) {
-        lock(&self.source.devices).push(device.clone());
+        lock(&self.source.seen).devices.push(device.clone());
     }
 
-    fn finish(&self) {
-        let mut store = StoreReport { unusable: self.unusable.clone(), ..StoreReport::default() };
-        if let Some(stash) = &self.stash {
+    /// From now on the report is brought up to date whenever the device has counted something: by the writer, which
+    /// the first count starts.
+    pub fn follow(&self, device: &DeviceStats) {
+        let stash = self.stash.as_ref().map(Arc::downgrade);
+        device.counters.listen(move || {
+            if let Some(stash) = stash.as_ref().and_then(Weak::upgrade) {
+                stash.touch();
+            }
+        });
+    }
+
+    /// The process is leaving with the session open.
+    fn flush(&self) {
+        let written = self.stash.as_ref().is_some_and(|stash| {
             stash.ends_in_order();
-            stash.flush(LAST_WRITES);
-            store = stash.report();
+            stash.flush(LAST_WRITES)
+        });
+        if !written {
+            self.publish();
         }
-        self.source.publish(&self.source.report(store));
+    }
+
+    /// For a report that no writer writes.
+    fn publish(&self) {
+        let store = match &self.stash {
+            Some(stash) => stash.report(),
+            None => StoreReport { unusable: self.unusable.clone(), ..StoreReport::default() },
+        };
+        self.source.publish(&self.source.report(self.number, store));
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.finish();
+        // A forked child leaves its parent's session alone.
+        if self.process != fork::now() {
+            return;
+        }
+        match self.stash.take() {
+            // The last reference writes the last report.
+            Some(stash) => drop(stash),
+            None => self.publish(),
+        }
+        self.source.close(self.number);
     }
 }
 
@@ -167,11 +289,13 @@ fn flush_at_exit() {
 
 extern "C" fn at_exit() {
     let flush = || {
+        // A forked child runs its parent's exit handlers, and has no sessions unless it opened some itself.
+        let Some(applications) = APPLICATIONS.known() else { return };
         // A thread that holds the lock now will not come back to release it.
-        let Ok(sessions) = SESSIONS.try_lock() else { return };
-        let live: Vec<_> = sessions.iter().filter_map(|(_, session)| session.upgrade()).collect();
-        drop(sessions);
-        live.iter().for_each(|session| session.finish());
+        let Ok(applications) = applications.try_lock() else { return };
+        let live: Vec<_> = applications.known.iter().filter_map(|known| known.session.upgrade()).collect();
+        drop(applications);
+        live.iter().for_each(|session| session.flush());
         // The process is leaving: joining a thread from here could wait for one that waits for us.
         std::mem::forget(live);
     };

@@ -30,7 +30,7 @@ pub(super) struct Guard {
     name: String,
     fd: OwnedFd,
     taken: AtomicU64,
-    forks: u32,
+    process: u32,
 }
 
 /// An artifact is with the driver until this is dropped.
@@ -40,8 +40,8 @@ pub(super) struct Entered<'a> {
 }
 
 impl Guard {
-    /// Creates the file. `forks` names the process: in a forked child nothing is written.
-    pub(super) fn create(folder: &Arc<Folder>, forks: u32) -> io::Result<Guard> {
+    /// Creates the file. `process` names it: in a forked child nothing is written.
+    pub(super) fn create(folder: &Arc<Folder>, process: u32) -> io::Result<Guard> {
         let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
         let fd = folder.create_locked(&name)?;
         let mut head = [0; BLOCK];
@@ -53,12 +53,12 @@ impl Guard {
             let _ = folder.remove_file(&name);
             return Err(error);
         }
-        Ok(Guard { folder: folder.clone(), name, fd, taken: AtomicU64::new(0), forks })
+        Ok(Guard { folder: folder.clone(), name, fd, taken: AtomicU64::new(0), process })
     }
 
     /// The process that it belongs to.
-    pub(super) fn forks(&self) -> u32 {
-        self.forks
+    pub(super) fn process(&self) -> u32 {
+        self.process
     }
 
     /// One positioned write. `None`: more calls at once than slots, or it cannot be written.

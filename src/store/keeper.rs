@@ -41,6 +41,11 @@ impl Keeper {
         Keeper { root, application, done: false, room: 0, looked: None, floor: None }
     }
 
+    /// Whether it has nothing more to do in this run.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// Whether it is time, the writer having had nothing to do for so long.
     pub(super) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
         let crowded = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);

@@ -17,9 +17,10 @@ use super::guard::{self, Entered, Guard};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
 use super::segment::{self, Location, Read, Segment, State};
-use super::shared::{Pending, Shared, forks_now, lock, unix_ms};
+use super::shared::{Pending, Shared, lock, unix_ms};
 use super::table::{self, Row};
 use super::view::{Found, View};
+use crate::fork;
 
 /// 32 bytes that name a record: a module identity, a key, or a digest.
 pub type Key = [u8; 32];
@@ -300,9 +301,9 @@ impl Part {
         let guard = self.guard.get_or_init(|| {
             let folder = self.folder.get().filter(|_| self.shared.is_open())?;
             // A part that cannot be written is read without a guard.
-            Guard::create(folder, self.shared.forks()).ok()
+            Guard::create(folder, self.shared.process()).ok()
         });
-        let mine = guard.as_ref().filter(|guard| careful && guard.forks() == forks_now());
+        let mine = guard.as_ref().filter(|guard| careful && guard.process() == fork::now());
         Handing::Yes(mine.and_then(|guard| guard.enter(key)).map(Marked))
     }
 

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::folder::{Folder, read_at};
 use super::format::{Reader, put_u32};
 use super::refusal::Refusal;
-use super::shared::random;
+use super::shared::{random, unix_ms};
 use crate::stats::RunReport;
 
 /// How a report starts.
@@ -30,9 +30,14 @@ const CONFIG: Config = bincode::config::standard().with_limit::<MAX_BODY>();
 
 /// The name of a report's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RunName(String);
+pub struct RunName(String);
 
 impl RunName {
+    /// Of a run of this process that starts now. No two are equal.
+    pub fn of_this_process() -> RunName {
+        RunName::new(unix_ms(), std::process::id(), random())
+    }
+
     /// Of the process `pid` that started then.
     pub(super) fn new(started_unix_ms: u64, pid: u32, random: u64) -> RunName {
         RunName(format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}"))

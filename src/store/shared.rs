@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
@@ -14,6 +14,7 @@ use super::index::{Payload, Slot};
 use super::part::{Key, Part};
 use super::upkeep::{ModulesOf, Outcome};
 use super::writer;
+use crate::fork;
 use crate::stats::{RunReport, StoreReport};
 
 /// Bytes that may wait for the writer.
@@ -54,28 +55,6 @@ pub(crate) fn unix_ms() -> u64 {
 /// Locks, also after a panic elsewhere: what is behind these locks is whole at any time.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How often this process, or one before it, was forked.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// How often, for whoever wants to know whether this is still the process that it was.
-pub(super) fn forks_now() -> u32 {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// Sees to it that forks are counted, without asking for the process number at every call.
-fn watch_forks() {
-    static WATCH: Once = Once::new();
-    WATCH.call_once(|| {
-        // SAFETY: the handler only changes an atomic, which is safe in the child of a threaded process, and
-        // it lives as long as the library, which is never unloaded (linked `-z nodelete`).
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    });
 }
 
 /// What the store met so far.
@@ -178,13 +157,12 @@ pub(super) struct Shared {
     flushed_up_to: AtomicU64,
     flushed: Condvar,
     opened: Instant,
-    forks: u32,
+    process: u32,
 }
 
 impl Shared {
     /// With nothing in it.
     pub(super) fn new() -> Arc<Shared> {
-        watch_forks();
         Arc::new(Shared {
             tallies: Tallies::default(),
             reporter: Mutex::new(None),
@@ -203,7 +181,7 @@ impl Shared {
             flushed_up_to: AtomicU64::new(0),
             flushed: Condvar::new(),
             opened: Instant::now(),
-            forks: FORKS.load(Ordering::Relaxed),
+            process: fork::here(),
         })
     }
 
@@ -215,12 +193,12 @@ impl Shared {
     /// Whether this is a forked child of the process that opened the stash: there is no writer here, and locks
     /// may be held by threads that don't exist.
     pub(super) fn is_inert(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.process != fork::now()
     }
 
-    /// The process that opened the stash, in [`forks_now`].
-    pub(super) fn forks(&self) -> u32 {
-        self.forks
+    /// The process that opened the stash, in [`fork::now`].
+    pub(super) fn process(&self) -> u32 {
+        self.process
     }
 
     /// Whether the stash is being closed.
@@ -259,14 +237,19 @@ impl Shared {
         self.waiting_bytes.fetch_sub(length + RECORD_OVERHEAD, Ordering::Relaxed);
     }
 
-    /// Records were queued: starts the writer, or wakes it from its long sleep.
-    pub(super) fn wake_for_records(self: &Arc<Self>) {
+    /// There is something to do: starts the writer, or wakes it where it sleeps for good.
+    fn wake(self: &Arc<Self>) {
         self.thread.start(self);
-        // With the writer's fence in `may_sleep`: either it sees the record or we see that it sleeps.
+        // With the writer's fence in `may_sleep`: either it sees what there is to do or we see that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.thread.unpark();
         }
+    }
+
+    /// Records were queued.
+    pub(super) fn wake_for_records(self: &Arc<Self>) {
+        self.wake();
         if self.thread.has_failed() || self.is_closing() && self.thread.is_gone() {
             self.discard();
         }
@@ -281,11 +264,14 @@ impl Shared {
         }
     }
 
-    /// Called by the writer before a long sleep. False: there is something to do.
+    /// Called by the writer before it sleeps until somebody wakes it. False: there is something to do.
     pub(super) fn may_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let idle = self.records.is_empty() && !self.is_closing() && !self.flush_is_open(self.flush_asked());
+        let noted =
+            self.uses.get().is_some_and(|uses| !uses.is_empty()) || self.touched.load(Ordering::Relaxed);
+        let asked = self.is_closing() || self.flush_is_open(self.flush_asked());
+        let idle = self.records.is_empty() && !noted && !asked;
         if !idle {
             self.asleep.store(false, Ordering::Relaxed);
         }
@@ -297,13 +283,13 @@ impl Shared {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Notes a use; the writer finds it by itself. False: the ring is full.
+    /// Notes a use; a writer that does not sleep for good finds it by itself. False: the ring is full.
     pub(super) fn push_use(self: &Arc<Self>, noted: Use) -> bool {
         if !self.is_open() {
             return false;
         }
         let queued = self.uses.get_or_init(|| ArrayQueue::new(QUEUE_USES)).push(noted).is_ok();
-        self.thread.start(self);
+        self.wake();
         queued
     }
 
@@ -315,14 +301,14 @@ impl Shared {
     /// The report has changed.
     pub(super) fn touch(self: &Arc<Self>) {
         if !self.touched.load(Ordering::Relaxed) && self.is_open() {
-            self.touched.store(true, Ordering::Relaxed);
-            self.thread.start(self);
+            self.touched.store(true, Ordering::Release);
+            self.wake();
         }
     }
 
     /// Whether the report has changed since the last call.
     pub(super) fn take_touched(&self) -> bool {
-        self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Relaxed)
+        self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Acquire)
     }
 
     /// Whether nothing waits for the writer.
@@ -331,10 +317,10 @@ impl Shared {
         self.waiting_bytes.load(Ordering::Relaxed) == 0 && uses && !self.touched.load(Ordering::Relaxed)
     }
 
-    /// Asks the writer to write everything, and waits for it; at most `limit`.
-    pub(super) fn flush(self: &Arc<Self>, limit: Duration) {
+    /// Asks the writer to write everything, and waits for it; at most `limit`. False: it did not come to that.
+    pub(super) fn flush(self: &Arc<Self>, limit: Duration) -> bool {
         if !self.is_open() || self.is_drained() && !self.thread.is_running() {
-            return;
+            return false;
         }
         self.thread.start(self);
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
@@ -346,8 +332,8 @@ impl Shared {
         }
         let done = lock(&self.flushes_done);
         let unfinished = |done: &mut u64| *done < mine && !self.thread.has_failed();
-        // Whether the time was enough is seen by whoever looks at the disk.
-        drop(self.flushed.wait_timeout_while(done, limit, unfinished));
+        let waited = self.flushed.wait_timeout_while(done, limit, unfinished);
+        waited.is_ok_and(|(done, _)| *done >= mine)
     }
 
     /// The number of the latest flush that was asked for.

@@ -12,7 +12,7 @@ use super::name::AppName;
 use super::part::{Key, Kind, Part};
 pub use super::refusal::OpenError;
 use super::runs::RunName;
-use super::shared::{Shared, Use, lock, random, unix_ms};
+use super::shared::{Shared, Use, lock};
 use super::upkeep::ModulesOf;
 use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
@@ -50,6 +50,11 @@ impl Stash {
     /// A stash whose disk is read-only, or full, opens as long as its folder is there: it serves what it has,
     /// and drops and counts what it can't write.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
+        Stash::open_in_run(root, app, RunName::of_this_process())
+    }
+
+    /// The same for a process that may have had this stash open before: its run has one report.
+    pub fn open_in_run(root: &Path, app: &AppName, run: RunName) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
@@ -57,8 +62,7 @@ impl Stash {
         let folder = Arc::new(held(&root, &app.folder)?);
         let shared = Shared::new();
         let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
-        let name = RunName::new(unix_ms(), std::process::id(), random());
-        let runs = Arc::new(Runs { parent: folder.clone(), name });
+        let runs = Arc::new(Runs { parent: folder.clone(), name: run });
         let start = Start {
             portable: Arc::downgrade(&portable),
             runs: runs.clone(),
@@ -126,14 +130,16 @@ impl Stash {
         }
     }
 
-    /// Tells the writer that the report has changed, without waking it unless it sleeps for good.
+    /// Tells the writer that the report has changed, without waking it unless it sleeps for good. Starts it where
+    /// there is none yet.
     pub fn touch(&self) {
         self.shared.touch();
     }
 
-    /// Writes everything that is queued, and the report; waits at most `limit`. For an exit handler.
-    pub fn flush(&self, limit: Duration) {
-        self.shared.flush(limit);
+    /// Writes everything that is queued, and the report; waits at most `limit`. For an exit handler. False: not all
+    /// of it is known to be written.
+    pub fn flush(&self, limit: Duration) -> bool {
+        self.shared.flush(limit)
     }
 
     /// The process is about to end in order; what drivers are looking at now does not kill it.

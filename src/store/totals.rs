@@ -40,13 +40,6 @@ pub struct Totals {
     folded: Vec<String>,
 }
 
-fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
-    for (key, value) in from {
-        let sum = to.entry(key.clone()).or_default();
-        *sum = sum.saturating_add(*value);
-    }
-}
-
 impl Totals {
     /// Adds one run.
     pub fn add(&mut self, run: &RunReport) {
@@ -56,42 +49,11 @@ impl Totals {
             self.since_unix_ms = run.started_unix_ms;
         }
         self.until_unix_ms = self.until_unix_ms.max(run.updated_unix_ms);
-        run.devices.iter().for_each(|device| self.add_device(device));
-        let (store, other) = (&mut self.store, &run.store);
-        add_maps(&mut store.refused, &other.refused);
-        add_maps(&mut store.write_errors, &other.write_errors);
-        add_maps(&mut store.evicted_bytes, &other.evicted_bytes);
-        // A report is input: whoever wrote it may have written anything.
-        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
-        add(&mut store.damaged_records, other.damaged_records);
-        add(&mut store.written_records, other.written_records);
-        add(&mut store.written_bytes, other.written_bytes);
-        add(&mut store.dropped, other.dropped);
-        add(&mut store.evicted_records, other.evicted_records);
-        add(&mut store.compacted_bytes, other.compacted_bytes);
-        add(&mut store.reclaimed_bytes, other.reclaimed_bytes);
-        if !other.unusable.is_empty() {
-            add(self.unusable.entry(other.unusable.clone()).or_default(), 1);
-        }
-    }
-
-    fn add_device(&mut self, device: &DeviceReport) {
-        let id = |report: &DeviceReport| {
-            (report.part.clone(), report.vendor_id, report.device_id, report.driver_id, report.driver_version)
-        };
-        let Some(sum) = self.devices.iter_mut().find(|known| id(known) == id(device)) else {
-            self.devices.push(device.clone());
-            return;
-        };
-        add_maps(&mut sum.counters, &device.counters);
-        for bypass in &device.bypassed {
-            let same = |known: &&mut crate::stats::BypassReport| {
-                known.reason == bypass.reason && known.s_type == bypass.s_type
-            };
-            match sum.bypassed.iter_mut().find(same) {
-                Some(known) => known.count = known.count.saturating_add(bypass.count),
-                None => sum.bypassed.push(bypass.clone()),
-            }
+        run.devices.iter().for_each(|device| device.clone().add_to(&mut self.devices));
+        self.store.add(&run.store);
+        if !run.store.unusable.is_empty() {
+            let runs = self.unusable.entry(run.store.unusable.clone()).or_default();
+            *runs = runs.saturating_add(1);
         }
     }
 }

@@ -18,12 +18,13 @@ use super::totals;
 
 /// Between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
-/// The same after [`QUIET_AFTER`]; also the least time between two reports.
+/// The same after [`QUIET_AFTER`]; also the least time between two reports of a process that has just started, ...
 const QUIET: Duration = Duration::from_millis(250);
-/// The same after [`IDLE_AFTER`]; a record wakes the writer out of this one.
-const IDLE: Duration = Duration::from_secs(2);
+/// ... and of one that has run for long: a program that never stops asking has its report written once in this time.
+const SELDOM: Duration = Duration::from_secs(2);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
-const IDLE_AFTER: Duration = Duration::from_secs(20);
+/// After so long without anything to do the writer sleeps until it is woken.
+const IDLE_AFTER: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(20) };
 /// A batch is written when its records have this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 /// Room for us, and for the static thread-local storage of whatever the host has loaded.
@@ -200,6 +201,7 @@ struct Writer {
     /// Something that belongs into the report has happened since it was written.
     report_due: bool,
     reported: Option<Instant>,
+    started: Instant,
 }
 
 impl Writer {
@@ -213,17 +215,22 @@ impl Writer {
             used: HashSet::new(),
             report_due: true,
             reported: None,
+            started: Instant::now(),
         }
     }
 
     fn run(&mut self) {
         be_nice();
-        let mut active = Instant::now();
+        // When there was something to write, and when there was anything at all.
+        let (mut active, mut stirred) = (Instant::now(), Instant::now());
         loop {
             // Read before draining: what was queued before the question is written before the answer.
             let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
             if self.drain() {
-                active = Instant::now();
+                (active, stirred) = (Instant::now(), Instant::now());
+            }
+            if self.shared.take_touched() {
+                (self.report_due, stirred) = (true, Instant::now());
             }
             self.report(closing);
             if closing {
@@ -235,7 +242,7 @@ impl Writer {
             if self.keeper.is_due(active.elapsed(), &self.portable) {
                 self.report_due |= self.keeper.tend(&self.shared);
             }
-            self.sleep(active.elapsed());
+            self.sleep(active.elapsed(), stirred.elapsed());
         }
         self.seal();
         self.report_due |= self.keeper.tend_in_haste(&self.shared);
@@ -253,13 +260,14 @@ impl Writer {
         true
     }
 
-    fn sleep(&self, quiet_for: Duration) {
+    fn sleep(&self, quiet_for: Duration, idle_for: Duration) {
         if quiet_for < QUIET_AFTER {
             std::thread::park_timeout(BUSY);
-        } else if quiet_for < IDLE_AFTER {
+        } else if idle_for < IDLE_AFTER || self.report_due || !self.keeper.is_done() {
             std::thread::park_timeout(QUIET);
         } else if self.shared.may_sleep() {
-            std::thread::park_timeout(IDLE);
+            // An idle program is not woken by us: whoever has something for the writer wakes it.
+            std::thread::park();
             self.shared.is_awake();
         }
     }
@@ -287,9 +295,8 @@ impl Writer {
                 self.write(&part, &items);
             }
         }
-        let touched = self.shared.take_touched();
-        self.report_due |= wrote || noted || touched;
-        wrote || noted || touched
+        self.report_due |= wrote || noted;
+        wrote || noted
     }
 
     /// Turns noted uses into records. False: there were none.
@@ -385,7 +392,8 @@ impl Writer {
 
     /// Brings the report up to date; at once if `now`, otherwise only as often as is bearable.
     fn report(&mut self, now: bool) {
-        let recent = self.reported.is_some_and(|reported| reported.elapsed() < QUIET);
+        let interval = (self.started.elapsed() / 32).clamp(QUIET, SELDOM);
+        let recent = self.reported.is_some_and(|reported| reported.elapsed() < interval);
         if !self.report_due || recent && !now {
             return;
         }

@@ -178,3 +178,57 @@ fn a_full_disk_costs_what_does_not_fit_and_nothing_else() {
         assert_eq!(stash.report().damaged_records, 0);
     });
 }
+
+/// The writer's thread, and how often it has been woken so far.
+fn wakes_of_the_writer() -> Option<u64> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+    };
+    let mut writers = statuses.filter(|status| field(status, "Name:") == "vkstash-writer");
+    writers.next().and_then(|status| field(&status, "voluntary_ctxt_switches:").parse().ok())
+}
+
+#[test]
+fn a_program_that_has_gone_quiet_is_not_woken_and_then_reported_all_the_same() {
+    in_a_child("a_program_that_has_gone_quiet_is_not_woken_and_then_reported_all_the_same", &[], || {
+        let root = root();
+        let stash = open(root.path());
+        let served = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1));
+        let counter = served.clone();
+        stash.set_reporter(Box::new(move |store| {
+            let updated_unix_ms = counter.load(std::sync::atomic::Ordering::SeqCst);
+            crate::stats::RunReport { updated_unix_ms, store, ..Default::default() }
+        }));
+        assert_eq!(wakes_of_the_writer(), None, "nothing was written or counted");
+        stash.touch();
+        let started = std::time::Instant::now();
+        let reported = |number: u64| {
+            let runs = crate::store::runs::read_all(&root.path().join(app().folder).join("runs"));
+            runs.iter().any(|run| run.updated_unix_ms == number)
+        };
+        let wait_for = |done: &dyn Fn() -> bool| {
+            while !done() {
+                assert!(started.elapsed() < LONG * 10, "it never comes to that");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        wait_for(&|| reported(1));
+        for number in 2..5 {
+            // Longer than any timer of the writer's.
+            wait_for(&|| {
+                let before = wakes_of_the_writer();
+                std::thread::sleep(Duration::from_millis(2500));
+                before.is_some() && wakes_of_the_writer() == before
+            });
+            served.store(number, std::sync::atomic::Ordering::SeqCst);
+            match number {
+                2 => stash.touch(),
+                3 => stash.note_use(Kind::Recipe, &key(3)),
+                _ => put_all(stash.portable(), Kind::Recipe, 0..1),
+            }
+            wait_for(&|| reported(number));
+        }
+    });
+}
