@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::guard::{guard, is_late};
-use crate::resolve::app_data;
+use crate::resolve::{app_data, companion};
 use crate::state::app_cache::AppCache;
 use crate::state::device::{self, Device};
 
@@ -47,7 +47,13 @@ pub unsafe extern "system" fn destroy(
 ) {
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return };
-    guard("vkDestroyPipelineCache", || device.caches.remove(cache), || ());
+    let forget = || {
+        if let Some(known) = device.caches.get(cache) {
+            companion::close(&device, &known.beside);
+        }
+        device.caches.remove(cache);
+    };
+    guard("vkDestroyPipelineCache", forget, || ());
     if let Some(next) = device.table.destroy_pipeline_cache {
         // SAFETY: the program's valid arguments.
         unsafe { next(handle, cache, allocator) };

@@ -6,6 +6,7 @@
 //! - [`chain`] walking and copying pNext chains by that table
 //! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
 //! - [`key`] encoding and hashing; `list` lists whose length is not believed
+//! - [`shader_set`] which shaders a pipeline is made of, as one number
 
 pub mod capture;
 pub mod chain;
@@ -13,6 +14,7 @@ pub mod key;
 mod list;
 pub mod model;
 pub mod newer;
+pub mod shader_set;
 pub mod structures;
 
 use crate::store::part::Key;

@@ -132,6 +132,15 @@ impl<'a> Pipeline<'a> {
             Pipeline::RayTracing(tracing) => &tracing.stages,
         }
     }
+
+    /// Keys of the libraries that it links.
+    pub fn libraries(&self) -> &[Key] {
+        match self {
+            Pipeline::Compute(_) => &[],
+            Pipeline::Graphics(graphics) => &graphics.libraries,
+            Pipeline::RayTracing(tracing) => &tracing.libraries,
+        }
+    }
 }
 
 /// A compute pipeline.

@@ -1,7 +1,7 @@
 //! What the program's own caches are owed: their data, and merges, are complete although the stash served or
 //! compiled beside them.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use ash::vk;
 use rustc_hash::FxHashSet;
@@ -49,7 +49,9 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         [] => return None,
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
-        [key] if !cache.driver_filled() => return artifact(device, cache, key).map(Answer::Made),
+        [key] if !cache.driver_filled() && !cache.has_companion() => {
+            return artifact(device, Some(cache), key).map(Answer::Made);
+        }
         _ => {}
     }
     // SAFETY: the caller's contract.
@@ -86,12 +88,18 @@ unsafe fn merged(
         // SAFETY: both caches are alive; the destination is ours alone, the source may be read.
         unsafe { all.take_from(handle) }?;
     }
+    let companion = cache.beside.companion.read().unwrap_or_else(PoisonError::into_inner);
+    if let Some(companion) = companion.as_ref() {
+        // SAFETY: both caches are the layer's own, and the lock keeps the source alive.
+        unsafe { all.take_from(companion.handle) }?;
+    }
+    drop(companion);
     let mut keys = last.map_or_else(FxHashSet::default, |last| FxHashSet::clone(&last.keys));
     for key in owed {
         if keys.contains(key) {
             continue;
         }
-        let blob = artifact(device, cache, key);
+        let blob = artifact(device, Some(cache), key);
         if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
             // SAFETY: both caches are ours alone.
             unsafe { all.take_from(part.handle()) }?;
@@ -108,7 +116,7 @@ unsafe fn merged(
 pub unsafe fn pay(device: &Device, into: vk::PipelineCache, source: &AppCache) {
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     for key in source.owed() {
-        let blob = artifact(device, source, &key);
+        let blob = artifact(device, Some(source), &key);
         let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
         // SAFETY: the caller's contract; the source is ours alone. A failure costs the program a compile.
         let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
@@ -133,9 +141,9 @@ pub unsafe fn write_prefix(
     (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
 }
 
-/// What the cache is owed for a key: as it was kept when it was compiled, or from the stash.
-fn artifact(device: &Device, cache: &AppCache, key: &Key) -> Option<Vec<u8>> {
-    if let Some(kept) = cache.kept(key) {
+/// What a cache is owed for a key: as it was kept when it was compiled, or from the stash.
+pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<Vec<u8>> {
+    if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return Some(kept.to_vec());
     }
     let mut payload = Vec::new();

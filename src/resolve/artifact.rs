@@ -11,7 +11,7 @@ use super::call::{self, Answer, CreateInfo};
 use super::private_cache::PrivateCache;
 use super::{Passed, Request, binary, feedback, modules, record};
 use crate::recipe::chain::Arena;
-use crate::state::device::IdentifierMode;
+use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
 use crate::store::part::{Handing, Kind};
 
@@ -34,6 +34,10 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
         return None;
     }
+    if record::is_failure(buffer) {
+        request.past.failed_before();
+        return None;
+    }
     let refusals = record::refusals(buffer);
     if refusals >= record::REFUSALS_LIMIT {
         request.past.leave_alone();
@@ -41,29 +45,16 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     }
     let (cost, blob) = record::parse(buffer)?;
     let started = Instant::now();
-
-    // A driver that does not know identifiers needs the code that ours stands for.
-    let mut brought = modules::Brought::new(device);
-    let mut arena = Arena::default();
-    let mut info = request.info;
-    if request.steering.identifier_only && device.identifiers == IdentifierMode::Emulated {
-        // SAFETY: the caller's contract.
-        let Some(with_code) = (unsafe { brought.bring(&info, request.recipe, stored) }) else {
-            if brought.lacks_module() {
-                // An artifact is only ever made with its modules at hand.
-                device.count(Count::ModuleMissing);
-                request.past.lack_module();
-            }
-            return None;
-        };
-        info = with_code;
-    }
-    if device.cache_control {
-        let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-        let none = vk::PipelineCreateFlags::empty();
-        // SAFETY: the caller's contract; the arena stays on this stack frame.
-        info = unsafe { call::with_flags(&info, request.steering.flags2, fail_on, none, &mut arena) }?;
-    }
+    let mut offered = Offered::new(device);
+    // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
+    let Some(mut info) = (unsafe { offered.prepare(request) }) else {
+        if offered.brought.lacks_module() {
+            // An artifact is only ever made with its modules at hand.
+            device.count(Count::ModuleMissing);
+            request.past.lack_module();
+        }
+        return None;
+    };
     let handing = stored.device.hand_out(&request.key);
     if matches!(handing, Handing::Quarantined) {
         device.count(Count::Quarantined);
@@ -94,6 +85,41 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     Some(answer)
 }
 
+/// What a create info needs that is offered to the driver with a cache of ours, for as long as the call.
+pub struct Offered<'a> {
+    device: &'a Device,
+    brought: modules::Brought<'a>,
+    arena: Arena,
+}
+
+impl<'a> Offered<'a> {
+    /// Nothing is allocated until something is needed.
+    pub fn new(device: &'a Device) -> Offered<'a> {
+        Offered { device, brought: modules::Brought::new(device), arena: Arena::default() }
+    }
+
+    /// The create info with FAIL_ON_COMPILE_REQUIRED, and with the code that an identifier of ours stands for.
+    /// None: the stash lacks the code, or a chain cannot be copied.
+    ///
+    /// # Safety
+    /// The request's create info is valid; the copy is used only while `self` lives and stays where it is.
+    pub unsafe fn prepare<I: CreateInfo>(&mut self, request: &Request<'_, I>) -> Option<I> {
+        let mut info = request.info;
+        if request.steering.identifier_only && self.device.identifiers == IdentifierMode::Emulated {
+            // SAFETY: the caller's contract.
+            info = unsafe { self.brought.bring(&info, request.recipe, self.device.stored()?) }?;
+        }
+        if self.device.cache_control {
+            let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+            let none = vk::PipelineCreateFlags::empty();
+            let flags2 = request.steering.flags2;
+            // SAFETY: as above.
+            info = unsafe { call::with_flags(&info, flags2, fail_on, none, &mut self.arena) }?;
+        }
+        Some(info)
+    }
+}
+
 /// The hit was in our cache; the program's own holds the pipeline only if the stash has owed it before.
 ///
 /// # Safety
@@ -102,10 +128,16 @@ unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut
     let held = match request.passed {
         Passed::Known { cache, .. } => {
             let held = cache.holds(&request.key);
-            cache.owe(&request.key);
+            if !held {
+                cache.owe(&request.key, request.shaders);
+            }
             held
         }
-        _ => false,
+        Passed::Null => {
+            request.device.null.beside.note(&request.key, request.shaders);
+            false
+        }
+        Passed::Unknown(_) => false,
     };
     if !held {
         // SAFETY: the caller's contract.

@@ -64,6 +64,34 @@ pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     unsafe { call_and_record(request, false) }.0
 }
 
+/// The call goes down as the program made it, because the driver has answered it with an error before.
+///
+/// # Safety
+/// As [`compile`].
+pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    // SAFETY: the caller's contract.
+    let answer = unsafe { program_s_own(request) };
+    if answer.result == vk::Result::SUCCESS {
+        request.device.count(Count::CompiledUnrecorded);
+    }
+    answer
+}
+
+/// The program's own call, of which it is noted whether the driver answers it with an error.
+///
+/// # Safety
+/// As [`compile`].
+unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    let device = request.device;
+    request.passed.mark_filled_with(device, request.shaders);
+    // SAFETY: the caller's contract.
+    let answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
+    if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
+        record::note_failure(request, answer.result);
+    }
+    answer
+}
+
 /// Makes the call and records what came of it. `asked`: the driver has said that it has nothing for the
 /// program's own call, so a private cache cannot lose anything.
 unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> (Answer, Outcome) {
@@ -73,9 +101,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
         Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
-            if let Passed::Known { cache, .. } = request.passed {
-                cache.mark_filled();
-            }
+            request.passed.mark_filled_with(device, request.shaders);
             request.passed.handle()
         }
     };
@@ -93,11 +119,12 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         // Whether our part in the call is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: as above.
-        answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
+        answer = unsafe { program_s_own(request) };
         return (answer, Outcome::Unrecorded);
     }
     let cost = started.elapsed();
     if answer.result != vk::Result::SUCCESS {
+        record::note_failure(request, answer.result);
         return (answer, Outcome::Unrecorded);
     }
     let of_use = match &source {
@@ -109,7 +136,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(*info.p_next_mut()) };
         if let Passed::Known { cache, .. } = request.passed {
-            cache.owe(&request.key);
+            cache.owe(&request.key, request.shaders);
         }
         record::settle(request, false, compile, cost);
         return (answer, Outcome::MadeOfRefused);
@@ -160,6 +187,7 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
 fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     let device = request.device;
     if request.past.left_alone()
+        || request.past.fails()
         || !device.keeps_artifacts()
         || !device.gives(request.family)
         || device.stored().is_none()

@@ -20,6 +20,7 @@ use crate::guard::guard;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::shader_set::ShaderSet;
 use crate::state::deferred::{Element, Pending, Taken, Ticket};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
@@ -40,7 +41,7 @@ struct Attempt {
     had: Option<vk::Pipeline>,
     /// What is counted of it if the program gets it.
     held: Held,
-    key: Option<Key>,
+    key: Option<(Key, ShaderSet)>,
     library: Option<Result<Library, Refusal>>,
     /// How often in a row the driver has refused its artifacts, and whether that was often enough.
     refusals: u8,
@@ -125,7 +126,7 @@ unsafe fn without_compiling(
     let (flags, _) = unsafe { call::flags_of(&mut { *info }) };
     let is_library = flags & LIBRARY != 0;
     // SAFETY: as above.
-    let (Described { key, parts, family }, steering) =
+    let (Described { key, parts, family, shaders }, steering) =
         match unsafe { describe(device, info, &mut scratch, &mut recipe) } {
             Ok(described) => described,
             Err(refusal) => {
@@ -163,6 +164,7 @@ unsafe fn without_compiling(
         key,
         recipe: &recipe,
         parts,
+        shaders,
         past: Past::default(),
         held: Some(&held),
     };
@@ -195,7 +197,7 @@ unsafe fn without_compiling(
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
     let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
     drop(request);
-    Attempt { had, held, key: Some(key), library, refusals, left_alone, refusal: None, ours_alone }
+    Attempt { had, held, key: Some((key, shaders)), library, refusals, left_alone, refusal: None, ours_alone }
 }
 
 /// The driver's turn, in the operation.
@@ -228,9 +230,7 @@ unsafe fn compile(
     let cache = match &ours {
         Some(ours) => ours.handle(),
         None => {
-            if let Passed::Known { cache, .. } = passed {
-                cache.mark_filled();
-            }
+            passed.mark_filled(device);
             passed.handle()
         }
     };
@@ -393,9 +393,9 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
             continue;
         }
         let kept = match (&element.key, &blob, device.stored()) {
-            (Some(key), Some(blob), Some(stored)) => {
+            (Some((key, shaders)), Some(blob), Some(stored)) => {
                 if let Some(passed) = &passed {
-                    passed.owe_compiled(key, &blob[record::PREFIX..]);
+                    passed.owe_compiled(key, *shaders, &blob[record::PREFIX..]);
                 }
                 if record::is_lost(stored, key) {
                     // Which of them took how long is not known.

@@ -8,12 +8,13 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::past::Past;
-use super::{Contents, Passed, Request, binary, compile};
+use super::{Contents, Passed, Request, binary, companion, compile};
 use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::model::Parts;
+use crate::recipe::shader_set::ShaderSet;
 use crate::state::device::Device;
 use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
@@ -84,8 +85,9 @@ pub unsafe fn ask_first<I: CreateInfo>(
     if steering.fail_on_compile_required {
         return None;
     }
-    // Neither key nor parts are looked at before something is recorded, which this rung never does.
-    let (key, parts) = (Key::default(), Parts::default());
+    // Neither key nor parts are looked at before something is recorded, which this rung never does. Its shaders are
+    // not known either, so only a cache that may hold anything is asked where asking another is dear.
+    let (key, parts, shaders) = (Key::default(), Parts::default(), ShaderSet::default());
     let family = Family::Complete;
     let recipe = &[];
     let request = Request {
@@ -98,11 +100,12 @@ pub unsafe fn ask_first<I: CreateInfo>(
         key,
         recipe,
         parts,
+        shaders,
         past: Past::default(),
         held: None,
     };
     // SAFETY: as above.
-    unsafe { ask(&request) }
+    unsafe { ask_itself(&request) }
 }
 
 /// Asks the driver for what it has. None: it has nothing, or there is no way to ask.
@@ -110,20 +113,24 @@ pub unsafe fn ask_first<I: CreateInfo>(
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let device = request.device;
-    if request.steering.fail_on_compile_required {
-        // SAFETY: the caller's contract.
-        return Some(unsafe { ask_for_the_program(request) });
+    // SAFETY: the caller's contract.
+    unsafe {
+        if request.steering.fail_on_compile_required {
+            return Some(ask_for_the_program(request));
+        }
+        ask_itself(request).or_else(|| companion::ask(request))
     }
-    // Where nothing can be recorded anyway, or recording is free, the call itself asks the driver.
-    let pointless = match request.passed {
-        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
-        Passed::Null => device.policy.free_recording && !binary::applies(request),
-        Passed::Known { contents, .. } => *contents != Contents::Anything,
-        Passed::Unknown(_) => true,
-    };
+}
+
+/// The program's own call and cache, with FAIL_ON_COMPILE_REQUIRED. None: the driver has nothing, or the call itself
+/// asks as well.
+///
+/// # Safety
+/// As [`ask`].
+unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
+    let device = request.device;
     let recorded = device.keeps_artifacts() && device.gives(request.family);
-    if pointless || !device.cache_control || !recorded {
+    if !device.cache_control || !recorded || !may_have(request) {
         return None;
     }
     let mut arena = Arena::default();
@@ -132,27 +139,62 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     let answer = unsafe {
         let info = call::with_flags(&request.info, request.steering.flags2, fail_on, none, &mut arena)?;
-        if let Passed::Known { cache, .. } = request.passed {
-            cache.mark_filled();
-        }
         call::create(device, request.passed.handle(), &info, request.allocator)
     };
-    if answer.result != vk::Result::SUCCESS {
-        return None;
+    match answer.result {
+        vk::Result::SUCCESS => {}
+        // The call itself will fail as well: a cache of ours beside it would only make it fail twice.
+        result if result.as_raw() < 0 => {
+            request.past.fail();
+            return None;
+        }
+        _ => return None,
+    }
+    // What nobody has described, as where nothing was hashed, may be anything.
+    if request.shaders == ShaderSet::default() {
+        request.passed.mark_filled(device);
+    } else {
+        request.passed.mark_filled_with(device, request.shaders);
     }
     request.count_had(Count::DriverHad, 1);
     Some(answer)
 }
 
-/// The program itself forbids compiling: whatever the driver says is the answer.
+/// Whether the driver may have the pipeline: in the program's cache, in its own behind NULL, or on disk. Where
+/// recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that records.
+fn may_have<I>(request: &Request<'_, I>) -> bool {
+    let policy = &request.device.policy;
+    match request.passed {
+        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
+        Passed::Null => {
+            !policy.free_recording
+                || binary::applies(request)
+                || request.device.null.filled.may_have(request.shaders)
+        }
+        Passed::Known { contents: Contents::Nothing, .. } => false,
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(request.shaders),
+        Passed::Known { contents: Contents::Anything, cache, .. } => {
+            !policy.dear_disk_beside_cache || cache.filled.may_have(request.shaders)
+        }
+        Passed::Unknown(_) => false,
+    }
+}
+
+/// The program itself forbids compiling: whatever the driver says is the answer, unless its cache would have had it
+/// without the stash.
 ///
 /// # Safety
 /// As [`ask`].
 unsafe fn ask_for_the_program<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     // SAFETY: the caller's contract.
     let answer = unsafe { compile::harvesting(request) };
-    if answer.result == vk::Result::SUCCESS {
-        request.device.count(Count::DriverHad);
+    match answer.result {
+        vk::Result::SUCCESS => request.device.count(Count::DriverHad),
+        vk::Result::PIPELINE_COMPILE_REQUIRED => {
+            // SAFETY: as above.
+            return unsafe { companion::ask(request) }.unwrap_or(answer);
+        }
+        _ => {}
     }
     answer
 }

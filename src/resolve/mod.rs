@@ -4,6 +4,7 @@
 //! - [`artifact`] rung 3: from our artifact, confirmed as taken
 //! - [`binary`] the same with VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
+//! - [`companion`] the same, of a cache with what the program's own would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`app_data`] what the program's own caches are owed
@@ -16,6 +17,7 @@ pub mod app_data;
 mod artifact;
 mod binary;
 pub mod call;
+pub mod companion;
 mod compile;
 pub mod deferred;
 mod driver;
@@ -42,6 +44,7 @@ use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
 use crate::recipe::model::{Parts, Pipeline, Recipe};
+use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
@@ -71,8 +74,7 @@ pub enum Passed {
 pub enum Contents {
     /// Nothing: afterwards it is a one-pipeline blob.
     Nothing,
-    /// Pipelines that stand before this one in the same batch: it cannot have this one, and would be a blob of
-    /// many.
+    /// Pipelines that stand before this one in the same batch: it would be a blob of many.
     SameBatch,
     /// Anything.
     Anything,
@@ -102,6 +104,24 @@ impl Passed {
         }
     }
 
+    /// The driver gets it in a call that nobody has described, and may fill it.
+    pub fn mark_filled(&self, device: &Device) {
+        match self {
+            Passed::Null => device.null.filled.note_anything(),
+            Passed::Known { cache, .. } => cache.mark_filled(),
+            Passed::Unknown(_) => {}
+        }
+    }
+
+    /// The same for a pipeline of these shaders.
+    pub fn mark_filled_with(&self, device: &Device, shaders: ShaderSet) {
+        match self {
+            Passed::Null => device.null.filled.note(shaders),
+            Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
+            Passed::Unknown(_) => {}
+        }
+    }
+
     /// What is known of it.
     pub fn known(&self) -> Option<&AppCache> {
         match self {
@@ -125,6 +145,8 @@ struct Request<'a, I> {
     recipe: &'a [u8],
     /// What the recipe names by digest.
     parts: Parts,
+    /// What its shaders are.
+    shaders: ShaderSet,
     /// What became of the artifact that the stash has for it.
     past: Past<'a>,
     /// Keeps what is counted of a pipeline until it is certain that the program gets it; None: it gets it.
@@ -230,7 +252,7 @@ unsafe fn serve_with<I: CreateInfo>(
         // SAFETY: as above.
         Err(refusal) => return unsafe { bypass(device, passed, allocator, info, refusal) },
     };
-    let Described { key, parts, family } = captured;
+    let Described { key, parts, family, shaders } = captured;
     if steering.identifier_only {
         device.count(Count::IdentifierRequests);
     }
@@ -253,6 +275,7 @@ unsafe fn serve_with<I: CreateInfo>(
         key,
         recipe,
         parts,
+        shaders,
         past: Past::default(),
         held: None,
     };
@@ -282,8 +305,13 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
             }
             return answer;
         }
+        if request.past.fails() {
+            return compile::untouched(request);
+        }
         if device.identifiers == IdentifierMode::Emulated && steering.identifier_only {
-            return rehydrate::rehydrate(request).unwrap_or_else(|| refuse(&request.info));
+            return companion::ask(request)
+                .or_else(|| rehydrate::rehydrate(request))
+                .unwrap_or_else(|| refuse(&request.info));
         }
         match driver::ask(request) {
             Some(answer) => answer,
@@ -302,9 +330,7 @@ unsafe fn pass_on<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> Answer {
-    if let Passed::Known { cache, .. } = passed {
-        cache.mark_filled();
-    }
+    passed.mark_filled(device);
     // SAFETY: the caller's contract.
     let answer = unsafe { call::create(device, passed.handle(), info, allocator) };
     if answer.result == vk::Result::SUCCESS {
@@ -318,6 +344,7 @@ struct Described {
     key: Key,
     parts: Parts,
     family: Family,
+    shaders: ShaderSet,
 }
 
 /// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
@@ -339,7 +366,8 @@ unsafe fn describe<'a, I: CreateInfo>(
         _ => Family::Complete,
     };
     let (key, parts) = (key_of(&model, buffer)?, model.pipeline.parts());
-    Ok((Described { key, parts, family }, steering))
+    let shaders = ShaderSet::of(&model.pipeline);
+    Ok((Described { key, parts, family, shaders }, steering))
 }
 
 /// Encodes a recipe into `buffer` and hashes it.
@@ -373,9 +401,7 @@ unsafe fn bypass<I: CreateInfo>(
             device.count(Count::CompileRequired);
             return refuse(info);
         }
-        if let Passed::Known { cache, .. } = passed {
-            cache.mark_filled();
-        }
+        passed.mark_filled(device);
         let answer = call::create(device, passed.handle(), &copy, allocator);
         if answer.result == vk::Result::SUCCESS && call::flags_of(&mut copy).0 & LIBRARY != 0 {
             device.libraries.insert(answer.pipeline, Err(refusal));

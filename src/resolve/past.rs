@@ -12,6 +12,8 @@ pub struct Past<'a> {
     left_alone: Cell<bool>,
     refused: Cell<Option<Refused<'a>>>,
     lacks_module: Cell<bool>,
+    fails: Cell<bool>,
+    recorded_failure: Cell<bool>,
 }
 
 /// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
@@ -59,11 +61,34 @@ impl<'a> Past<'a> {
         self.lacks_module.get()
     }
 
+    /// The driver answers this call with an error: it goes down as the program made it.
+    pub fn fail(&self) {
+        self.fails.set(true);
+    }
+
+    /// Whether it does.
+    pub fn fails(&self) -> bool {
+        self.fails.get()
+    }
+
+    /// It did so in an earlier call, and the stash knows it.
+    pub fn failed_before(&self) {
+        self.fail();
+        self.recorded_failure.set(true);
+    }
+
+    /// Whether the stash knows it.
+    pub fn recorded_failure(&self) -> bool {
+        self.recorded_failure.get()
+    }
+
     /// All of it, for a request that takes this one's place.
     pub fn take(&self) -> Past<'a> {
         let refusals = Cell::new(self.refusals.get());
         let left_alone = Cell::new(self.left_alone.get());
         let lacks_module = Cell::new(self.lacks_module.get());
-        Past { refusals, left_alone, refused: Cell::new(self.refused.take()), lacks_module }
+        let (fails, recorded_failure) = (self.fails.clone(), self.recorded_failure.clone());
+        let refused = Cell::new(self.refused.take());
+        Past { refusals, left_alone, refused, lacks_module, fails, recorded_failure }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ash::vk;
+
 use super::call::CreateInfo;
 use super::{Contents, Passed, Request};
 use crate::identifier;
@@ -31,6 +33,37 @@ const FORM_CACHE_BLOB: u8 = 1;
 /// Drivers give out blobs that they never take back: RADV does so for some ray tracing libraries. After this many
 /// refusals an artifact is neither offered nor made again for this device header.
 pub const REFUSALS_LIMIT: u8 = 3;
+
+/// There is nothing behind the prefix: the driver answers the call with an error.
+const FORM_FAILURE: u8 = 3;
+
+/// Whether the driver has answered the call with an error before.
+pub fn is_failure(payload: &[u8]) -> bool {
+    payload.get(4) == Some(&FORM_FAILURE)
+}
+
+/// Notes for the next time that the driver answers this call with an error, or that it does no longer. What lacks
+/// memory or a device today may well have it then.
+pub fn note_failure<I>(request: &Request<'_, I>, result: vk::Result) {
+    let passing = [
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+        vk::Result::ERROR_DEVICE_LOST,
+    ];
+    let (before, now) = (request.past.recorded_failure(), result.as_raw() < 0);
+    if before == now || passing.contains(&result) {
+        return;
+    }
+    let Some(stored) = request.device.stored() else { return };
+    let mut payload = prefix(Duration::ZERO, 0);
+    payload[4] = if now { FORM_FAILURE } else { FORM_NOTHING };
+    if !stored.device.put(Kind::Artifact, &request.key, Box::new(payload)) {
+        request.device.count(Count::Dropped);
+    }
+}
+
+/// There is nothing behind the prefix, and the driver makes the pipeline: it has failed to once.
+const FORM_NOTHING: u8 = 4;
 
 /// How often in a row the driver has refused what was recorded under this key.
 pub fn refusals(payload: &[u8]) -> u8 {
@@ -129,10 +162,14 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
     match request.passed {
         // The driver has put it in.
-        Passed::Known { contents: Contents::Nothing, .. } | Passed::Null | Passed::Unknown(_) => {}
+        Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&request.key),
         Passed::Known { cache, .. } => {
-            cache.owe_compiled(&request.key, payload.get(PREFIX..).unwrap_or_default());
+            cache.owe_compiled(&request.key, request.shaders, payload.get(PREFIX..).unwrap_or_default());
         }
+        Passed::Null => {
+            request.device.null.beside.note(&request.key, request.shaders);
+        }
+        Passed::Unknown(_) => {}
     }
     // SAFETY: the caller's contract.
     unsafe { record_as(request, &request.key, payload) };

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::beside::{Beside, Filled};
 use super::budget::Kept;
+use crate::recipe::shader_set::ShaderSet;
 use crate::store::part::Key;
 
 /// Changes whenever the answer of a cache may change.
@@ -41,10 +43,12 @@ pub struct AppCache {
     calls: AtomicU32,
     driver_filled: AtomicBool,
     fills: AtomicU32,
-    // Translators make a cache for one pipeline: the first key needs no map, and costs no allocation.
-    first: OnceLock<Key>,
-    further: OnceLock<papaya::HashMap<Key, u32, FxBuildHasher>>,
-    order: AtomicU32,
+    /// The one pipeline that the program's own call put into the empty cache, and that was recorded from it.
+    fresh: OnceLock<Key>,
+    /// What it is owed, and the companion cache.
+    pub beside: Beside,
+    /// What the driver's own object may have.
+    pub filled: Filled,
     owed_changes: AtomicU32,
     compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
@@ -59,9 +63,9 @@ impl AppCache {
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
-            first: OnceLock::new(),
-            further: OnceLock::new(),
-            order: AtomicU32::new(0),
+            fresh: OnceLock::new(),
+            beside: Beside::default(),
+            filled: Filled::new(!empty_at_first),
             owed_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
             answer: Mutex::default(),
@@ -74,8 +78,25 @@ impl AppCache {
         self.calls.fetch_add(1, Ordering::AcqRel) == 0 && self.empty_at_first
     }
 
-    /// The driver gets this cache in a call and may fill it.
+    /// The driver gets this cache in a call that nobody has described, and may fill it.
     pub fn mark_filled(&self) {
+        self.filled.note_anything();
+        self.count_fill();
+    }
+
+    /// The driver gets this cache in a call for a pipeline of these shaders, and may fill it.
+    pub fn mark_filled_with(&self, shaders: ShaderSet) {
+        self.filled.note(shaders);
+        self.count_fill();
+    }
+
+    /// The call that found the cache empty put just this pipeline into it.
+    pub fn note_fresh(&self, key: &Key) {
+        // Only one call finds it empty.
+        let _ = self.fresh.set(*key);
+    }
+
+    fn count_fill(&self) {
         self.driver_filled.store(true, Ordering::Release);
         self.fills.fetch_add(1, Ordering::AcqRel);
     }
@@ -101,31 +122,26 @@ impl AppCache {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stash made a pipeline of this key for a call that named this cache. Lock-free: engines share one
-    /// cache between all their threads.
-    pub fn owe(&self, key: &Key) {
-        if self.first.get() == Some(key) {
-            return;
+    /// The stash made a pipeline of this key for a call that named this cache.
+    pub fn owe(&self, key: &Key, shaders: ShaderSet) {
+        if self.beside.note(key, shaders) {
+            self.owe_more();
         }
-        if self.first.set(*key).is_err() {
-            let further = self.further.get_or_init(|| papaya::HashMap::with_hasher(FxBuildHasher)).pin();
-            if self.first.get() == Some(key) || further.get(key).is_some() {
-                return;
-            }
-            further.insert(*key, self.order.fetch_add(1, Ordering::Relaxed));
-        }
-        // Afterwards: whoever reads the new version finds the key.
+    }
+
+    /// What is owed has changed: whoever reads the new version finds it.
+    pub fn owe_more(&self) {
         self.owed_changes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The same for a pipeline that was compiled through a cache of ours: the driver would have kept it in
     /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
-    pub fn owe_compiled(&self, key: &Key, blob: &[u8]) {
+    pub fn owe_compiled(&self, key: &Key, shaders: ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
         if let Some(kept) = Kept::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
         }
-        self.owe(key);
+        self.owe(key, shaders);
     }
 
     fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
@@ -139,18 +155,17 @@ impl AppCache {
 
     /// Whether the program may expect this key in its cache.
     pub fn holds(&self, key: &Key) -> bool {
-        self.first.get() == Some(key)
-            || self.further.get().is_some_and(|further| further.pin().get(key).is_some())
+        self.fresh.get() == Some(key) || self.beside.contains(key)
+    }
+
+    /// Whether the layer has a cache of its own beside it.
+    pub fn has_companion(&self) -> bool {
+        self.beside.companion.read().is_ok_and(|companion| companion.is_some())
     }
 
     /// Every key owed, in the order of first use.
     pub fn owed(&self) -> Vec<Key> {
-        let mut keys: Vec<(u32, Key)> = Vec::new();
-        if let Some(further) = self.further.get() {
-            keys.extend(further.pin().iter().map(|(key, order)| (*order, *key)));
-        }
-        keys.sort_unstable();
-        self.first.get().copied().into_iter().chain(keys.into_iter().map(|(_, key)| key)).collect()
+        self.beside.keys().into_iter().map(|(key, _)| key).collect()
     }
 
     /// Takes over what another cache is owed: vkMergePipelineCaches, after the driver has merged.
@@ -162,11 +177,11 @@ impl AppCache {
         if source.holds_earlier_runs() {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
-        for key in source.owed() {
+        for (key, shaders) in source.beside.keys() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
             }
-            self.owe(&key);
+            self.owe(&key, shaders);
         }
     }
 }
@@ -214,8 +229,9 @@ mod tests {
     #[test]
     fn keys_are_owed_once_in_order_and_merge() {
         let (one, two) = (AppCache::new(true), AppCache::new(true));
-        one.owe_compiled(&[1; 32], b"blob");
-        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key));
+        let shaders = ShaderSet::default();
+        one.owe_compiled(&[1; 32], shaders, b"blob");
+        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key, shaders));
         let before = two.version();
         two.merge_from(&one);
         assert_eq!(two.owed(), [[1; 32], [2; 32], [3; 32]]);
@@ -230,11 +246,11 @@ mod tests {
         let cache = AppCache::new(false);
         let mut last = cache.version();
         let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
-        cache.owe(&[1; 32]);
+        cache.owe(&[1; 32], ShaderSet::default());
         assert!(changed(&cache));
         let call = InCall::new(&cache);
         cache.begin_call();
-        cache.owe(&[1; 32]);
+        cache.owe(&[1; 32], ShaderSet::default());
         drop(call);
         assert!(!changed(&cache), "served again");
         let call = InCall::new(&cache);

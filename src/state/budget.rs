@@ -11,6 +11,8 @@ const MOST_BYTES: usize = if cfg!(target_pointer_width = "64") { 128 << 20 } els
 static ANSWERS: Budget = Budget::new(MOST_BYTES);
 /// For what was compiled beside the program's caches: it must not crowd the answers out.
 static COMPILED: Budget = Budget::new(MOST_BYTES);
+/// For what companion caches take.
+static COMPANIONS: Budget = Budget::new(MOST_BYTES);
 
 /// Room for a number of bytes.
 pub struct Budget {
@@ -63,6 +65,25 @@ impl Deref for Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.budget.taken.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+/// Room for bytes that somebody else keeps: a driver, in a cache of the layer's own.
+pub struct Room {
+    bytes: usize,
+    budget: &'static Budget,
+}
+
+impl Room {
+    /// In companion caches.
+    pub fn in_companions(bytes: usize) -> Option<Room> {
+        COMPANIONS.take(bytes).then_some(Room { bytes, budget: &COMPANIONS })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -13,13 +13,14 @@ use ash::vk::{self, Handle};
 
 use super::app_cache::AppCache;
 use super::objects::LibraryObject;
+use crate::recipe::shader_set::ShaderSet;
 use crate::store::part::Key;
 
 /// One pipeline of a deferred creation call.
 #[derive(Default)]
 pub struct Element {
-    /// Its key, where it could be described.
-    pub key: Option<Key>,
+    /// Its key and its shaders, where it could be described.
+    pub key: Option<(Key, ShaderSet)>,
     /// What it is remembered as, where it will be a library.
     pub library: Option<LibraryObject>,
     /// It was counted as bypassed.

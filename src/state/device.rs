@@ -8,6 +8,7 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
+use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::deferred::Operations;
 use super::dispatch::DeviceTable;
@@ -88,6 +89,10 @@ pub struct Device {
     pub libraries: Objects<LibraryObject>,
     /// The program's pipeline caches.
     pub caches: Objects<AppCache>,
+    /// VK_NULL_HANDLE in the place of one.
+    pub null: NullCache,
+    /// The companions of both that live.
+    companions: Mutex<Vec<vk::PipelineCache>>,
     /// Driver identifiers (by digest) to module identities, as far as met in this process.
     pairs: papaya::HashMap<Key, Key, FxBuildHasher>,
     stats: Arc<DeviceStats>,
@@ -285,6 +290,8 @@ impl Device {
             render_passes: Objects::default(),
             libraries: Objects::default(),
             caches: Objects::default(),
+            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
+            companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             stats: Arc::new(stats),
             instance,
@@ -313,6 +320,35 @@ impl Device {
     /// The device as the program asked for it.
     pub fn setup(&self) -> &Setup {
         &self.decided.setup
+    }
+
+    fn companions(&self) -> MutexGuard<'_, Vec<vk::PipelineCache>> {
+        self.companions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A companion was made; it goes with the device at the latest.
+    pub fn keep_companion(&self, companion: vk::PipelineCache) {
+        self.companions().push(companion);
+    }
+
+    /// Destroys a companion that nobody uses any more.
+    pub fn drop_companion(&self, companion: vk::PipelineCache) {
+        self.companions().retain(|kept| *kept != companion);
+        self.destroy_caches(&[companion]);
+    }
+
+    /// Destroys all of them: the program destroys the device, and is in no other call.
+    pub fn drop_companions(&self) {
+        let all = std::mem::take(&mut *self.companions());
+        self.destroy_caches(&all);
+    }
+
+    fn destroy_caches(&self, caches: &[vk::PipelineCache]) {
+        let Some(destroy) = self.table.destroy_pipeline_cache else { return };
+        for &cache in caches {
+            // SAFETY: a cache of the layer's own on this device, created without an allocator, and out of use.
+            unsafe { destroy(self.handle, cache, std::ptr::null()) };
+        }
     }
 
     /// Adds one to a counter.

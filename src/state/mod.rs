@@ -4,6 +4,7 @@
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
+//! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
@@ -13,6 +14,7 @@
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod beside;
 pub mod binaries;
 pub mod budget;
 pub mod deferred;

@@ -123,7 +123,9 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                 let all_had = |reports: &Reports| match reports.sum("not_taken") {
                     1 if driver == Driver::Radv => {
                         let counters = reports.counters();
-                        assert_eq!(reports.sum("served"), made as u64 - 1, "{counters:?}");
+                        // Some differ in nothing that RADV minds.
+                        let had = reports.sum("served") + reports.sum("driver_had");
+                        assert_eq!(had, made as u64 - 1, "{counters:?}");
                         assert_eq!(reports.sum("offered") + reports.sum("compiled"), 1, "{counters:?}");
                         assert_eq!(reports.sum("compiled_unrecorded"), 0, "{counters:?}");
                     }

@@ -356,7 +356,9 @@ fn every_member_is_told_apart_and_served() {
             covered(&driver, &second.reports, made.len());
             if driver == Driver::Radv {
                 let counters = first.reports.counters();
-                assert_eq!(first.reports.sum("compiled") as usize, made.len() - 1, "{counters:?}");
+                // RADV leaves some of the members out of its own key: then it has the pipeline already.
+                let had = first.reports.sum("compiled") + first.reports.sum("driver_had");
+                assert_eq!(had as usize, made.len() - 1, "{counters:?}");
             }
         }
     });

@@ -124,6 +124,7 @@ pub unsafe extern "system" fn destroy_device(
             let next = match device::remove(handle) {
                 Some(Entry::Active(device)) => {
                     let next = device.table.destroy_device;
+                    device.drop_companions();
                     drop(device);
                     next
                 }

@@ -99,6 +99,21 @@ impl Runner {
         Ok(Outcome { report, runs, wall, cpu })
     }
 
+    /// Runs the client whose pipelines differ in state alone.
+    pub(crate) fn run_states<A: AsRef<OsStr>>(
+        &self,
+        environment: &Environment<'_>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Outcome, Failure> {
+        let mut command = Command::new(self.client.with_file_name("vkstash-states"));
+        command.arg("--json").args(arguments);
+        let Ended { output, runs, wall, cpu } = self.spawn(command, environment)?;
+        if environment.stash.is_some() && runs.is_empty() {
+            return Err(NO_LAYER.into());
+        }
+        Ok(Outcome { report: serde_json::from_slice(&output)?, runs, wall, cpu })
+    }
+
     /// Runs a translator that makes so many graphics pipelines and keeps what it keeps in `store`.
     pub(crate) fn translate(
         &self,

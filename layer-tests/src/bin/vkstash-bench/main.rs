@@ -20,6 +20,7 @@ mod options;
 mod process;
 mod recipes;
 mod served;
+mod states;
 mod table;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::States(states) => states::run(&runner, states, common.rounds.unwrap_or(5))?,
         Command::Modules
         | Command::Codec
         | Command::Recipes(_)

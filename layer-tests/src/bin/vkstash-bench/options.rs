@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Nvidia(OnDriver),
     /// One table: cold, through the stash, the driver's own disk cache, in memory.
     Demo(OnDriver),
+    /// Pipelines of the same shaders that differ in what drivers leave out of their keys, in each cache habit.
+    States(States),
     /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
     /// driver.
     Modules,
@@ -138,6 +140,15 @@ pub(crate) struct OnDriver {
     /// The driver; without it the machine's own GPU (for demo RADV's null device where there is none).
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
+}
+
+#[derive(Args)]
+pub(crate) struct States {
+    #[command(flatten)]
+    pub(crate) on: OnDriver,
+    /// Only these states, as vkstash-states names them.
+    #[arg(long, value_delimiter = ',', value_name = "STATE")]
+    pub(crate) state: Vec<String>,
 }
 
 /// What a child process runs on.

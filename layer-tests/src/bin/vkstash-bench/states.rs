@@ -1,0 +1,93 @@
+//! `states`: graphics pipelines of the same shaders that differ in what drivers leave out of their own keys, in each
+//! cache habit: three runs with the layer beside one without.
+
+use vkstash_layer_tests::bench::report::Device;
+
+use crate::child::{Outcome, Runner};
+use crate::environment::{self, Environment};
+use crate::options::{Driver, States};
+use crate::table::{Figure, Table};
+use crate::{Failure, progress};
+
+const STATES: [&str; 4] = ["viewport", "mixed", "formats", "shaders"];
+const HABITS: [&str; 4] = ["none", "shared", "fresh", "file"];
+
+/// One table without the driver's disk cache, one over a warm one.
+pub(crate) fn run(runner: &Runner, options: &States, rounds: usize) -> Result<Vec<Table>, Failure> {
+    let driver = options.on.driver.unwrap_or(Driver::Radv);
+    environment::check(driver)?;
+    let states: Vec<&str> = match options.state.is_empty() {
+        true => STATES.to_vec(),
+        false => options.state.iter().map(String::as_str).collect(),
+    };
+    let mut tables = Vec::new();
+    for warm_disk in [false, true] {
+        let disk = if warm_disk { "warm" } else { "off" };
+        let mut table = Table {
+            title: format!("Pipelines that differ in state alone; the driver's disk cache {disk}"),
+            device: Device::default(),
+            modules: 200,
+            figures: Vec::new(),
+        };
+        for state in &states {
+            for habit in HABITS {
+                progress(&format!("disk cache {disk}: {state}, cache {habit}"));
+                compare(runner, driver, state, habit, warm_disk, rounds, &mut table)?;
+            }
+        }
+        tables.push(table);
+    }
+    Ok(tables)
+}
+
+fn compare(
+    runner: &Runner,
+    driver: Driver,
+    state: &str,
+    habit: &str,
+    warm_disk: bool,
+    rounds: usize,
+    table: &mut Table,
+) -> Result<(), Failure> {
+    let disk = runner.folder("disk")?;
+    let mut plain = Environment::bare(driver);
+    if warm_disk {
+        plain = plain.with_disk(&disk);
+    }
+    let run = |environment: &Environment<'_>, file: &std::path::Path| {
+        let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
+        runner.run_states(environment, ["--state", state, "--cache", habit, "--cache-file", file])
+    };
+    if warm_disk {
+        run(&plain, &runner.path("cache"))?;
+    }
+    let total = |outcome: &Outcome| {
+        outcome.report.rounds.iter().map(|round| round.total_ns).sum::<u64>() as f64 / 1e6
+    };
+    let mut without = Vec::new();
+    let mut with = [const { Vec::new() }; 3];
+    for _ in 0..rounds {
+        // A program with a file of its own has it in its second run, with the layer and without.
+        let (own, stash) = (runner.path("cache"), runner.path("stash"));
+        let first = run(&plain, &own)?;
+        without.push(match habit {
+            "file" => [total(&first), total(&run(&plain, &own)?)],
+            _ => [total(&first); 2],
+        });
+        table.device = first.report.device;
+        if runner.has_layer() {
+            let file = runner.path("cache");
+            for totals in &mut with {
+                totals.push(total(&run(&plain.with_stash(&stash), &file)?));
+            }
+        }
+    }
+    let disk = if warm_disk { "disk" } else { "off" };
+    for (number, totals) in with.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
+        let peers: Vec<f64> = without.iter().map(|runs| runs[number.min(1)]).collect();
+        let what = format!("{state}, cache {habit}: run {}", number + 1);
+        let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);
+        table.figures.push(Figure::pairs(id, what, totals, "without the layer", &peers, "ms"));
+    }
+    Ok(())
+}

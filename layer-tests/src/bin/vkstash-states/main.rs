@@ -1,0 +1,217 @@
+//! A headless Vulkan client whose graphics pipelines share their shaders and differ in state that drivers leave out
+//! of their own shader keys. A driver compiles a few of them and finds the others in its cache, so a layer that
+//! takes pipelines away from that cache makes such a program slower.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test program may stop at what it did not expect"
+)]
+
+mod pipelines;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ash::vk;
+use clap::{Parser, ValueEnum};
+use vkstash_layer_tests::bench::report::{self, Call, Kind, Report, Round};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+
+use crate::pipelines::Objects;
+
+/// What the pipelines differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    /// The static viewport.
+    Viewport,
+    /// The static scissor.
+    Scissor,
+    /// The static depth bias.
+    DepthBias,
+    /// The static blend constants.
+    BlendConstants,
+    /// The static stencil reference.
+    Stencil,
+    /// All of these in turns.
+    Mixed,
+    /// One of ten colour formats, and the static viewport: a driver compiles ten times.
+    Formats,
+    /// One of ten formats and the viewport, each run in another order: what comes first is not what came first.
+    Shuffled,
+    /// One of fourteen vertex and one of fourteen fragment shaders.
+    Shaders,
+}
+
+/// What is passed as pipelineCache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Habit {
+    /// VK_NULL_HANDLE.
+    None,
+    /// One for all, empty at first.
+    Shared,
+    /// A new one for each pipeline.
+    Fresh,
+    /// One for all, loaded from --cache-file where that exists, and written there at the end.
+    File,
+}
+
+/// Makes graphics pipelines that differ in little, and says what each call cost.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// What they differ in.
+    #[arg(long, value_enum, default_value = "viewport")]
+    state: State,
+    /// What is passed as pipelineCache.
+    #[arg(long, value_enum, default_value = "shared")]
+    cache: Habit,
+    /// The file of `--cache file`.
+    #[arg(long, value_name = "FILE", required_if_eq("cache", "file"))]
+    cache_file: Option<PathBuf>,
+    /// Pipelines.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    count: u32,
+    /// Which order `--state shuffled` takes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u32,
+    /// Create infos in one call.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// Threads that create pipelines.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Every call but the first forbids compiling, and must succeed all the same.
+    #[arg(long)]
+    fail_on: bool,
+    /// VkApplicationInfo::pApplicationName.
+    #[arg(long, value_name = "NAME", default_value = "vkstash-states")]
+    application: String,
+    /// Print the full report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let report = run(&options);
+    if options.json {
+        println!("{}", serde_json::to_string(&report).expect("a report is JSON"));
+        return ExitCode::SUCCESS;
+    }
+    let calls = &report.rounds[0].calls;
+    let mut sorted: Vec<u64> = calls.iter().map(Call::whole_ns).collect();
+    sorted.sort_unstable();
+    let at = |share: usize| sorted[(sorted.len() - 1) * share / 100] as f64 / 1e3;
+    println!(
+        "{}: {:?}, cache {:?}: {} pipelines in {:.2} ms; median {:.1} us, p99 {:.1} us, most {:.1} us",
+        report.device.name,
+        options.state,
+        options.cache,
+        options.count,
+        sorted.iter().sum::<u64>() as f64 / 1e6,
+        at(50),
+        at(99),
+        at(100),
+    );
+    ExitCode::SUCCESS
+}
+
+fn run(options: &Options) -> Report {
+    let started = Instant::now();
+    let named = InstanceOptions { application: options.application.clone(), ..InstanceOptions::default() };
+    let instance = Instance::new(&named).expect("an instance");
+    let wanted =
+        DeviceOptions { dynamic_rendering: true, cache_control: options.fail_on, ..DeviceOptions::default() };
+    let device = Arc::new(Device::new(&instance, &wanted).expect("a device"));
+    let properties = instance.properties(device.physical);
+    let mut report = Report {
+        startup_ns: nanos(started),
+        device: report::Device {
+            name: properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned(),
+            driver_version: properties.driver_version,
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            ..report::Device::default()
+        },
+        modules: (0..options.count).map(|index| format!("{index}")).collect(),
+        ..Report::default()
+    };
+    report.rounds.push(round(options, &device));
+    let started = Instant::now();
+    drop(device);
+    drop(instance);
+    report.teardown_ns = nanos(started);
+    report
+}
+
+fn round(options: &Options, device: &Device) -> Round {
+    let objects = Objects::new(device, options.state);
+    let file = options.cache_file.as_ref().filter(|_| options.cache == Habit::File);
+    let loaded = file.and_then(|path| fs::read(path).ok()).unwrap_or_default();
+    let shared = matches!(options.cache, Habit::Shared | Habit::File).then(|| device.cache(&loaded));
+    let indices: Vec<u32> = (0..options.count)
+        .map(|index| match options.state {
+            // Visits each pipeline once where 7 does not divide the count.
+            State::Shuffled => (index * 7 + options.seed) % options.count,
+            _ => index,
+        })
+        .collect();
+    let began = Instant::now();
+    let next = AtomicUsize::new(0);
+    let batches: Vec<&[u32]> = indices.chunks(options.batch.max(1)).collect();
+    let work = || {
+        let mut calls = Vec::new();
+        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            calls.push(call(options, device, &objects, shared, batch));
+        }
+        calls
+    };
+    let calls = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..options.threads).map(|_| scope.spawn(work)).collect();
+        let mut calls = work();
+        threads.into_iter().for_each(|thread| calls.extend(thread.join().expect("a thread")));
+        calls
+    });
+    let total_ns = nanos(began);
+    if let Some(cache) = shared {
+        if let Some(path) = file {
+            fs::write(path, device.cache_data(cache)).expect("the cache file");
+        }
+        device.destroy_cache(cache);
+    }
+    Round { kind: Kind::Create, total_ns, calls }
+}
+
+fn call(
+    options: &Options,
+    device: &Device,
+    objects: &Objects,
+    shared: Option<vk::PipelineCache>,
+    batch: &[u32],
+) -> Call {
+    let mut call = Call::default();
+    let started = Instant::now();
+    let fresh = (options.cache == Habit::Fresh).then(|| device.cache(&[]));
+    call.cache_ns = if fresh.is_some() { nanos(started) } else { 0 };
+    let cache = shared.or(fresh).unwrap_or_default();
+    let flags = match options.fail_on && batch != [0] {
+        true => vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED,
+        false => vk::PipelineCreateFlags::empty(),
+    };
+    (call.result, call.create_ns) = objects.create(device, cache, options.state, batch, flags);
+    if let Some(cache) = fresh {
+        let started = Instant::now();
+        device.destroy_cache(cache);
+        call.cache_ns += nanos(started);
+    }
+    assert_eq!(call.result, vk::Result::SUCCESS.as_raw(), "pipelines {batch:?}");
+    call
+}
+
+fn nanos(started: Instant) -> u64 {
+    started.elapsed().as_nanos() as u64
+}

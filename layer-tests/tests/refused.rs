@@ -1,0 +1,98 @@
+//! Pipelines that the driver answers with an error: from the second time on the program's own call, and nothing else.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::work::Work;
+
+/// VK_ERROR_FEATURE_NOT_PRESENT and VK_ERROR_OUT_OF_DEVICE_MEMORY.
+const LASTING: i32 = -8;
+const PASSING: i32 = -2;
+
+fn fault(result: i32) -> Value {
+    json!([{ "command": "vkCreateComputePipelines", "result": result }])
+}
+
+/// Makes the same pipelines twice; what it was answered, and each time how many calls the driver got.
+fn make(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let cached = input["cache"].as_bool().unwrap();
+    let cache = if cached { device.cache(&[]) } else { Default::default() };
+    if cached {
+        // So that it is not new and empty.
+        driver.control(&json!({ "faults": [] }));
+        Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
+    }
+    driver.control(&json!({ "faults": input["faults"] }));
+    let mut rounds = Vec::new();
+    for _ in 0..2 {
+        driver.take_record();
+        let done = Work::default().run_through(&device, cache);
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap();
+        let creations = calls.iter().filter(|call| call["command"] == "vkCreateComputePipelines");
+        rounds.push(json!({ "results": done.results, "calls": creations.count() }));
+    }
+    if cached {
+        device.destroy_cache(cache);
+    }
+    json!(rounds)
+}
+
+/// In both rounds of a run, everything was answered so and with so many calls.
+#[track_caller]
+fn expect(value: &Value, result: i32, calls: [Option<u64>; 2]) {
+    for (round, calls) in value.as_array().unwrap().iter().zip(calls) {
+        assert_eq!(round["results"], json!(vec![result; 3]), "{value}");
+        if let Some(calls) = calls {
+            assert_eq!(round["calls"], calls, "{value}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driver() {
+    scenario(&[("make", make)], |scenario| {
+        for cache in [false, true] {
+            let driver = |version: u32| Driver::Test(json!({ "driver_version": version }));
+            let stash = scenario.folder().join(format!("stash {cache}"));
+            let on = |version| scenario.on(driver(version)).unwrap().stash(&stash);
+            let failing = json!({ "cache": cache, "faults": fault(LASTING) });
+            let run = |version, input: &Value| scenario.run_ok::<Value>("make", &on(version), input);
+
+            let first = run(1, &failing);
+            expect(&first.value, LASTING, [None, Some(3)]);
+            assert_eq!(first.reports.sum("failed"), 6, "{:?}", first.reports.counters());
+            expect(&run(1, &failing).value, LASTING, [Some(3), Some(3)]);
+
+            // It works all of a sudden: straight down once more, and from then on as any other.
+            let working = json!({ "cache": cache, "faults": [] });
+            expect(&run(1, &working).value, 0, [Some(3), None]);
+            let served = run(1, &working);
+            assert!(served.reports.sum("served") >= 3, "{:?}", served.reports.counters());
+
+            // Another driver is asked as if nothing had happened.
+            let updated = run(2, &working);
+            expect(&updated.value, 0, [None, None]);
+            assert_eq!(updated.reports.sum("failed"), 0);
+        }
+    });
+}
+
+#[test]
+fn a_lack_of_memory_is_no_property_of_the_pipeline() {
+    scenario(&[("make", make)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let short = json!({ "cache": false, "faults": fault(PASSING) });
+        expect(&scenario.run_ok::<Value>("make", &env, &short).value, PASSING, [None, None]);
+        let working = json!({ "cache": false, "faults": [] });
+        let after = scenario.run_ok::<Value>("make", &env, &working);
+        assert_eq!(after.reports.sum("compiled"), 3, "{:?}", after.reports.counters());
+    });
+}

@@ -1,0 +1,117 @@
+//! Pipelines that differ in state which the driver leaves out of its own key: without the layer they are one compile
+//! and hits, and with it no more may be compiled, whatever was served and whichever cache the program passes.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::process::Command;
+
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::report::Reports;
+
+/// Runs the client in three runs of the program, and says how many pipelines were compiled in each.
+fn compiled(scenario: &Scenario, env: &Env, arguments: &[&str]) -> [u64; 3] {
+    let name = arguments.join(" ");
+    let place = scenario.folder().join(name.replace(' ', "_"));
+    let file = place.join("cache-file");
+    std::fs::create_dir_all(&place).unwrap();
+    [1, 2, 3].map(|run| {
+        let report = place.join(format!("report-{run}"));
+        let env = env.clone().stash(place.join("stash")).report(&report);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
+        env.apply(&mut command);
+        command.args(arguments).args(["--count", "60"]).arg("--cache-file").arg(&file);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}, run {run}: {stderr}");
+        let reports = Reports::read(&report);
+        let counters = reports.counters();
+        for wrong in ["internal_failures", "failed", "compile_required", "not_taken", "bypassed"] {
+            assert_eq!(reports.sum(wrong), 0, "{name}, run {run}, {wrong}: {counters:?}");
+        }
+        let all = ["served", "driver_had", "compiled", "compiled_unrecorded"];
+        let made: u64 = all.iter().map(|counter| reports.sum(counter)).sum();
+        assert_eq!(made, 60, "{name}, run {run}: {counters:?}");
+        reports.sum("compiled") + reports.sum("compiled_unrecorded")
+    })
+}
+
+fn on_radv(test: impl FnOnce(&Scenario, &Env)) {
+    scenario(&[], |scenario| {
+        if let Some(env) = scenario.on(Driver::Radv) {
+            test(scenario, &env);
+        }
+    });
+}
+
+const STATES: [&str; 6] = ["viewport", "scissor", "depth-bias", "blend-constants", "stencil", "mixed"];
+
+#[test]
+fn one_compile_serves_every_state_that_the_driver_leaves_out_of_its_key() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared", "file"] {
+            for state in STATES {
+                let compiled = compiled(scenario, env, &["--cache", cache, "--state", state]);
+                assert_eq!(compiled, [1, 0, 0], "{cache}, {state}");
+            }
+        }
+    });
+}
+
+#[test]
+fn in_a_batch_the_first_one_serves_the_others() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared", "file", "fresh"] {
+            let compiled = compiled(scenario, env, &["--cache", cache, "--batch", "60"]);
+            assert_eq!(compiled, [1, 0, 0], "{cache}");
+        }
+    });
+}
+
+#[test]
+fn several_of_the_driver_s_keys_to_one_set_of_shaders_are_compiled_once_each() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared", "file"] {
+            let [first, second, third] = compiled(scenario, env, &["--cache", cache, "--state", "formats"]);
+            assert!((1..=10).contains(&first), "{cache}: {first}");
+            assert_eq!([second, third], [0, 0], "{cache}");
+        }
+    });
+}
+
+#[test]
+fn another_order_compiles_no_more_than_without_the_layer() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared"] {
+            let first = compiled(scenario, env, &["--cache", cache, "--state", "formats"])[0];
+            for seed in ["1", "2"] {
+                let shuffled = ["--cache", cache, "--state", "shuffled", "--seed", seed];
+                for again in compiled(scenario, env, &shuffled) {
+                    assert!(again <= first, "{cache}, {seed}: {again} of {first}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_the_cache_would_have_is_made_although_the_program_forbids_to_compile() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared", "file"] {
+            // The client fails where a call is answered COMPILE_REQUIRED.
+            let compiled = compiled(scenario, env, &["--cache", cache, "--fail-on"]);
+            assert_eq!(compiled, [1, 0, 0], "{cache}");
+        }
+    });
+}
+
+#[test]
+fn threads_that_share_a_cache_find_each_other_s_pipelines() {
+    on_radv(|scenario, env| {
+        for cache in ["none", "shared"] {
+            let compiled = compiled(scenario, env, &["--cache", cache, "--threads", "4"]);
+            // Each may have begun before the first was done, as without the layer.
+            assert!(compiled[0] <= 4, "{cache}: {compiled:?}");
+            assert_eq!(compiled[2], 0, "{cache}: {compiled:?}");
+        }
+    });
+}
