@@ -361,6 +361,10 @@ fn write_json(path: &Path, value: &Value) {
 }
 
 fn write(path: &Path, text: &str) {
+    // Programs that were started before may be about to read it.
+    if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
+        return;
+    }
     fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a private folder");
     fs::write(path, text).expect("a private file");
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::Scenario;
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::suite::{on, run, run_to_any_end};
+use vkstash_layer_tests::suite::{files, on, run, run_to_any_end};
 use vkstash_layer_tests::work::{End, Work};
 
 fn driver(scenario: &Scenario, env: &Env, script: Value) -> Env {
@@ -86,5 +86,29 @@ fn programs_that_are_killed_at_once_time_and_again_are_served_all_the_same() {
         }
         let warm = run(scenario, env, &work);
         assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 10]);
+    });
+}
+
+/// One of many that start after a death counts it, and none of them waits for the disk.
+#[test]
+fn a_death_is_counted_once_however_many_programs_start_after_it() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 1, ..Work::default() };
+        for round in 0..3 {
+            let env = env.clone().stash(scenario.folder().join(format!("stash-{round}")));
+            run(scenario, &env, &work);
+            // The first one marks nothing.
+            for _ in 0..2 {
+                let dead = run_to_any_end(scenario, &driver(scenario, &env, deadly()), &work);
+                assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+            }
+            let beside: Vec<_> = (0..8).map(|_| scenario.start("work", &env, &work)).collect();
+            let said: String = beside.into_iter().map(|running| running.wait().stderr).collect();
+            let counted = said.matches("a process died while").count();
+            assert_eq!(counted, 1, "{said}");
+            let last = run(scenario, &env, &work);
+            assert_eq!(["quarantined", "served"].map(|name| last.reports.sum(name)), [0, 1]);
+            assert!(files(&env.stash_folder(), ".vkg").is_empty());
+        }
     });
 }

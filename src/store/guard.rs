@@ -96,10 +96,20 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// A file of a process that is dead, and what was in flight in it.
+/// A file of a process that is dead, and what was in flight in it. Its lock is held until this is dropped: of the
+/// processes that start after a death, one counts it.
 pub(super) struct Left {
-    pub(super) name: String,
     pub(super) keys: Vec<Key>,
+    name: String,
+    _locked: OwnedFd,
+}
+
+impl Left {
+    /// It has been counted.
+    pub(super) fn remove(&self, folder: &Folder) {
+        // Counted once more by the next process where that fails.
+        let _ = folder.remove_file(&self.name);
+    }
 }
 
 /// The files that dead processes have left in this part.
@@ -110,8 +120,10 @@ pub(super) fn left_behind(folder: &Folder) -> Vec<Left> {
 
 fn read_left(folder: &Folder, name: String) -> Option<Left> {
     let (fd, _) = folder.open_file(&name).ok()?;
-    // Held: its process lives.
+    // Held: its process lives, or another one is counting.
     disk::try_lock(&fd).ok()?;
+    // Without a name: another one has counted it since it was opened.
+    disk::fstat(&fd).ok().filter(|stat| stat.st_nlink > 0)?;
     let mut bytes = Vec::new();
     read_at(&fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
     let mut blocks = bytes.chunks_exact(BLOCK);
@@ -127,5 +139,5 @@ fn read_left(folder: &Folder, name: String) -> Option<Left> {
         .filter(|block| in_flight(block))
         .filter_map(|block| block[4..].first_chunk().copied())
         .collect();
-    Some(Left { name, keys })
+    Some(Left { keys, name, _locked: fd })
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
@@ -13,7 +13,7 @@ use super::codec::Codec;
 use super::disk;
 use super::folder::Folder;
 use super::format::{MAX_PAYLOAD, PartIdentity, hex};
-use super::guard::{self, Entered, Guard};
+use super::guard::{self, Entered, Guard, Left};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
 use super::segment::{self, Location, Read, Segment, State};
@@ -143,9 +143,6 @@ impl UseRecord {
 /// After so many deaths an artifact is not handed to the driver any more.
 pub const DEATHS_LIMIT: u8 = 2;
 
-/// How long the deaths that were found may take to be written.
-const DEATHS_WRITTEN: Duration = Duration::from_millis(500);
-
 /// What may be done with an artifact.
 pub enum Handing<'a> {
     /// The driver may have it. In a process that has reason to be careful it is marked until this is dropped, if the
@@ -178,6 +175,8 @@ pub struct Part {
     guard: OnceLock<Option<Guard>>,
     /// A process died without a word while it handed out what was not proven: now each artifact is marked.
     careful: AtomicBool,
+    /// Files of dead processes whose deaths are on their way to the disk.
+    counted: Mutex<Vec<Left>>,
     shared: Arc<Shared>,
     /// The age of the newest segment, as its name gives it.
     newest: AtomicU64,
@@ -223,6 +222,7 @@ impl Part {
                 .build(),
             guard: OnceLock::new(),
             careful: AtomicBool::new(false),
+            counted: Mutex::default(),
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
@@ -244,35 +244,41 @@ impl Part {
         Ok(())
     }
 
-    /// What processes that are dead by now have left in flight. It counts before anything is handed out again, and it
-    /// is on the disk before its files are gone.
+    /// What processes that are dead by now have left in flight. It counts before anything is handed out again. Nobody
+    /// waits for the disk: the files, and their locks, stay until the writer has written the deaths.
     fn count_deaths(&self) {
         let (Some(folder), PartIdentity::Device(_)) = (self.folder.get(), &self.identity) else { return };
         let left = guard::left_behind(folder);
-        let unproven = |key: &&Key| !self.is_there(Kind::Proven, key);
-        let mut any = false;
-        for key in left.iter().flat_map(|left| &left.keys).filter(unproven) {
-            any = true;
-            let deaths = self.deaths(key).saturating_add(1);
-            tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
-            self.put(Kind::Deaths, key, Box::new([deaths]));
-        }
-        if any {
-            self.shared.flush(DEATHS_WRITTEN);
-        }
         self.careful.store(!left.is_empty(), Ordering::Relaxed);
+        // Held until all are in it: the writer may have written the first of them by then.
+        let mut counted = lock(&self.counted);
         for left in left {
-            // Where they could not be written the file stays, for the next to count.
-            if !left
-                .keys
-                .iter()
-                .all(|key| self.is_there(Kind::Proven, key) || self.is_on_disk(Kind::Deaths, key))
-            {
-                continue;
+            let mut any = false;
+            for key in left.keys.iter().filter(|key| !self.is_there(Kind::Proven, key)) {
+                any = true;
+                let deaths = self.deaths(key).saturating_add(1);
+                tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
+                self.put(Kind::Deaths, key, Box::new([deaths]));
             }
-            // Counted twice where that fails, by the next.
-            let _ = folder.remove_file(&left.name);
+            if any {
+                counted.push(left);
+            } else {
+                left.remove(folder);
+            }
         }
+    }
+
+    /// For the writer: removes the files whose deaths are on the disk. The others stay, for the next process to count.
+    pub(super) fn deaths_are_written(&self) {
+        let Some(folder) = self.folder.get() else { return };
+        let is_settled = |key: &Key| self.is_there(Kind::Proven, key) || self.is_on_disk(Kind::Deaths, key);
+        lock(&self.counted).retain(|left| {
+            let settled = left.keys.iter().all(is_settled);
+            if settled {
+                left.remove(folder);
+            }
+            !settled
+        });
     }
 
     fn is_on_disk(&self, kind: Kind, key: &Key) -> bool {

@@ -350,6 +350,9 @@ impl Writer {
                 }
             }
         }
+        if items.iter().any(|(slot, _)| slot.kind == Kind::Deaths) {
+            part.deaths_are_written();
+        }
         items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
     }
 

@@ -4,6 +4,7 @@
 mod crash;
 mod crowd;
 mod damage;
+mod deaths;
 mod decoys;
 mod faults;
 mod folders;

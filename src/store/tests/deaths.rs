@@ -1,0 +1,73 @@
+//! Guard files that dead processes have left, and who counts them.
+
+use std::sync::Barrier;
+
+use super::*;
+use crate::fork;
+use crate::store::folder::Folder;
+use crate::store::guard::Guard;
+
+/// A stash with an artifact, and the guard file of a process that died of it.
+fn after_a_death(root: &Path) -> (Key, PathBuf) {
+    let artifact = key(1);
+    let stash = open(root);
+    let device = stash.device(&header()).unwrap();
+    assert!(device.put(Kind::Artifact, &artifact, payload(1)));
+    drop((device, stash));
+    let folder = root.join(app().folder).join(format!("device-{}", header().short_digest()));
+    let opened = Arc::new(Folder::root(&folder, false).unwrap());
+    let guard = Guard::create(&opened, fork::here()).unwrap();
+    // Neither leaves in order.
+    std::mem::forget(guard.enter(&artifact).unwrap());
+    drop(guard);
+    assert_eq!(files(&folder, "vkg").len(), 1);
+    (artifact, folder)
+}
+
+fn deaths_found(root: &Path, artifact: &Key) -> u8 {
+    open(root).device(&header()).unwrap().deaths(artifact)
+}
+
+#[test]
+fn one_of_many_that_start_at_once_counts_a_death() {
+    for _ in 0..20 {
+        let root = root();
+        let (artifact, folder) = after_a_death(root.path());
+        let together = Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    together.wait();
+                    deaths_found(root.path(), &artifact)
+                });
+            }
+        });
+        assert!(files(&folder, "vkg").is_empty());
+        assert_eq!(deaths_found(root.path(), &artifact), 1);
+    }
+}
+
+#[test]
+fn a_death_that_is_being_counted_is_not_counted_by_another() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let one = open(root.path());
+    let device = one.device(&header()).unwrap();
+    assert_eq!(device.deaths(&artifact), 1);
+    // Whether that is on the disk yet or not.
+    assert!(deaths_found(root.path(), &artifact) <= 1);
+    one.flush(LONG);
+    assert!(files(&folder, "vkg").is_empty(), "gone as soon as the death is written");
+    assert_eq!(deaths_found(root.path(), &artifact), 1);
+}
+
+#[test]
+fn a_file_whose_lock_is_held_is_not_counted() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let left = crate::store::guard::left_behind(&Folder::root(&folder, false).unwrap());
+    assert_eq!(left.iter().map(|left| left.keys.clone()).collect::<Vec<_>>(), [vec![artifact]]);
+    assert_eq!(deaths_found(root.path(), &artifact), 0, "its lock is held");
+    drop(left);
+    assert_eq!(deaths_found(root.path(), &artifact), 1);
+}
