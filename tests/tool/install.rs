@@ -125,3 +125,21 @@ fn a_folder_that_cannot_be_written_is_one_clear_line() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(one_error_line(&refused).contains("file/share/vulkan"));
 }
+
+/// `sudo` may leave HOME as it is.
+#[test]
+fn root_installs_nothing_into_a_users_home() {
+    // SAFETY: no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("skipped: only root can be in somebody's home");
+    }
+    let house = House::new();
+    std::os::unix::fs::chown(house.home(), Some(1234), Some(1234)).unwrap();
+    let refused = output(house.tool().arg("install"));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(one_error_line(&refused).contains("user 1234"), "{refused:?}");
+    let kept = output(house.tool().args(["keep", "--limit", "1GiB"]));
+    assert_eq!(kept.status.code(), Some(1), "{kept:?}");
+    assert!(one_error_line(&kept).contains("user 1234"), "{kept:?}");
+    assert!(fs::read_dir(house.home()).unwrap().next().is_none());
+}

@@ -312,14 +312,14 @@ fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
     assert_ne!(ignored & (1 << (libc::SIGCHLD - 1)), 0, "the command inherits what the caller chose");
 }
 
-/// What `grep` says of the command's signals, with SIGPIPE as the caller has it.
-fn ignored_with(house: &House, pipe: libc::sighandler_t) -> u64 {
+/// What `grep` says of the command's signals, with this one as the caller has it.
+fn ignored_with(house: &House, signal: i32, before: libc::sighandler_t) -> u64 {
     let mut command = house.tool();
     command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
     // SAFETY: signal is async-signal-safe and gets constants.
     unsafe {
         command.pre_exec(move || {
-            libc::signal(libc::SIGPIPE, pipe);
+            libc::signal(signal, before);
             Ok(())
         });
     }
@@ -328,11 +328,33 @@ fn ignored_with(house: &House, pipe: libc::sighandler_t) -> u64 {
 }
 
 #[test]
-fn a_broken_pipe_is_to_the_command_what_it_was_to_the_caller() {
+fn a_failing_write_is_to_the_command_what_it_was_to_the_caller() {
     let house = House::new();
-    let bit = 1 << (libc::SIGPIPE - 1);
-    assert_ne!(ignored_with(&house, libc::SIG_IGN) & bit, 0);
-    assert_eq!(ignored_with(&house, libc::SIG_DFL) & bit, 0);
+    for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+        let bit = 1 << (signal - 1);
+        assert_ne!(ignored_with(&house, signal, libc::SIG_IGN) & bit, 0, "{signal}");
+        assert_eq!(ignored_with(&house, signal, libc::SIG_DFL) & bit, 0, "{signal}");
+    }
+}
+
+#[test]
+fn where_no_file_may_be_written_the_tool_says_so_and_runs_the_command() {
+    let house = House::new();
+    let limited = |arguments: &str| {
+        let tool = house.tool();
+        let environment = tool.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("ulimit -f 0; exec \"$0\" {arguments}")).arg(tool.get_program());
+        output(shell.env_clear().envs(environment))
+    };
+    let ran = limited("run -- sh -c 'exit 7'");
+    assert_eq!(ran.status.code(), Some(7), "{ran:?}");
+    assert!(text(&ran.stderr).contains("running without the stash"), "{ran:?}");
+    for command in ["install", "keep --limit 1GiB"] {
+        let failed = limited(command);
+        assert_eq!(failed.status.code(), Some(1), "{command}: {failed:?}");
+        one_error_line(&failed);
+    }
 }
 
 /// `SCRIPT` in a shell, with `$0` the tool.

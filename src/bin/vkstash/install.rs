@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf, absolute};
 
+use VkLayer_vkstash::owner;
+
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
@@ -23,6 +25,8 @@ pub(crate) enum InstallError {
     NoHome,
     #[error("cannot make {} absolute: {error}", path.display())]
     Path { path: PathBuf, error: io::Error },
+    #[error("{} would be root's in a folder of user {owner}; run this as that user, or with --system", path.display())]
+    OfAnother { path: PathBuf, owner: u32 },
     #[error("cannot print what was done: {0}")]
     Print(#[from] io::Error),
 }
@@ -31,6 +35,7 @@ pub(crate) enum InstallError {
 struct Place {
     vulkan: PathBuf,
     for_all: bool,
+    is_a_home: bool,
 }
 
 impl Place {
@@ -49,7 +54,7 @@ impl Place {
             Some(destdir) => below(&made_absolute(destdir)?, &vulkan),
             None => vulkan,
         };
-        Ok(Place { vulkan, for_all })
+        Ok(Place { vulkan, for_all, is_a_home: !for_all && args.destdir.is_none() })
     }
 
     fn folder(&self, kind: Kind) -> PathBuf {
@@ -74,6 +79,11 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
         for kind in Kind::ALL {
             planned.push((place.folder(kind), manifest::file_name(library), manifest::text(kind, library)?));
         }
+    }
+    // With sudo, HOME may be a user's.
+    let whose = |(folder, ..): &(PathBuf, String, String)| Some((folder.clone(), owner::whose(folder)?));
+    if let Some((path, owner)) = planned.iter().find_map(whose).filter(|_| place.is_a_home) {
+        return Err(InstallError::OfAnother { path, owner });
     }
     // All or nothing: a foreign file must not be noticed half-way.
     for (folder, name, _) in &planned {

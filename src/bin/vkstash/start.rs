@@ -1,5 +1,5 @@
-//! How this process was started, as far as Rust's runtime changes it before `main`: it ignores SIGPIPE, and opens
-//! /dev/null in the place of standard streams that are closed.
+//! How this process was started, as far as it is changed before `main`: Rust's runtime ignores SIGPIPE and opens /dev/null
+//! in the place of standard streams that are closed; SIGXFSZ is ignored here, so that a limit is an error of the write.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -11,10 +11,12 @@ use libc::c_int;
 const STREAMS: [c_int; 3] = [0, 1, 2];
 
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
-static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// What a write can raise.
+const RAISED: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+static IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
 // SAFETY: .init_array holds pointers to functions that take nothing they need and return (System V ABI, "Initialization
-// and Termination Functions"); they run before `main`. `look` uses two system calls and atomics, nothing of the runtime.
+// and Termination Functions"); they run before `main`. `look` uses three system calls and atomics, nothing of the runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
@@ -25,13 +27,18 @@ extern "C" fn look() {
         let is_open = unsafe { libc::fcntl(*stream, libc::F_GETFD) } != -1;
         closed.store(!is_open, Ordering::Relaxed);
     }
-    // SAFETY: all zeros is a valid sigaction; with NULL for the new one the call only fills it in, and succeeds for SIGPIPE.
-    let ignored = unsafe {
-        let mut before: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut before) == 0
-            && before.sa_sigaction == libc::SIG_IGN
-    };
-    PIPE_IGNORED.store(ignored, Ordering::Relaxed);
+    for (signal, ignored) in RAISED.iter().zip(&IGNORED) {
+        // SAFETY: all zeros is a valid sigaction; with NULL for the new one the call only fills it in, and succeeds for
+        // these numbers.
+        let before = unsafe {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(*signal, std::ptr::null(), &mut before) == 0
+                && before.sa_sigaction == libc::SIG_IGN
+        };
+        ignored.store(before, Ordering::Relaxed);
+    }
+    // SAFETY: constants.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Whether standard output was closed.
@@ -39,15 +46,15 @@ pub(crate) fn output_was_closed() -> bool {
     CLOSED[1].load(Ordering::Relaxed)
 }
 
-/// Lets `command` start with SIGPIPE and the standard streams as this process got them.
+/// Lets `command` start with SIGPIPE, SIGXFSZ and the standard streams as this process got them.
 pub(crate) fn restore_in(command: &mut Command) {
-    let ignored = PIPE_IGNORED.load(Ordering::Relaxed);
+    let ignored = IGNORED.each_ref().map(|ignored| ignored.load(Ordering::Relaxed));
     let closed = CLOSED.each_ref().map(|closed| closed.load(Ordering::Relaxed));
     let restore = move || {
         // SAFETY: the numbers are constants. Rust's runtime has opened these streams; nothing else uses them here.
         unsafe {
-            if ignored {
-                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+            for (signal, ignored) in RAISED.iter().zip(ignored) {
+                libc::signal(*signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
             }
             for (stream, _) in STREAMS.iter().zip(closed).filter(|(_, closed)| *closed) {
                 libc::close(*stream);
