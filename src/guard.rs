@@ -28,6 +28,22 @@ pub fn silence_panics() {
     });
 }
 
+/// What was made below and must not be lost: `keep` takes it in, else `pass_through` has it go by (None where it
+/// may not), else `undo` unmakes it and the answer is false.
+pub fn keep_or_undo(
+    command: &'static str,
+    keep: impl FnOnce(),
+    pass_through: Option<impl FnOnce()>,
+    undo: impl FnOnce(),
+) -> bool {
+    let kept = guard(command, || (keep(), true).1, || false)
+        || pass_through.is_some_and(|pass| guard(command, || (pass(), true).1, || false));
+    if !kept {
+        guard(command, undo, || ());
+    }
+    kept
+}
+
 /// Whether this thread's local storage is gone: exit handlers of programs that keep their device in a global
 /// object run after it. What needs thread-local storage must not be touched any more; calls are passed
 /// through.
@@ -43,6 +59,27 @@ pub fn is_late() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_made_is_kept_or_passed_by_or_unmade() {
+        for (fails, may_pass, expected) in [
+            (0, true, (true, "keep")),
+            (1, true, (true, "keep pass")),
+            (2, true, (false, "keep pass undo")),
+            (1, false, (false, "keep undo")),
+            (3, true, (false, "keep pass undo")),
+        ] {
+            let steps = std::cell::RefCell::new(Vec::new());
+            let step = |name: &'static str| {
+                let number = steps.borrow().len();
+                steps.borrow_mut().push(name);
+                assert!(number >= fails, "on purpose");
+            };
+            let pass = may_pass.then_some(|| step("pass"));
+            let kept = keep_or_undo("test", || step("keep"), pass, || step("undo"));
+            assert_eq!((kept, steps.borrow().join(" ").as_str()), expected);
+        }
+    }
 
     #[test]
     fn a_panic_ends_in_the_fallback() {

@@ -13,8 +13,9 @@
 //! - [`store`] the stash on disk
 //! - `exchange` stashes that leave this machine and come to it: of the tool alone
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `signals`, [`owner`], `fork`, `loader` the environment, log lines, the end of panics,
-//!   writes that raise no signal, what root makes for a user, forked children, the loader's interface
+//! - [`config`], `log`, `guard`, `memory`, `signals`, [`owner`], `fork`, `loader` the environment, log lines, the end of
+//!   panics, allocations that may fail, writes that raise no signal, what root makes for a user, forked children, the
+//!   loader's interface
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 pub mod config;
@@ -26,6 +27,7 @@ mod hooks;
 pub mod identifier;
 mod loader;
 mod log;
+mod memory;
 pub mod owner;
 mod pipeline_binary;
 pub mod recipe;

@@ -108,6 +108,7 @@ pub struct Env {
     validation: bool,
     driver_cache: bool,
     file_size: Option<u64>,
+    address_space: Option<u64>,
     variables: BTreeMap<OsString, Option<OsString>>,
 }
 
@@ -122,6 +123,7 @@ impl Env {
             validation: false,
             driver_cache: false,
             file_size: None,
+            address_space: None,
             variables: BTreeMap::new(),
         };
         let (stash, report) = (env.folder.join("stash"), env.folder.join("report"));
@@ -164,6 +166,12 @@ impl Env {
     /// No file can grow past so many bytes: a full disk, for everybody.
     pub fn file_size_limit(mut self, bytes: u64) -> Env {
         self.file_size = Some(bytes);
+        self
+    }
+
+    /// No more memory than so many bytes of address space.
+    pub fn address_space_limit(mut self, bytes: u64) -> Env {
+        self.address_space = Some(bytes);
         self
     }
 
@@ -230,8 +238,8 @@ impl Env {
     }
 
     fn apply_limits(&self, command: &mut Command) {
-        let file_size =
-            self.file_size.map(|bytes| libc::rlim_t::try_from(bytes).unwrap_or(libc::RLIM_INFINITY));
+        let bytes = |limit: u64| libc::rlim_t::try_from(limit).unwrap_or(libc::RLIM_INFINITY);
+        let (file_size, address_space) = (self.file_size.map(bytes), self.address_space.map(bytes));
         let limit = move || {
             // SAFETY: system calls alone, as it must be between fork and exec; the limit is a valid structure.
             unsafe {
@@ -247,6 +255,10 @@ impl Env {
                     libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
                     limit.rlim_cur = bytes;
                     libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+                }
+                if let Some(bytes) = address_space {
+                    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+                    libc::setrlimit(libc::RLIMIT_AS, &limit);
                 }
             }
             Ok(())

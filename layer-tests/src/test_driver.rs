@@ -43,7 +43,8 @@ impl TestDriver {
         assert_eq!(result, 0, "the test driver refused {change}");
     }
 
-    /// What the driver saw since this was asked last: calls, violations, compiles, hits.
+    /// What the driver saw since this was asked last: calls, violations, compiles, hits; and which
+    /// pipelines are alive.
     pub fn take_record(&self) -> Value {
         // SAFETY: the exported functions hand out a NUL-terminated string and take it back.
         unsafe {

@@ -21,6 +21,8 @@ pub enum Shader {
     Compute,
     /// Compute; one module, and the constant is a specialization constant.
     Specialized,
+    /// Compute; the constant says how many values are stored, so that each pipeline's code has its own length.
+    Lengthy,
     /// Graphics with a render pass.
     RenderPass,
     /// Graphics with dynamic rendering.
@@ -184,6 +186,9 @@ pub struct Done {
     pub data: Vec<Vec<u8>>,
     /// Ids of validation messages.
     pub messages: Vec<String>,
+    /// The pipelines, for who looks at them in the same process.
+    #[serde(skip)]
+    pub pipelines: Vec<vk::Pipeline>,
 }
 
 impl Done {
@@ -243,6 +248,7 @@ impl Work {
             identifiers: self.identifiers || by_identifier,
             dynamic_rendering: self.shader == Shader::DynamicRendering,
             maintenance5: self.flags2 || self.code == Code::Inline,
+            executables: false,
             extensions: Vec::new(),
         }
     }
@@ -320,6 +326,7 @@ impl Work {
         };
         done.results.push(result.as_raw());
         done.made.extend(pipelines.iter().map(|pipeline| !pipeline.is_null()));
+        done.pipelines.extend(&pipelines);
         if self.feedback {
             done.feedback.extend(parts.iter().map(|parts| Feedback {
                 pipeline: parts.feedback.flags.as_raw(),
@@ -348,6 +355,7 @@ impl Work {
     fn codes(&self, value: u32) -> Vec<(vk::ShaderStageFlags, Vec<u32>)> {
         match self.shader {
             Shader::Compute => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute(value))],
+            Shader::Lengthy => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute_storing(value))],
             Shader::Specialized => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute_specialized(0))],
             Shader::RenderPass | Shader::DynamicRendering => vec![
                 (vk::ShaderStageFlags::VERTEX, spirv::vertex(0.5)),

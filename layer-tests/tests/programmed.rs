@@ -2,6 +2,7 @@
 //! driver, which watches what the layer does to it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -19,6 +20,8 @@ struct Seen {
     done: Done,
     violations: Vec<String>,
     compiles: u64,
+    /// What the driver made, as it tells of the pipelines that the program held at the end.
+    pipelines: Vec<String>,
 }
 
 /// Does the work, and asks the driver when the device is gone.
@@ -27,10 +30,17 @@ fn step(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work.device_options()).unwrap();
     let done = work.run(&device);
+    let driver = TestDriver::open();
+    let mut record = driver.take_record();
     drop(device);
-    let record = TestDriver::open().take_record();
+    let after = driver.take_record();
+    assert_eq!(after["pipelines"], json!([]), "nothing is left behind");
+    let late = after["violations"].as_array().unwrap().clone();
+    record["violations"].as_array_mut().unwrap().extend(late);
     drop(Arc::into_inner(instance));
-    json!({ "done": done, "violations": record["violations"], "compiles": record["compiles"] })
+    let [violations, compiles, pipelines] =
+        ["violations", "compiles", "pipelines"].map(|name| record[name].take());
+    json!({ "done": done, "violations": violations, "compiles": compiles, "pipelines": pipelines })
 }
 
 fn on_drivers(drivers: &[Value], test: impl Fn(&Scenario, &Env, &Value)) {
@@ -84,9 +94,13 @@ fn every_mix_of_features_makes_the_same_pipelines_as_without_the_layer() {
         for (shader, caches) in [(Shader::Compute, Caches::None), (Shader::RenderPass, Caches::Fresh)] {
             let work =
                 Work { shader, caches, feedback: driver["creation_feedback"] == true, ..Work::default() };
+            let without = run(scenario, &env.clone().without_layer(), &work).value;
+            assert_eq!(without.pipelines.len(), 3, "{driver}");
+            assert_eq!(without.pipelines.iter().collect::<BTreeSet<_>>().len(), 3, "each is another one");
             for round in ["cold", "warm"] {
                 let seen = run(scenario, env, &work);
-                assert!(seen.value.done.all_made(), "{round} {driver}: {:?}", seen.value.done.results);
+                assert_eq!(seen.value.pipelines, without.pipelines, "{round} {driver}");
+                assert_eq!(seen.value.done, without.done, "{round} {driver}");
                 assert!(seen.value.compiles <= 6, "{round} {driver}: {}", seen.value.compiles);
                 let hit = seen.value.done.feedback.iter().any(Feedback::says_hit);
                 assert!(!hit, "{round} {driver}: {:?}", seen.value.done.feedback);
@@ -241,6 +255,47 @@ fn what_a_driver_refuses_three_times_is_left_alone() {
         for expected in [[1, 0], [0, 1]] {
             let run = run(scenario, &mild, &other);
             assert_eq!(["compiled", "served"].map(|name| run.reports.sum(name)), expected);
+        }
+    });
+}
+
+/// Sizes that a driver speaks of are no promise of memory: an allocation that fails would end the program.
+#[test]
+fn a_driver_that_speaks_of_more_than_there_is_ends_no_program() {
+    let room: u64 = 1 << 30;
+    // More than a list may have, than a machine has, than this process may have; and what nearly fits.
+    for claim in [u64::MAX >> 1, 1 << 44, room, room - (64 << 20)] {
+        let caches = json!({ "claims_bytes": claim });
+        let binaries = json!({ "claims_bytes": claim, "pipeline_binary": true, "api_version": "1.4" });
+        let many = json!({ "claims_binaries": u32::MAX, "pipeline_binary": true, "api_version": "1.4" });
+        on_drivers(&[caches, binaries, many], |scenario, env, driver| {
+            let env = env.clone().address_space_limit(room).var("VKSTASH_BINARIES", "1");
+            for shader in [Shader::Compute, Shader::RenderPass] {
+                let work = Work { shader, flags2: true, ..Work::default() };
+                for round in ["cold", "warm"] {
+                    let seen = run(scenario, &env, &work);
+                    assert!(seen.value.done.all_made(), "{round} {driver}: {:?}", seen.value.done.results);
+                    assert_eq!(seen.value.compiles, 3, "{round} {driver}");
+                    let counters = seen.reports.counters();
+                    assert_eq!(seen.reports.sum("compiled_unrecorded"), 3, "{round} {driver} {counters:?}");
+                }
+            }
+        });
+    }
+}
+
+/// What the program asks of a driver that keeps nothing is counted as what the driver answered.
+#[test]
+fn a_watched_drivers_refusals_are_not_counted_as_compiles() {
+    let lavapipe = ash::vk::DriverId::MESA_LLVMPIPE.as_raw();
+    on_drivers(&[json!({ "driver_id": lavapipe })], |scenario, env, _| {
+        let counted = |work: &Work| {
+            let run = run(scenario, env, work);
+            ["compiled_unrecorded", "compile_required", "failed"].map(|name| run.reports.sum(name))
+        };
+        for batch in [1, 3] {
+            assert_eq!(counted(&Work { batch, ..Work::default() }), [3, 0, 0]);
+            assert_eq!(counted(&Work { batch, fail_on: true, ..Work::default() }), [0, 3, 0]);
         }
     });
 }

@@ -27,10 +27,10 @@ pub unsafe extern "system" fn create(
     }
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, &below, allocator, cache) };
-    if result == vk::Result::SUCCESS && device.keeps_artifacts() {
+    if result == vk::Result::SUCCESS {
         // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
         let note = || unsafe {
-            if (*info).p_next.is_null() {
+            if (*info).p_next.is_null() && device.keeps_artifacts() {
                 device.caches.insert(*cache, AppCache::new((*info).initial_data_size == 0));
             }
         };

@@ -7,8 +7,8 @@ use ash::vk;
 
 use super::{device_command, identifier_command, instance_command, physical_device_command, wants};
 use crate::config::{self, Config};
-use crate::guard::guard;
-use crate::loader;
+use crate::guard::{guard, keep_or_undo};
+use crate::loader::{self, InstanceLink};
 use crate::state::device::{self, Entry, IdentifierMode};
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
@@ -141,11 +141,38 @@ unsafe fn create(
             return result;
         }
         let handle = *instance;
+        let keep = || register(handle, link, Some(info), config::inert());
+        let pass_through = || register(handle, link, None, true);
+        let undo = || {
+            if let Some(destroy) = resolve_destroy(link, handle) {
+                destroy(handle, allocator);
+            }
+        };
+        if keep_or_undo("vkCreateInstance", keep, Some(pass_through), undo) {
+            return result;
+        }
+        *instance = vk::Instance::null();
+        vk::Result::ERROR_INITIALIZATION_FAILED
+    }
+}
+
+/// Registers an instance; without its create info one that everything passes through.
+///
+/// # Safety
+/// `handle` was just created through `link`.
+unsafe fn register(
+    handle: vk::Instance,
+    link: &InstanceLink,
+    info: Option<&vk::InstanceCreateInfo<'_>>,
+    inert: bool,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
         let table = InstanceTable::load(instance_resolver(link.get_instance_proc_addr, handle));
-        let application = Application::read(info);
+        let application = info.map(|info| Application::read(info)).unwrap_or_default();
+        let extension = ash::khr::get_physical_device_properties2::NAME;
         let properties2 = application.api_version >= vk::API_VERSION_1_1
-            || enables(info, ash::khr::get_physical_device_properties2::NAME);
-        let inert = config::inert();
+            || info.is_some_and(|info| enables(info, extension));
         instance::insert(Arc::new(Instance::new(
             handle,
             inert,
@@ -153,10 +180,19 @@ unsafe fn create(
             link.get_physical_device_proc_addr,
             table,
             application,
-            Config::from_environment(),
+            if info.is_some() { Config::from_environment() } else { Config::default() },
             properties2,
         )));
-        result
+    }
+}
+
+/// # Safety
+/// `handle` was just created through `link`.
+unsafe fn resolve_destroy(link: &InstanceLink, handle: vk::Instance) -> Option<vk::PFN_vkDestroyInstance> {
+    // SAFETY: the caller's contract; the command of that name has that type.
+    unsafe {
+        let found = instance_resolver(link.get_instance_proc_addr, handle)(c"vkDestroyInstance")?;
+        Some(std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyInstance>(found))
     }
 }
 
@@ -174,17 +210,13 @@ pub unsafe extern "system" fn destroy_instance(
     handle: vk::Instance,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    let destroy = || {
-        if handle == vk::Instance::null() {
-            return;
-        }
-        // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
-        unsafe {
-            let destroy = instance::remove(handle).and_then(|instance| instance.table.destroy_instance);
-            if let Some(destroy) = destroy {
-                destroy(handle, allocator);
-            }
-        }
-    };
-    guard("vkDestroyInstance", destroy, || ());
+    if handle == vk::Instance::null() {
+        return;
+    }
+    // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
+    let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
+    if let Some(destroy) = removed.and_then(|instance| instance.table.destroy_instance) {
+        // SAFETY: the program's valid arguments.
+        unsafe { destroy(handle, allocator) };
+    }
 }

@@ -25,11 +25,13 @@ macro_rules! object_hooks {
             let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
             // SAFETY: the program's valid arguments.
             let result = unsafe { next(handle, info, allocator, object) };
-            if result == vk::Result::SUCCESS && device.describes() {
+            if result == vk::Result::SUCCESS {
                 // SAFETY: as above; the driver has written the handle.
                 let describe = || unsafe {
-                    let described = $describe(&device, &*info);
-                    device.$objects.insert(*object, described);
+                    if device.describes() {
+                        let described = $describe(&device, &*info);
+                        device.$objects.insert(*object, described);
+                    }
                 };
                 guard(concat!("vkCreate", $name), describe, || ());
             }

@@ -24,7 +24,7 @@ pub unsafe extern "system" fn create(
     let Some(next) = device.table.create_shader_module else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, module) };
-    if result == vk::Result::SUCCESS && device.describes() {
+    if result == vk::Result::SUCCESS {
         // SAFETY: as above; the driver has written the handle.
         guard("vkCreateShaderModule", || unsafe { describe(&device, &*info, *module) }, || ());
     }
@@ -34,14 +34,20 @@ pub unsafe extern "system" fn create(
 /// # Safety
 /// A valid create info and the module that was made of it.
 unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, module: vk::ShaderModule) {
+    if !device.describes() {
+        return;
+    }
     // SAFETY: the caller's contract.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
-    if device.may_put_hashing_off(code.len()) {
-        let record = Mutex::new(Some(module_record(info.flags, code).into_boxed_slice()));
-        let unhashed = Unhashed { flags: info.flags, size: code.len(), record };
+    let put_off = || {
+        let room = device.may_put_hashing_off(code.len())?;
+        Some((module_record(info.flags, code)?, room))
+    };
+    if let Some(record) = put_off() {
+        let unhashed = Unhashed { flags: info.flags, record: Mutex::new(Some(record)) };
         let waiting = Module { identity: OnceLock::new(), unhashed: Some(unhashed), refusal };
         device.modules.insert(module, waiting);
         return;
@@ -50,7 +56,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
     if device.keeps_modules() {
         // SAFETY: a live module.
-        unsafe { device.keep_module(module, &identity, || module_record(info.flags, code).into()) };
+        unsafe { device.keep_module(module, &identity, || module_record(info.flags, code)) };
     }
 }
 
@@ -63,14 +69,7 @@ pub unsafe extern "system" fn destroy(
     // SAFETY: a live device.
     let Some(device) = (unsafe { device::find(handle) }) else { return };
     // Forgotten first: the driver may give the handle to another thread at once.
-    let forget = || {
-        let unhashed = |module: &Module| module.unhashed.as_ref().map(|unhashed| unhashed.size);
-        if let Some(bytes) = device.modules.read(module, unhashed).flatten() {
-            device.unhashed_gone(bytes);
-        }
-        device.modules.remove(module);
-    };
-    guard("vkDestroyShaderModule", forget, || ());
+    guard("vkDestroyShaderModule", || device.modules.remove(module), || ());
     if let Some(next) = device.table.destroy_shader_module {
         // SAFETY: the program's valid arguments.
         unsafe { next(handle, module, allocator) };

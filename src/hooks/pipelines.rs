@@ -25,8 +25,8 @@ pub unsafe extern "system" fn create_compute(
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
-        resolve::refuse_nameless(&device, count, infos, pipelines)
-            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+        let below = || next(handle, cache, count, infos, allocator, pipelines);
+        untouched(&device, count, infos, pipelines, below)
     };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
@@ -50,8 +50,8 @@ pub unsafe extern "system" fn create_graphics(
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
-        resolve::refuse_nameless(&device, count, infos, pipelines)
-            .unwrap_or_else(|| next(handle, cache, count, infos, allocator, pipelines))
+        let below = || next(handle, cache, count, infos, allocator, pipelines);
+        untouched(&device, count, infos, pipelines, below)
     };
     // SAFETY: as above.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
@@ -59,6 +59,28 @@ pub unsafe extern "system" fn create_graphics(
         device.count(Count::InternalFailures);
         untouched()
     })
+}
+
+/// The driver gets the call as the program made it, unless it must not: also where everything else has failed.
+///
+/// # Safety
+/// The arguments of vkCreate*Pipelines, which `below` passes on.
+pub(super) unsafe fn untouched<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+    below: impl FnOnce() -> vk::Result,
+) -> vk::Result {
+    // SAFETY: the caller's contract.
+    let refuse = || unsafe { resolve::refuse_nameless(device, count, infos, pipelines) };
+    // Whether the driver may see it cannot be told then.
+    let unknown = || {
+        // SAFETY: valid for its count.
+        (0..count as usize).for_each(|index| unsafe { *pipelines.add(index) = vk::Pipeline::null() });
+        Some(vk::Result::ERROR_UNKNOWN)
+    };
+    guard("vkCreate*Pipelines", refuse, unknown).unwrap_or_else(below)
 }
 
 /// Takes a batch apart.

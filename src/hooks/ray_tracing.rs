@@ -4,7 +4,7 @@ use ash::vk::{self, Handle};
 
 use super::pipelines::{self, passed};
 use crate::guard::{guard, is_late};
-use crate::resolve::{self, deferred};
+use crate::resolve::deferred;
 use crate::state::device::{self, Device};
 use crate::stats::{BypassReason, Count};
 
@@ -23,8 +23,8 @@ pub unsafe extern "system" fn create_khr(
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
-        resolve::refuse_nameless(&device, count, infos, pipelines)
-            .unwrap_or_else(|| next(handle, operation, cache, count, infos, allocator, pipelines))
+        let below = || next(handle, operation, cache, count, infos, allocator, pipelines);
+        pipelines::untouched(&device, count, infos, pipelines, below)
     };
     let batch = || {
         // SAFETY: as above.

@@ -32,11 +32,13 @@ pub unsafe extern "system" fn create_render_pass2(
     let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, object) };
-    if result == vk::Result::SUCCESS && device.describes() {
+    if result == vk::Result::SUCCESS {
         // SAFETY: as above; the driver has written the handle.
         let describe = || unsafe {
-            let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));
-            device.render_passes.insert(*object, described);
+            if device.describes() {
+                let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));
+                device.render_passes.insert(*object, described);
+            }
         };
         guard("vkCreateRenderPass2", describe, || ());
     }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 pub use super::private_cache::HEADER_SIZE;
 use super::private_cache::PrivateCache;
 use super::record;
+use crate::memory;
 use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
@@ -144,7 +145,7 @@ pub unsafe fn write_prefix(
 /// What a cache is owed for a key: as it was kept when it was compiled, or from the stash.
 pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<Vec<u8>> {
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
-        return Some(kept.to_vec());
+        return memory::copied(&kept);
     }
     let mut payload = Vec::new();
     if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {

@@ -7,10 +7,11 @@
 use std::time::{Duration, Instant};
 
 use ash::vk;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, feedback, record};
+use crate::memory;
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
@@ -137,7 +138,7 @@ pub unsafe fn harvest<I: CreateInfo>(
 /// Binaries that are destroyed when they go out of scope.
 struct Binaries<'a> {
     device: &'a Device,
-    handles: SmallVec<[PipelineBinary; 4]>,
+    handles: Vec<PipelineBinary>,
 }
 
 impl<'a> Binaries<'a> {
@@ -171,7 +172,11 @@ impl<'a> Binaries<'a> {
                 list.count as usize
             }
         };
-        let mut binaries = Binaries { device, handles: smallvec![0; count] };
+        let mut handles = Vec::new();
+        if !memory::lengthen(&mut handles, count) {
+            return None;
+        }
+        let mut binaries = Binaries { device, handles };
         list.count = count as u32;
         list.binaries = binaries.handles.as_mut_ptr();
         // SAFETY: as above, with room for as many as there are.
@@ -185,7 +190,7 @@ impl<'a> Binaries<'a> {
     /// Everything in them, as an artifact's payload.
     fn payload(&self, cost: Duration) -> Option<Vec<u8>> {
         let get = self.device.table.get_pipeline_binary_data?;
-        let mut listed = Vec::with_capacity(self.handles.len());
+        let mut listed = memory::room(self.handles.len())?;
         for &handle in &self.handles {
             let (info, mut name, mut size) = (api::DataInfo::new(handle), api::Key::default(), 0);
             // SAFETY: a live binary; NULL asks for the size (contract 5.6).
@@ -193,7 +198,10 @@ impl<'a> Binaries<'a> {
             if asked != vk::Result::SUCCESS {
                 return None;
             }
-            let mut data = vec![0; size];
+            let mut data: Vec<u8> = Vec::new();
+            if !memory::lengthen(&mut data, size) {
+                return None;
+            }
             // SAFETY: as above, with room for it.
             let result =
                 unsafe { get(self.device.handle, &info, &mut name, &mut size, data.as_mut_ptr().cast()) };
@@ -203,7 +211,7 @@ impl<'a> Binaries<'a> {
             data.truncate(size);
             listed.push((name, data));
         }
-        Some(record::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..]))))
+        record::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..])))
     }
 }
 

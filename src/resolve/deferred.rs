@@ -17,6 +17,7 @@ use super::{
     refuse_all,
 };
 use crate::guard::guard;
+use crate::memory;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
@@ -75,7 +76,7 @@ pub unsafe fn create(
             return unsafe { refuse_all(device, count, infos, pipelines) };
         }
     }
-    let mut attempts: Vec<Attempt> = Vec::with_capacity(count as usize);
+    let mut attempts: Vec<Attempt> = Vec::new();
     for index in 0..count as usize {
         let base = |from: usize| attempts.get(from).and_then(|base| base.had).unwrap_or_default();
         // SAFETY: valid for its count.
@@ -402,7 +403,8 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
                     record::count_lost(device, cost / count as u32);
                 }
                 stored.stash.note_use(Kind::Artifact, key);
-                stored.device.put(Kind::Artifact, key, blob.as_slice().into())
+                let copy = memory::copied(blob);
+                copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
             }
             _ => false,
         };

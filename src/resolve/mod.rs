@@ -12,6 +12,7 @@
 //! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`private_cache`], [`past`], [`feedback`], [`record`] what the rungs share
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod app_data;
 mod artifact;

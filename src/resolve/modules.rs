@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::call::CreateInfo;
 use crate::identifier::NativeIdentifier;
+use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::key;
@@ -134,10 +135,9 @@ impl<'a> Brought<'a> {
             return None;
         }
         let (flags, code) = bytes.split_at_checked(4)?;
-        let words: Vec<u32> = code
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-            .collect();
+        let mut words: Vec<u32> = memory::room(code.len() / 4)?;
+        let word = |word: &[u8]| u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        words.extend(code.chunks_exact(4).map(word));
         let flags = u32::from_le_bytes([flags[0], flags[1], flags[2], flags[3]]);
         let info = vk::ShaderModuleCreateInfo::default()
             .flags(vk::ShaderModuleCreateFlags::from_raw(flags))

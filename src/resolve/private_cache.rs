@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use ash::vk;
 
+use crate::memory;
 use crate::state::device::Device;
 
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
@@ -104,8 +105,8 @@ thread_local!(static READ: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) }
 pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u8]) -> Option<Vec<u8>> {
     let get = device.table.get_pipeline_cache_data?;
     let read = |buffer: &mut Vec<u8>| {
-        if buffer.len() < GUESS {
-            buffer.resize(GUESS, 0);
+        if !memory::lengthen(buffer, GUESS) {
+            return None;
         }
         // A cache that other threads fill may grow between two calls.
         for _ in 0..4 {
@@ -117,7 +118,7 @@ pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u
             match result {
                 vk::Result::SUCCESS => {
                     let data = buffer.get(..size).filter(|data| holds_pipelines(device, data))?;
-                    return Some([prefix, data].concat());
+                    return memory::joined(&[prefix, data]);
                 }
                 vk::Result::INCOMPLETE => {}
                 _ => return None,
@@ -128,7 +129,10 @@ pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u
             if result != vk::Result::SUCCESS || size <= HEADER_SIZE {
                 return None;
             }
-            buffer.resize(size, 0);
+            // No driver has that much to say: what it cannot be given it keeps.
+            if !memory::lengthen(buffer, size) {
+                return None;
+            }
         }
         None
     };

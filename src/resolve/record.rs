@@ -7,6 +7,7 @@ use ash::vk;
 use super::call::CreateInfo;
 use super::{Contents, Passed, Request};
 use crate::identifier;
+use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
 use crate::state::device::{Device, Stored, module_record};
 use crate::state::objects::{EncodedObject, Objects};
@@ -81,9 +82,15 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
 /// The rest is the binaries of VK_KHR_pipeline_binary, each behind the lengths of its key and its data.
 const FORM_BINARIES: u8 = 2;
 
-/// An artifact's payload made of binaries: of each the driver's key and its data.
-pub fn binaries_payload<'a>(cost: Duration, listed: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<u8> {
-    let mut payload = prefix(cost, 0).to_vec();
+/// An artifact's payload made of binaries: of each the driver's key and its data. None where there is no memory
+/// for it.
+pub fn binaries_payload<'a>(
+    cost: Duration,
+    listed: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+) -> Option<Vec<u8>> {
+    let most = listed.clone().map(|(key, data)| 8 + key.len() + data.len()).sum::<usize>();
+    let mut payload = memory::room(PREFIX + most)?;
+    payload.extend(prefix(cost, 0));
     payload[4] = FORM_BINARIES;
     for (key, data) in listed {
         payload.extend((key.len() as u32).to_le_bytes());
@@ -91,7 +98,7 @@ pub fn binaries_payload<'a>(cost: Duration, listed: impl Iterator<Item = (&'a [u
         payload.extend(key);
         payload.extend(data);
     }
-    payload
+    Some(payload)
 }
 
 /// The reverse: the cost of the compile and the binaries. None for another form, or where the lengths lie.
@@ -222,7 +229,7 @@ unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored,
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
             if !stored.portable.contains(Kind::Module, &identity) {
-                stored.put(device, Kind::Module, &identity, &module_record(inline.flags, code));
+                stored.put_record(device, Kind::Module, &identity, module_record(inline.flags, code));
             }
             // SAFETY: as above.
             unsafe { device.keep_inline_identifier(inline.flags, code, &identity) };

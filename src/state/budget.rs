@@ -1,41 +1,14 @@
 //! Bytes that are kept for the program's own caches: bounded for the whole process.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most bytes of either kind kept at a time. A 32-bit process has little address space, and none of it is
-/// ours.
-const MOST_BYTES: usize = if cfg!(target_pointer_width = "64") { 128 << 20 } else { 12 << 20 };
-
-/// For remembered answers.
-static ANSWERS: Budget = Budget::new(MOST_BYTES);
-/// For what was compiled beside the program's caches: it must not crowd the answers out.
-static COMPILED: Budget = Budget::new(MOST_BYTES);
-/// For what companion caches take.
-static COMPANIONS: Budget = Budget::new(MOST_BYTES);
-
-/// Room for a number of bytes.
-pub struct Budget {
-    taken: AtomicUsize,
-    most: usize,
-}
-
-impl Budget {
-    /// With room for `most` bytes.
-    pub const fn new(most: usize) -> Budget {
-        Budget { taken: AtomicUsize::new(0), most }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let take = |taken: usize| taken.checked_add(bytes).filter(|&sum| sum <= self.most);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-}
+use crate::memory::{ANSWERS, Budget, COMPANIONS, COMPILED, Taken, copied};
 
 /// Bytes for which there was room; the room is given back with them.
 pub struct Kept {
     bytes: Vec<u8>,
-    budget: &'static Budget,
+    _room: Taken,
 }
 
 impl Kept {
@@ -46,11 +19,15 @@ impl Kept {
 
     /// Copies what was compiled, unless there is no room.
     pub fn compiled(bytes: &[u8]) -> Option<Kept> {
-        COMPILED.take(bytes.len()).then(|| Kept { bytes: bytes.to_vec(), budget: &COMPILED })
+        let room = COMPILED.take(bytes.len())?;
+        copied(bytes).map(|bytes| Kept { bytes, _room: room })
     }
 
     fn within(budget: &'static Budget, bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
-        if budget.take(bytes.len()) { Ok(Kept { bytes, budget }) } else { Err(bytes) }
+        match budget.take(bytes.len()) {
+            Some(room) => Ok(Kept { bytes, _room: room }),
+            None => Err(bytes),
+        }
     }
 }
 
@@ -62,28 +39,13 @@ impl Deref for Kept {
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
-        self.budget.taken.fetch_sub(self.bytes.len(), Ordering::Relaxed);
-    }
-}
-
 /// Room for bytes that somebody else keeps: a driver, in a cache of the layer's own.
-pub struct Room {
-    bytes: usize,
-    budget: &'static Budget,
-}
+pub struct Room(#[expect(dead_code, reason = "given back when it is dropped")] Taken);
 
 impl Room {
     /// In companion caches.
     pub fn in_companions(bytes: usize) -> Option<Room> {
-        COMPANIONS.take(bytes).then_some(Room { bytes, budget: &COMPANIONS })
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        COMPANIONS.take(bytes).map(Room)
     }
 }
 

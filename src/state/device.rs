@@ -1,7 +1,7 @@
 //! Live devices.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ash::vk::{self, Handle};
@@ -21,9 +21,10 @@ use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use crate::fork;
-use crate::guard::is_late;
+use crate::guard::{guard, is_late};
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
+use crate::memory::{self, Taken, UNHASHED};
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::SCHEMA;
@@ -45,9 +46,6 @@ pub enum IdentifierMode {
 
 /// VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC, newer than the bindings.
 const INCREMENTAL_CACHES: i32 = 1_000_637_000;
-
-/// Bytes of code that may wait unhashed for a pipeline that needs them.
-const UNHASHED_LIMIT: usize = 32 << 20;
 
 /// A live device.
 pub struct Device {
@@ -105,8 +103,6 @@ pub struct Device {
     pub harvests: Harvests,
     /// Deferred operations under way.
     pub deferred: Operations,
-    /// Bytes of code that live modules hold unhashed.
-    unhashed: AtomicUsize,
     /// In [`fork::now`].
     process: u32,
 }
@@ -207,8 +203,9 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 /// # Safety
 /// `handle` is live.
 pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
+    // Every hook begins with it, and has nothing to fall back on before.
     // SAFETY: the caller's contract.
-    match unsafe { entry(handle) } {
+    match guard("the look-up of a device", || unsafe { entry(handle) }, || None) {
         Some(Entry::Active(device)) => Some(device),
         _ => None,
     }
@@ -299,7 +296,6 @@ impl Device {
             session: OnceLock::new(),
             harvests: Harvests::default(),
             deferred: Operations::default(),
-            unhashed: AtomicUsize::new(0),
             decided,
             process: fork::here(),
         }
@@ -456,21 +452,9 @@ impl Device {
             && self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
-    /// Whether a module of this size may be left unhashed; counts it in.
-    pub fn may_put_hashing_off(&self, bytes: usize) -> bool {
-        if !self.asks_driver_first() {
-            return false;
-        }
-        let fits = self.unhashed.fetch_add(bytes, Ordering::Relaxed) + bytes <= UNHASHED_LIMIT;
-        if !fits {
-            self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-
-    /// A module that was left unhashed is gone.
-    pub fn unhashed_gone(&self, bytes: usize) {
-        self.unhashed.fetch_sub(bytes, Ordering::Relaxed);
+    /// Room for a module of this size that may be left unhashed.
+    pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
+        if self.asks_driver_first() { UNHASHED.take(bytes) } else { None }
     }
 
     /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns
@@ -482,12 +466,12 @@ impl Device {
         &self,
         module: vk::ShaderModule,
         identity: &Key,
-        record: impl FnOnce() -> Box<[u8]>,
+        record: impl FnOnce() -> Option<Box<[u8]>>,
     ) {
         let Some(stored) = self.stored() else { return };
         if !stored.portable.contains(Kind::Module, identity) {
             self.count(Count::ModulesNew);
-            if !stored.portable.put(Kind::Module, identity, record()) {
+            if !record().is_some_and(|record| stored.portable.put(Kind::Module, identity, record)) {
                 self.count(Count::Dropped);
             }
         }
@@ -505,10 +489,10 @@ impl Device {
         if let Some(identity) = object.identity.get() {
             return Some(*identity);
         }
-        let taken = record.take()?;
+        let (taken, _room) = record.take()?;
         let identity = identifier::module_identity(waiting.flags, taken.get(RECORD_FLAGS..)?);
         // SAFETY: the module that the program names in a call is alive.
-        unsafe { self.keep_module(module, &identity, || taken) };
+        unsafe { self.keep_module(module, &identity, || Some(taken)) };
         Some(*object.identity.get_or_init(|| identity))
     }
 
@@ -585,7 +569,14 @@ impl Device {
 impl Stored {
     /// Queues a portable record unless it is there.
     pub fn put(&self, device: &Device, kind: Kind, key: &Key, bytes: &[u8]) {
-        if !self.portable.contains(kind, key) && !self.portable.put(kind, key, bytes.into()) {
+        if !self.portable.contains(kind, key) {
+            self.put_record(device, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
+        }
+    }
+
+    /// Queues a portable record that is not there. None: there was no memory for it.
+    pub fn put_record(&self, device: &Device, kind: Kind, key: &Key, record: Option<Box<[u8]>>) {
+        if !record.is_some_and(|record| self.portable.put(kind, key, record)) {
             device.count(Count::Dropped);
         }
     }
@@ -594,12 +585,9 @@ impl Stored {
 /// Bytes of a module's record before its code.
 const RECORD_FLAGS: usize = 4;
 
-/// A module's payload (docs/format.md): its flags, then the SPIR-V words.
-pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(RECORD_FLAGS + code.len());
-    bytes.extend_from_slice(&flags.as_raw().to_le_bytes());
-    bytes.extend_from_slice(code);
-    bytes
+/// A module's payload (docs/format.md): its flags, then the SPIR-V words. None where there is no memory for it.
+pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<Box<[u8]>> {
+    memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
 }
 
 fn unknown_object() -> Refusal {
@@ -634,7 +622,7 @@ impl capture::Objects for Device {
             // Otherwise it is kept together with the artifact, if there is one.
             let lacking = |stored: &&Stored| !stored.portable.contains(Kind::Module, &identity);
             if let Some(stored) = self.stored().filter(lacking) {
-                stored.put(self, Kind::Module, &identity, &module_record(flags, code));
+                stored.put_record(self, Kind::Module, &identity, module_record(flags, code));
             }
         }
         identity

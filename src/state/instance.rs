@@ -8,6 +8,7 @@ use ash::vk::{self, Handle};
 use super::dispatch::InstanceTable;
 use super::setup::Application;
 use crate::config::{Config, Identifiers};
+use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
 
@@ -85,7 +86,8 @@ pub unsafe fn insert(instance: Arc<Instance>) {
 pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    let look = || INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    guard("the look-up of an instance", look, || None)
 }
 
 /// Forgets an instance.

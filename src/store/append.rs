@@ -7,13 +7,14 @@ use super::codec;
 use super::disk;
 use super::folder::{Folder, write_all_at};
 use super::format::{
-    CHECKPOINT_KIND, CODEC_PLAIN, FileHeader, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark, PartIdentity,
-    Stored, VERSION, encode_checkpoint, encode_end, encode_record,
+    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, FileHeader, HEAD_BYTES, HEADER_BYTES, MARK_BYTES, MARKS_BYTES, Mark,
+    PartIdentity, Stored, VERSION, encode_checkpoint, encode_end, encode_record,
 };
 use super::index::{Payload, Slot};
 use super::segment::{Location, Segment};
 use super::shared::{random, unix_ms};
 use super::table::Row;
+use crate::memory;
 
 /// A segment is sealed when it is longer than this.
 const ROTATE_BYTES: u64 = 1 << 30;
@@ -86,6 +87,11 @@ impl Appender {
     pub(super) fn append(&mut self, items: &[Item]) -> (Vec<Location>, u64, io::Result<()>) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
+        // No record grows by more than its head and what it is rounded up by.
+        let most = items.iter().map(|(_, payload)| payload.0.len() + HEAD_BYTES + ALIGN as usize);
+        if !memory::reserve(&mut buffer, most.sum::<usize>() + HEADER_BYTES + MARKS_BYTES) {
+            return (Vec::new(), 0, Err(io::ErrorKind::OutOfMemory.into()));
+        }
         if self.end == 0 {
             buffer.extend_from_slice(&self.header.encode());
             buffer.resize(HEADER_BYTES + MARKS_BYTES, 0);

@@ -21,6 +21,7 @@ use super::shared::{Pending, Shared, lock, unix_ms};
 use super::table::{self, Row};
 use super::view::{Found, View};
 use crate::fork;
+use crate::memory;
 
 /// 32 bytes that name a record: a module identity, a key, or a digest.
 pub type Key = [u8; 32];
@@ -411,6 +412,9 @@ impl Part {
         for _ in 0..2 {
             let outcome = self.index.with(&slot, |entry| match &entry.place {
                 Place::Queued(payload) => {
+                    if !memory::reserve(buffer, payload.0.len()) {
+                        return (Read::Failed, None);
+                    }
                     buffer.extend_from_slice(&payload.0);
                     (Read::Good, None)
                 }

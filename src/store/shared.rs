@@ -15,10 +15,9 @@ use super::part::{Key, Part};
 use super::upkeep::{ModulesOf, Outcome};
 use super::writer;
 use crate::fork;
+use crate::memory::QUEUED;
 use crate::stats::{RunReport, StoreReport};
 
-/// Bytes that may wait for the writer.
-pub(super) const QUEUE_BYTES: usize = 64 << 20;
 /// Uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
 /// How long who waits for a flush stays awake.
@@ -215,7 +214,7 @@ impl Shared {
     pub(super) fn reserve(&self, length: usize) -> bool {
         let cost = length + RECORD_OVERHEAD;
         let before = self.waiting_bytes.fetch_add(cost, Ordering::Relaxed);
-        let fits = before + cost <= QUEUE_BYTES;
+        let fits = before + cost <= QUEUED;
         if !fits {
             self.waiting_bytes.fetch_sub(cost, Ordering::Relaxed);
         }

@@ -270,7 +270,7 @@ pub unsafe extern "system" fn create(
             };
             let total = binaries.len() as u32;
             if out.binaries.is_null() {
-                out.count = total;
+                out.count = config::current().claims_binaries.unwrap_or(total);
                 return vk::Result::SUCCESS;
             }
             out.count = total.min(out.count);
@@ -395,12 +395,14 @@ pub unsafe extern "system" fn get_data(
                 return vk::Result::ERROR_UNKNOWN;
             };
             ((*key).size, (*key).key) = (32, binary.key);
-            let data = binary.data(&global_key(&config::current(), &device));
-            let room = std::mem::replace(&mut *size, data.len());
+            let config = config::current();
+            let data = binary.data(&global_key(&config, &device));
+            let claimed = config.claims_bytes.unwrap_or(data.len());
+            let room = std::mem::replace(&mut *size, if out.is_null() { claimed } else { data.len() });
             if out.is_null() {
                 return vk::Result::SUCCESS;
             }
-            if room < data.len() {
+            if room < claimed {
                 return NOT_ENOUGH_SPACE;
             }
             std::ptr::copy_nonoverlapping(data.as_ptr(), out, data.len());

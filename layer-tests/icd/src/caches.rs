@@ -107,9 +107,14 @@ pub unsafe extern "system" fn get_data(
                     (whole, blob)
                 }
             };
+            let claimed = config.claims_bytes.unwrap_or(whole);
             if data.is_null() {
-                *size = whole;
+                *size = claimed;
                 return vk::Result::SUCCESS;
+            }
+            if config.claims_bytes.is_some() && *size < claimed {
+                *size = 0;
+                return vk::Result::INCOMPLETE;
             }
             std::ptr::copy_nonoverlapping(fitting.as_ptr(), data.cast::<u8>(), fitting.len());
             *size = fitting.len();

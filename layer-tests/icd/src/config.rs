@@ -115,6 +115,10 @@ pub struct Config {
     pub maintenance5: bool,
     /// What vkGetPipelineCacheData gives out.
     pub cache_data: CacheData,
+    /// How many bytes of data the driver says that a cache or a binary has, however many there are.
+    pub claims_bytes: Option<usize>,
+    /// How many binaries it says that a pipeline has.
+    pub claims_binaries: Option<u32>,
     /// Microseconds that a compile sleeps.
     pub compile_us: u64,
     /// Bytes of code a pipeline has; by its key (256 to 1279) if absent.
@@ -158,6 +162,8 @@ impl Default for Config {
             creation_feedback: true,
             maintenance5: true,
             cache_data: CacheData::Full,
+            claims_bytes: None,
+            claims_binaries: None,
             compile_us: 0,
             code_bytes: None,
             disk_cache: false,

@@ -171,6 +171,16 @@ pub fn get(command: &str, device: u64, kind: &str, handle: u64) -> Option<Body> 
     None
 }
 
+/// What the live pipelines are, in hexadecimal digits and in the order of their handles.
+pub fn live_pipelines() -> Vec<String> {
+    let digits = |key: &Digest| key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = |object: &Object| match &object.body {
+        Body::Pipeline(pipeline) => Some(digits(&pipeline.key)),
+        _ => None,
+    };
+    objects().values().filter_map(key).collect()
+}
+
 /// The contents of a sampler, layout, render pass or module; zeros (and a violation) if there is no such.
 pub fn contents(command: &str, device: u64, kind: &str, handle: u64) -> Digest {
     match get(command, device, kind, handle) {

@@ -51,6 +51,8 @@ struct Record {
     violations: Vec<String>,
     compiles: u64,
     hits: u64,
+    /// What is alive when the record is taken.
+    pipelines: Vec<String>,
     /// How many calls were taken away already: indices count on.
     #[serde(skip)]
     taken: usize,
@@ -101,7 +103,9 @@ pub fn reset_counts() {
 
 /// Takes the record: what follows starts an empty one.
 pub fn take() -> String {
+    let pipelines = crate::objects::live_pipelines();
     let mut record = lock();
+    record.pipelines = pipelines;
     let text = serde_json::to_string(&*record).unwrap_or_default();
     record.taken += record.calls.len();
     record.calls.clear();

@@ -22,6 +22,8 @@ pub struct DeviceOptions {
     pub dynamic_rendering: bool,
     /// VK_KHR_maintenance5: flags2 and inline modules.
     pub maintenance5: bool,
+    /// VK_KHR_pipeline_executable_properties and its feature.
+    pub executables: bool,
     /// Further extensions.
     pub extensions: Vec<&'static CStr>,
 }
@@ -77,6 +79,12 @@ impl Device {
         if options.maintenance5 {
             extensions.push(khr::maintenance5::NAME);
             info = info.push_next(&mut five);
+        }
+        let mut executables = vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::default()
+            .pipeline_executable_info(true);
+        if options.executables {
+            extensions.push(khr::pipeline_executable_properties::NAME);
+            info = info.push_next(&mut executables);
         }
         let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
         let info = info.enabled_extension_names(&names);

@@ -37,6 +37,40 @@ pub fn compute_specialized(value: u32) -> Vec<u32> {
     storing(value, true)
 }
 
+/// A compute shader that writes `count` values of its own there: the more, the longer is what is made of it.
+pub fn compute_storing(count: u32) -> Vec<u32> {
+    let first = 11;
+    // A constant for each index, one for each value, and a pointer for each store.
+    let mut module = Assembler::new(first + 3 * count);
+    module.begin(5, 3, &[]);
+    module
+        .op(16, &[3, 17, 1, 1, 1])
+        .op(71, &[7, 6, 4])
+        .op(72, &[8, 0, 35, 0])
+        .op(71, &[8, 3])
+        .op(71, &[10, 34, 0])
+        .op(71, &[10, 33, 0])
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(21, &[5, 32, 0])
+        .op(29, &[7, 5])
+        .op(30, &[8, 7])
+        .op(32, &[9, 2, 8])
+        .op(59, &[9, 10, 2])
+        .op(32, &[6, 2, 5]);
+    for index in 0..count {
+        module.op(43, &[5, first + 3 * index, index]);
+        module.op(43, &[5, first + 3 * index + 1, 0x1234_5678 * (index + 1)]);
+    }
+    module.op(54, &[1, 3, 0, 2]).op(248, &[4]);
+    for index in 0..count {
+        let [place, value, pointer] = [0, 1, 2].map(|offset| first + 3 * index + offset);
+        module.op(65, &[6, pointer, 10, first, place]).op(62, &[pointer, value]);
+    }
+    module.op(253, &[]).op(56, &[]);
+    module.0
+}
+
 fn storing(value: u32, specialized: bool) -> Vec<u32> {
     let mut module = Assembler::new(14);
     module.begin(5, 3, &[]);

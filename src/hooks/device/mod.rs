@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::guard::guard;
-use crate::loader::{self, DeviceLink};
+use crate::guard::{guard, keep_or_undo};
+use crate::loader::{self, Advanced, DeviceLink};
 use crate::recipe::chain::Arena;
-use crate::state::device::{self, Decided, Device, Entry};
+use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::policy;
 use crate::state::setup::Setup;
-use changes::{Changed, Wanted};
+use changes::{Changed, Enabled, Wanted};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -55,12 +55,85 @@ unsafe fn create(
         };
         let next: vk::PFN_vkCreateDevice = std::mem::transmute(next);
         if instance.inert {
-            let result = next(physical, info, allocator, device);
-            if result == vk::Result::SUCCESS {
-                device::insert(*device, Entry::Inert { next: link.next().get_device_proc_addr });
-            }
+            return pass_through(physical, info, link.next(), next, allocator, device);
+        }
+        // A failure in here leaves no device behind: it is the last thing done that there is one.
+        let make = || Some(make(physical, info, &link, &instance, next, allocator, device));
+        let Some((result, made)) = guard("vkCreateDevice", make, || None) else {
+            link.rewind();
+            return pass_through(physical, info, link.next(), next, allocator, device);
+        };
+        let Some(made) = made else { return result };
+        let handle = *device;
+        let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
+        let keep = || register(handle, link.next(), instance, info, made);
+        // What the layer has promised in the driver's place nobody else keeps.
+        let pass_through = (!emulates).then_some(|| device::insert(handle, Entry::Inert { next }));
+        let undo = || destroy_below(next, handle, allocator);
+        if keep_or_undo("vkCreateDevice", keep, pass_through, undo) {
             return result;
         }
+        *device = vk::Device::null();
+        vk::Result::ERROR_INITIALIZATION_FAILED
+    }
+}
+
+/// The program's own call, and a device on which the layer does nothing.
+///
+/// # Safety
+/// As vkCreateDevice; `link` is advanced.
+unsafe fn pass_through(
+    physical: vk::PhysicalDevice,
+    info: &vk::DeviceCreateInfo<'_>,
+    link: &DeviceLink,
+    next: vk::PFN_vkCreateDevice,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    device: *mut vk::Device,
+) -> vk::Result {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let result = next(physical, info, allocator, device);
+        if result != vk::Result::SUCCESS {
+            return result;
+        }
+        let (handle, next) = (*device, link.get_device_proc_addr);
+        let keep = || device::insert(handle, Entry::Inert { next });
+        let undo = || destroy_below(next, handle, allocator);
+        if keep_or_undo("vkCreateDevice", keep, None::<fn()>, undo) {
+            return result;
+        }
+        *device = vk::Device::null();
+        vk::Result::ERROR_INITIALIZATION_FAILED
+    }
+}
+
+/// What was decided about a device that the driver has made.
+struct Made {
+    known: Arc<PhysicalDevice>,
+    wanted: Wanted,
+    enabled: Enabled,
+}
+
+impl Made {
+    /// Whether the program was promised what the driver lacks.
+    fn emulates(&self) -> bool {
+        self.wanted.identifiers == IdentifierMode::Emulated || self.known.emulates_cache_control
+    }
+}
+
+/// # Safety
+/// As vkCreateDevice, called by the loader; `link` is the create info's own.
+unsafe fn make(
+    physical: vk::PhysicalDevice,
+    info: &vk::DeviceCreateInfo<'_>,
+    link: &Advanced<DeviceLink>,
+    instance: &Instance,
+    next: vk::PFN_vkCreateDevice,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    device: *mut vk::Device,
+) -> (vk::Result, Option<Made>) {
+    // SAFETY: the caller's contract.
+    unsafe {
         let known = instance.physical_device(physical);
         let wanted = Wanted::read(info, &known, &instance.config);
         let mut arena = Arena::default();
@@ -77,17 +150,7 @@ unsafe fn create(
             enabled = changed.apply(&bare, &known, &mut arena);
             result = next(physical, &changed.info, allocator, device);
         }
-        if result == vk::Result::SUCCESS {
-            let decided = Decided {
-                cache_control: enabled.cache_control,
-                identifiers: wanted.identifiers,
-                binaries: enabled.binaries
-                    && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
-                setup: Setup::read(info, &instance.application),
-            };
-            register(*device, link.next(), instance, known, decided);
-        }
-        result
+        (result, (result == vk::Result::SUCCESS).then_some(Made { known, wanted, enabled }))
     }
 }
 
@@ -97,15 +160,50 @@ unsafe fn register(
     handle: vk::Device,
     link: &DeviceLink,
     instance: Arc<Instance>,
-    physical: Arc<PhysicalDevice>,
-    decided: Decided,
+    info: &vk::DeviceCreateInfo<'_>,
+    Made { known, wanted, enabled }: Made,
 ) {
     let next = link.get_device_proc_addr;
     // SAFETY: the caller's contract.
     unsafe {
+        let decided = Decided {
+            cache_control: enabled.cache_control,
+            identifiers: wanted.identifiers,
+            binaries: enabled.binaries
+                && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
+            setup: Setup::read(info, &instance.application),
+        };
         let table = DeviceTable::load(device_resolver(next, handle));
-        let device = Device::new(handle, next, table, instance, physical, decided);
+        let device = Device::new(handle, next, table, instance, known, decided);
         device::insert(handle, Entry::Active(Arc::new(device)));
+    }
+}
+
+/// # Safety
+/// `handle` is a live device of the next layer, whose look-up `next` is.
+unsafe fn destroy_command(
+    next: vk::PFN_vkGetDeviceProcAddr,
+    handle: vk::Device,
+) -> Option<vk::PFN_vkDestroyDevice> {
+    // SAFETY: the caller's contract; the command of that name has that type.
+    unsafe {
+        let found = next(handle, c"vkDestroyDevice".as_ptr())?;
+        Some(std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyDevice>(found))
+    }
+}
+
+/// # Safety
+/// `handle` is a live device of the next layer, whose look-up `next` is, and was made with this allocator.
+unsafe fn destroy_below(
+    next: vk::PFN_vkGetDeviceProcAddr,
+    handle: vk::Device,
+    allocator: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if let Some(destroy) = destroy_command(next, handle) {
+            destroy(handle, allocator);
+        }
     }
 }
 
@@ -114,32 +212,25 @@ pub unsafe extern "system" fn destroy_device(
     handle: vk::Device,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    let destroy = || {
-        if handle == vk::Device::null() {
-            return;
+    if handle == vk::Device::null() {
+        return;
+    }
+    let command = "vkDestroyDevice";
+    // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
+    let next = match guard(command, || unsafe { device::remove(handle) }, || None) {
+        Some(Entry::Active(device)) => {
+            let next = device.table.destroy_device;
+            // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
+            guard(command, || device.drop_companions(), || ());
+            guard(command, || drop(device), || ());
+            next
         }
-        // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
-        // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
-        unsafe {
-            let next = match device::remove(handle) {
-                Some(Entry::Active(device)) => {
-                    let next = device.table.destroy_device;
-                    device.drop_companions();
-                    drop(device);
-                    next
-                }
-                Some(Entry::Inert { next }) => {
-                    let pointer = next(handle, c"vkDestroyDevice".as_ptr());
-                    pointer.map(|pointer| {
-                        std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyDevice>(pointer)
-                    })
-                }
-                None => None,
-            };
-            if let Some(next) = next {
-                next(handle, allocator);
-            }
-        }
+        // SAFETY: as above.
+        Some(Entry::Inert { next }) => unsafe { destroy_command(next, handle) },
+        None => None,
     };
-    guard("vkDestroyDevice", destroy, || ());
+    if let Some(next) = next {
+        // SAFETY: the program's valid arguments.
+        unsafe { next(handle, allocator) };
+    }
 }

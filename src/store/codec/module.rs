@@ -1,6 +1,7 @@
 //! The codecs, and those of a module's payload: VkShaderModuleCreateFlags (u32), then what the program gave as SPIR-V.
 
 use super::{recipe, spirv, zstd};
+use crate::memory;
 
 /// How a payload is stored. The numbers stand in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +71,10 @@ pub fn encode_module(payload: &[u8], out: &mut Vec<u8>) -> Codec {
 /// Stores `payload` as it is.
 pub(super) fn plain(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     out.clear();
-    out.extend_from_slice(payload);
+    // Who stores it takes the payload itself: without memory there is nothing to see here.
+    if memory::reserve(out, payload.len()) {
+        out.extend_from_slice(payload);
+    }
     Codec::Plain
 }
 

@@ -9,6 +9,7 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::{DCtx, DDict, compress_bound};
 
 use super::{CodecError, recipe};
+use crate::memory;
 
 /// The default of the tool as well: higher ones take ten times as long for a few percent.
 const LEVEL: i32 = 3;
@@ -127,8 +128,7 @@ impl Encoder {
 /// Fills `out` with a frame that holds `bytes`. False where zstd refused.
 pub(super) fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
-    out.reserve(compress_bound(bytes.len()));
-    context.compress_to_buffer(bytes, out).is_ok()
+    memory::reserve(out, compress_bound(bytes.len())) && context.compress_to_buffer(bytes, out).is_ok()
 }
 
 impl Decoder {

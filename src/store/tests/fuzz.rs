@@ -6,8 +6,8 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::harm::{Built, build, first_seed, seeds, with_a_file};
-use super::memory;
 use super::*;
+use crate::memory::watched;
 use crate::store::format::{
     CHECKPOINT_KIND, FIRST_RECORD, FOOT_BYTES, FileHeader, Foot, HEAD_BYTES, HEADER_BYTES, INDEX_KIND,
     IndexEntry, MARK_BYTES, MAX_PAYLOAD, Mark, RECORD_MAGIC, close_block, decode_checkpoint, payload_crc,
@@ -21,7 +21,7 @@ const COUNT: u64 = 24;
 /// Opens a stash with this file and reads all there is, by every way that there is.
 fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     fs::write(file, bytes).unwrap();
-    memory::forget();
+    watched::forget();
     let stash = open(root);
     let part = stash.portable();
     // It fails on a wrong byte.
@@ -43,7 +43,7 @@ fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
         |head: &[u8]| head.starts_with(&RECORD_MAGIC) && head.get(5).is_some_and(|&codec| codec != 0);
     let any = (0..bytes.len()).any(|at| compressed(&bytes[at..]));
     let limit = if any { MAX_PAYLOAD as usize } else { 4 * bytes.len() + (2 << 20) };
-    let largest = memory::largest();
+    let largest = watched::largest();
     assert!(largest <= limit, "{what}: {largest} bytes at once for a file of {}", bytes.len());
 }
 

@@ -7,6 +7,7 @@ use super::damage::device_folder;
 use super::fuzz::{odd, spoil};
 use super::harm::{first_seed, seeds};
 use super::*;
+use crate::memory::watched;
 use crate::stats::{BypassReport, DeviceReport, RunReport};
 use crate::store::codec::{Codec, decode_into, encode_module};
 use crate::store::folder::Folder;
@@ -65,9 +66,9 @@ fn changed_guard_files_condemn_nothing_that_was_not_in_flight() {
             }
         }
         fs::write(&file, &bytes).unwrap();
-        memory::forget();
+        watched::forget();
         let left = guard::left_behind(&opened);
-        assert!(memory::largest() <= 2 << 20, "seed {seed}: {} bytes at once", memory::largest());
+        assert!(watched::largest() <= 2 << 20, "seed {seed}: {} bytes at once", watched::largest());
         for key in left.iter().flat_map(|left| &left.keys) {
             assert!(bytes.windows(32).any(|window| window == key), "seed {seed}: a key of nobody's");
             named += 1;
@@ -142,11 +143,11 @@ fn changed_reports_and_totals_are_read_or_left_out() {
         fs::write(runs_folder.join("run-1.vkr"), changed(&mut numbers, &report)).unwrap();
         fs::write(runs_folder.join("run-2.vkr"), changed(&mut numbers, &report)).unwrap();
         fs::write(runs_folder.join("totals.vkt"), changed(&mut numbers, &total)).unwrap();
-        memory::forget();
+        watched::forget();
         read += runs::read_all(&runs_folder).len();
         totals::read(&runs_folder);
         // bincode makes room for at most 1 MiB before it has read anything.
-        assert!(memory::largest() <= 5 << 20, "seed {seed}: {} bytes at once", memory::largest());
+        assert!(watched::largest() <= 5 << 20, "seed {seed}: {} bytes at once", watched::largest());
         if seed % 50 == 0 {
             list_applications(root.path()).unwrap();
             let many = |number: u64| runs_folder.join(format!("run-x{number}.vkr"));
@@ -202,11 +203,15 @@ fn hostile_compressed_payloads_are_decoded_or_refused() {
             0 => (odd(&mut numbers, payload.len() as u64) % (8 << 20)) as usize,
             _ => payload.len(),
         };
-        memory::forget();
+        watched::forget();
         let mut out = vec![7; (numbers.next() % 100) as usize];
         let outcome = decode_into(codec, &bytes, length, &mut out);
         assert_eq!(out.len(), if outcome.is_ok() { length } else { 0 }, "seed {seed}");
-        assert!(memory::largest() <= length + (64 << 10), "seed {seed}: {} bytes at once", memory::largest());
+        assert!(
+            watched::largest() <= length + (64 << 10),
+            "seed {seed}: {} bytes at once",
+            watched::largest()
+        );
         *(if outcome.is_ok() { &mut done } else { &mut refused }) += 1;
     }
     assert!(done > 0 && refused > 0, "{done} decoded, {refused} refused");

@@ -14,7 +14,7 @@ mod golden;
 mod harm;
 mod hostile;
 mod leftovers;
-mod memory;
+
 mod processes;
 mod reports;
 mod roundtrip;

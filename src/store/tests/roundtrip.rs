@@ -1,8 +1,8 @@
 //! What is put comes back.
 
 use super::*;
+use crate::memory::QUEUED;
 use crate::store::part::UseRecord;
-use crate::store::shared::QUEUE_BYTES;
 
 #[test]
 fn a_record_can_be_read_before_and_after_it_is_written_and_after_reopening() {
@@ -151,7 +151,7 @@ fn the_queue_holds_so_many_bytes_and_what_comes_then_is_counted() {
     // Nobody writes yet: `enqueue` starts no writer.
     let enqueue = |number| stash.portable().enqueue(Kind::Module, &key(number), vec![0; 1 << 20].into());
     let kept = (0..200).filter(|&number| enqueue(number)).count();
-    assert_eq!(kept, (QUEUE_BYTES - 1) >> 20, "each costs a little more than its payload");
+    assert_eq!(kept, (QUEUED - 1) >> 20, "each costs a little more than its payload");
     assert_eq!(stash.report().dropped, 200 - kept as u64);
     assert!(!stash.portable().contains(Kind::Module, &key(199)), "what was dropped may come again");
     stash.touch();
