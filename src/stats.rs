@@ -46,6 +46,8 @@ counters! {
     Compiled => "compiled",
     /// Pipelines that the driver compiled and of which nothing could or should be recorded.
     CompiledUnrecorded => "compiled_unrecorded",
+    /// Of those, the ones on a driver whose pipeline caches hold nothing that could be kept.
+    NothingKept => "nothing_kept",
     /// Libraries without shaders, and links without link-time optimization: the driver has nothing to compile
     /// and gets the call as it is.
     NothingToCompile => "nothing_to_compile",
@@ -80,7 +82,8 @@ counters! {
     ServedBeforeNanos => "served_before_ns",
     /// Nanoseconds spent in served calls.
     ServedNanos => "served_ns",
-    /// Nanoseconds that the served pipelines had cost when they were compiled, less what serving cost.
+    /// Nanoseconds that the served pipelines had cost when they were compiled, less what serving cost. Each counts once
+    /// a run: the driver would have had it in memory from then on.
     SavedNanos => "saved_ns",
 }
 
@@ -98,6 +101,8 @@ pub enum BypassReason {
     UnknownStructure,
     /// A known structure or flag whose content must not be cached (capture/replay handles, addresses).
     NotCacheable,
+    /// The program asks for the pipeline's statistics or internal representations.
+    Statistics,
     /// Ray tracing pipelines of VK_NV_ray_tracing.
     RayTracing,
     /// The program makes the pipeline from pipeline binaries of its own.
@@ -118,6 +123,7 @@ impl BypassReason {
         match self {
             BypassReason::UnknownStructure => "unknown_structure",
             BypassReason::NotCacheable => "not_cacheable",
+            BypassReason::Statistics => "statistics",
             BypassReason::RayTracing => "ray_tracing",
             BypassReason::OwnBinaries => "own_binaries",
             BypassReason::UnknownFlag => "unknown_flag",

@@ -1,6 +1,8 @@
 //! The creation calls: batches are taken apart, each create info goes down the ladder, and the results are put
 //! together as the specification wants them (contract 3).
 
+use std::time::Instant;
+
 use ash::vk::{self, Handle};
 
 use crate::guard::{guard, is_late};
@@ -102,10 +104,12 @@ pub(super) unsafe fn create<I: CreateInfo>(
     // The session, so that the report knows a device that the layer only watches.
     device.session();
     if !device.describes() {
+        let started = Instant::now();
         let result = untouched();
+        let spent = started.elapsed();
         // SAFETY: the driver has written a handle for each (contract 3.2).
         let missing = (0..count as usize).filter(|&index| unsafe { (*pipelines.add(index)).is_null() });
-        resolve::count_watched(device, result, missing.count() as u64, count.into());
+        resolve::count_watched(device, result, missing.count() as u64, count.into(), spent);
         return result;
     }
     let passed = passed(device, cache);

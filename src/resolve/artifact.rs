@@ -78,10 +78,10 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     }
     // SAFETY: the driver has filled the program's structures.
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(*info.p_next_mut()) } == Some(true);
-    record::settle(request, confirmed, cost, started.elapsed());
+    let first = stored.stash.note_taken(&stored.device, &request.key);
+    record::settle(request, confirmed, first.then_some(cost), started.elapsed());
     // SAFETY: as above.
     unsafe { put_feedback_right(request, &mut info) };
-    stored.stash.note_taken(&stored.device, &request.key);
     Some(answer)
 }
 

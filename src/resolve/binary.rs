@@ -80,9 +80,9 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let mut info = request.info;
     // SAFETY: the driver has filled the program's structures.
     unsafe { feedback::clear_hit(*info.p_next_mut()) };
-    record::settle(request, true, cost, started.elapsed());
+    let first = stored.stash.note_taken(&stored.device, &name);
+    record::settle(request, true, first.then_some(cost), started.elapsed());
     request.count_had(Count::ServedByBinary, 1);
-    stored.stash.note_taken(&stored.device, &name);
     Some(answer)
 }
 

@@ -7,7 +7,7 @@ use ash::vk;
 use super::call::{self, Answer, CreateInfo};
 use super::past::Refused;
 use super::private_cache::{self, PrivateCache};
-use super::{Contents, Passed, Request, binary, feedback, record};
+use super::{Contents, Passed, Request, binary, count_unrecorded, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::state::family::Family;
 use crate::stats::Count;
@@ -48,7 +48,7 @@ pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     if answer.result == vk::Result::SUCCESS {
         match outcome {
             Outcome::Recorded => request.device.count(Count::Compiled),
-            Outcome::Unrecorded => request.device.count(Count::CompiledUnrecorded),
+            Outcome::Unrecorded => count_unrecorded(request.device, 1),
             Outcome::MadeOfRefused => {}
         }
     }
@@ -69,10 +69,12 @@ pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
 /// # Safety
 /// As [`compile`].
 pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+    let started = Instant::now();
     // SAFETY: the caller's contract.
     let answer = unsafe { program_s_own(request) };
     if answer.result == vk::Result::SUCCESS {
-        request.device.count(Count::CompiledUnrecorded);
+        request.device.counters().add(Count::CompileNanos, started.elapsed().as_nanos() as u64);
+        count_unrecorded(request.device, 1);
     }
     answer
 }
@@ -127,18 +129,14 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         record::note_failure(request, answer.result);
         return (answer, Outcome::Unrecorded);
     }
-    let of_use = match &source {
-        Source::Refused(refused) => Some(refused.cost).filter(|&compile| is_far_faster(cost, compile)),
-        _ => None,
-    };
-    if let Some(compile) = of_use {
+    if matches!(&source, Source::Refused(refused) if is_far_faster(cost, refused.cost)) {
         let mut info = request.info;
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(*info.p_next_mut()) };
         if let Passed::Known { cache, .. } = request.passed {
             cache.owe(&request.key, request.shaders);
         }
-        record::settle(request, false, compile, cost);
+        record::settle(request, false, None, cost);
         return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);

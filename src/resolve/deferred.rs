@@ -13,8 +13,8 @@ use super::call::{self, Answer, CreateInfo};
 use super::past::Past;
 use super::private_cache::{self, PrivateCache};
 use super::{
-    Described, Held, Passed, Request, artifact, bypass_counted, count_result, describe, driver, record,
-    refuse_all,
+    Described, Held, Passed, Request, artifact, bypass_counted, count_result, count_unrecorded, describe,
+    driver, record, refuse_all,
 };
 use crate::guard::guard;
 use crate::memory;
@@ -409,7 +409,10 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
             _ => false,
         };
         if !element.bypassed {
-            device.count(if kept { Count::Compiled } else { Count::CompiledUnrecorded });
+            match kept {
+                true => device.count(Count::Compiled),
+                false => count_unrecorded(device, 1),
+            }
         }
     }
 }

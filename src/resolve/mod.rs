@@ -34,6 +34,7 @@ use std::cell::RefCell;
 use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -423,13 +424,22 @@ fn bypass_counted(device: &Device, refusal: Refusal) {
 /// this version leaves to the driver by design is told to whoever asks.
 fn log_bypass(Refusal { reason, s_type }: Refusal) {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    let (name, s_type) = (reason.name(), vk::StructureType::from_raw(s_type));
-    let by_design =
-        matches!(reason, BypassReason::RayTracing | BypassReason::OwnBinaries | BypassReason::NotCacheable);
+    let mut name = reason.name().to_owned();
+    // 0 says that no structure is to blame, although Vulkan has given that number to VkApplicationInfo.
+    if s_type != 0 {
+        name += &format!(" ({:?})", vk::StructureType::from_raw(s_type));
+    }
+    let by_design = matches!(
+        reason,
+        BypassReason::RayTracing
+            | BypassReason::OwnBinaries
+            | BypassReason::NotCacheable
+            | BypassReason::Statistics
+    );
     if by_design || TOLD.swap(true, Ordering::Relaxed) {
-        tracing::info!("a pipeline bypasses the stash: {name} ({s_type:?})");
+        tracing::info!("a pipeline bypasses the stash: {name}");
     } else {
-        tracing::warn!("a pipeline bypasses the stash: {name} ({s_type:?}); more are counted, not told");
+        tracing::warn!("a pipeline bypasses the stash: {name}; more are counted, not told");
     }
 }
 
@@ -501,7 +511,7 @@ unsafe fn forbid<I: CreateInfo>(device: &Device, info: &I) -> Answer {
 }
 
 /// Counts a call that went down as the program made it, on a driver that is only watched.
-pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u64) {
+pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u64, spent: Duration) {
     let counters = device.counters();
     // A driver that says that it has failed has failed, whatever it has written.
     let missing = if result == vk::Result::SUCCESS { 0 } else { missing.clamp(1.min(count), count) };
@@ -510,7 +520,18 @@ pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u
         result if result.as_raw() < 0 => counters.add(Count::Failed, missing),
         _ => counters.add(Count::CompileRequired, missing),
     }
-    counters.add(Count::CompiledUnrecorded, count - missing);
+    if count > missing {
+        counters.add(Count::CompileNanos, spent.as_nanos() as u64);
+    }
+    count_unrecorded(device, count - missing);
+}
+
+/// Counts pipelines that the driver compiled and of which nothing is recorded.
+fn count_unrecorded(device: &Device, count: u64) {
+    if count > 0 && !device.keeps_artifacts() {
+        device.counters().add(Count::NothingKept, count);
+    }
+    device.counters().add(Count::CompiledUnrecorded, count);
 }
 
 fn count_result(device: &Device, result: vk::Result) {

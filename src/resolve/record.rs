@@ -121,12 +121,14 @@ pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)>
     Some((cost, listed))
 }
 
-/// Counts what was served, and what it saved.
-pub fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: Duration, spent: Duration) {
+/// Counts what was served, and what it saved. `cost`: of the compile, where this run asks for the pipeline for the first
+/// time; from then on the driver would have had it in memory.
+pub fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: Option<Duration>, spent: Duration) {
     if confirmed {
         request.count_had(Count::Served, 1);
         request.count_had(Count::ServedNanos, spent.as_nanos() as u64);
-        request.count_had(Count::SavedNanos, cost.saturating_sub(spent).as_nanos() as u64);
+        let saved = cost.unwrap_or_default().saturating_sub(spent);
+        request.count_had(Count::SavedNanos, saved.as_nanos() as u64);
     } else {
         request.count_had(Count::Offered, 1);
     }

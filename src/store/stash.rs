@@ -118,16 +118,23 @@ impl Stash {
         self.note(key, || None);
     }
 
-    /// The same for an artifact of `part` that the driver has just taken: from now on it is proven.
-    pub fn note_taken(&self, part: &Arc<Part>, key: &Key) {
-        self.note(key, || Some(part.clone()));
+    /// The same for an artifact of `part` that the driver has just taken: from now on it is proven. Says whether this is
+    /// the first use of that key in this run.
+    pub fn note_taken(&self, part: &Arc<Part>, key: &Key) -> bool {
+        self.note(key, || Some(part.clone()))
     }
 
-    fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) {
-        if self.portable.note(key) && !self.shared.push_use(Use { key: *key, taken_from: taken_from() }) {
+    /// True once a key; false where it could not be noted.
+    fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) -> bool {
+        if !self.portable.note(key) {
+            return false;
+        }
+        let noted = self.shared.push_use(Use { key: *key, taken_from: taken_from() });
+        if !noted {
             self.portable.unnote(key);
             self.shared.tallies.dropped(1);
         }
+        noted
     }
 
     /// Tells the writer that the report has changed, without waking it unless it sleeps for good. Starts it where

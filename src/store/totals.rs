@@ -38,6 +38,9 @@ pub struct Totals {
     pub unusable: BTreeMap<String, u64>,
     /// Files that are in here already, should they still exist.
     folded: Vec<String>,
+    /// The report that changed last. Not in the file: the latest reports are kept one by one.
+    #[serde(skip)]
+    pub last: Option<RunReport>,
 }
 
 impl Totals {
@@ -72,6 +75,9 @@ pub(super) fn read_from(folder: &Folder) -> Totals {
     for (name, report) in read_in(folder) {
         if !totals.folded.contains(&name) {
             totals.add(&report);
+            if totals.last.as_ref().is_none_or(|last| last.updated_unix_ms <= report.updated_unix_ms) {
+                totals.last = Some(report);
+            }
         }
     }
     totals

@@ -133,6 +133,15 @@ fn what_was_imported_is_served() {
 }
 
 #[test]
+fn a_driver_that_keeps_nothing_is_named() {
+    let Some(real) = real(LAVAPIPE) else { return };
+    let output = output(&mut real.run(&["--modules", &real.modules()]));
+    let line = last_line(&output);
+    assert!(line.starts_with("vkstash: 0 served (0.0 %), 1 compiled, 0 bypassed"), "{output:?}");
+    assert!(line.ends_with("this driver's caches keep nothing that could be served"), "{output:?}");
+}
+
+#[test]
 fn a_disabled_layer_records_nothing() {
     let Some(real) = real(LAVAPIPE) else { return };
     let output = output(real.run(&["--modules", &real.modules()]).env("VKSTASH_DISABLE", "1"));

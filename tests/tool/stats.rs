@@ -1,6 +1,6 @@
 //! `vkstash stats` over stashes of all conditions.
 
-use VkLayer_vkstash::stats::{Count, DeviceReport, RunReport, StoreReport};
+use VkLayer_vkstash::stats::{BypassReport, Count, DeviceReport, RunReport, StoreReport};
 use VkLayer_vkstash::store::name::AppName;
 use VkLayer_vkstash::store::part::{Key, Kind};
 use VkLayer_vkstash::store::stash::Stash;
@@ -234,6 +234,50 @@ fn nothing_served_in_several_runs_is_said_plainly() {
         shown.contains("  no benefit here: nothing was served in 3 runs; the driver's own cache"),
         "{shown}"
     );
+}
+
+#[test]
+fn a_last_run_that_only_bypassed_is_said() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3), (Count::CompileNanos, 9)], &[1]);
+    let report = RunReport {
+        started_unix_ms: 2000,
+        updated_unix_ms: 2005,
+        devices: vec![DeviceReport {
+            counters: [(Count::Bypassed.name().to_owned(), 21)].into(),
+            bypassed: vec![BypassReport { reason: "statistics".to_owned(), s_type: 0, count: 21 }],
+            ..DeviceReport::default()
+        }],
+        ..RunReport::default()
+    };
+    let stash = Stash::open(&root, &game()).unwrap();
+    stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
+    drop(stash);
+    let json = parsed(&stats(&house, &root, true));
+    let last = &json["applications"][0]["last_run"];
+    assert_eq!((&last["started_unix_ms"], &last["last_use_unix_ms"]), (&2000.into(), &2005.into()));
+    assert_eq!((&last["counters"]["bypassed"], &last["counters"]["compiled"]), (&21.into(), &0.into()));
+    assert_eq!(last["bypassed"][0]["reason"], "statistics");
+    assert!(last["hit_percent"].is_null());
+    let line =
+        "  in the last run nothing but 21 pipelines that bypassed the stash: pipeline statistics asked for\n";
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    assert!(shown.contains(line), "{shown}");
+    run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    assert!(!shown.contains("in the last run"), "{shown}");
+}
+
+#[test]
+fn a_compile_time_that_nobody_measured_is_not_zero() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::CompiledUnrecorded, 416), (Count::NothingKept, 416)], &[]);
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    let line = "    compiled               416  time not measured, 416 of them not recorded\n";
+    assert!(shown.contains(line), "{shown}");
+    assert!(shown.contains("    nothing kept           416  of those: this driver's caches hold"), "{shown}");
 }
 
 #[test]

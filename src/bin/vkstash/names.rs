@@ -7,6 +7,27 @@ pub(crate) fn structure_type(raw: i32) -> Option<String> {
     named("VK_STRUCTURE_TYPE_", format!("{:?}", vk::StructureType::from_raw(raw)))
 }
 
+/// Why pipelines bypassed the stash, in words: a reason of a report and the structure to blame, 0 for none.
+pub(crate) fn bypass(reason: &str, s_type: i32) -> String {
+    let words = match reason {
+        "unknown_structure" => "unknown structure",
+        "not_cacheable" => "may not be cached",
+        "statistics" => "pipeline statistics asked for",
+        "ray_tracing" => "VK_NV_ray_tracing",
+        "own_binaries" => "made of the program's own binaries",
+        "unknown_flag" => "unknown flag",
+        "opaque_object" => "an object that cannot be described",
+        "unknown_object" => "an object whose creation was not seen",
+        "wrong_structure" => "not the structure that the command expects",
+        newer => newer,
+    };
+    match (s_type, structure_type(s_type)) {
+        (0, _) => words.to_owned(),
+        (_, Some(name)) => format!("{words} {name}"),
+        (number, None) => format!("{words} sType {number}"),
+    }
+}
+
 /// `VK_DRIVER_ID_...`, or `None` for one that these headers do not know.
 pub(crate) fn driver_id(raw: u32) -> Option<String> {
     let raw = i32::try_from(raw).ok()?;
@@ -33,6 +54,8 @@ pub(crate) fn driver_version(driver_id: u32, version: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use VkLayer_vkstash::stats::BypassReason;
+
     use super::*;
 
     #[test]
@@ -43,6 +66,28 @@ mod tests {
         assert_eq!(structure_type(i32::MAX), None);
         assert_eq!(driver_id(3).as_deref(), Some("VK_DRIVER_ID_MESA_RADV"));
         assert_eq!(driver_id(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_bypass_without_a_structure_names_none() {
+        assert_eq!(bypass("statistics", 0), "pipeline statistics asked for");
+        let robustness = vk::StructureType::PIPELINE_ROBUSTNESS_CREATE_INFO_EXT.as_raw();
+        let named = "may not be cached VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT";
+        assert_eq!(bypass("not_cacheable", robustness), named);
+        assert_eq!(bypass("of_a_newer_version", i32::MAX), "of_a_newer_version sType 2147483647");
+        for reason in [
+            BypassReason::UnknownStructure,
+            BypassReason::NotCacheable,
+            BypassReason::Statistics,
+            BypassReason::RayTracing,
+            BypassReason::OwnBinaries,
+            BypassReason::UnknownFlag,
+            BypassReason::OpaqueObject,
+            BypassReason::UnknownObject,
+            BypassReason::WrongStructure,
+        ] {
+            assert!(!bypass(reason.name(), 0).contains('_') || reason == BypassReason::RayTracing);
+        }
     }
 
     #[test]

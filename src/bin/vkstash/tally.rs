@@ -53,9 +53,10 @@ impl Tally {
         ])
     }
 
-    /// All requests: also those that failed and those that the stash must not touch.
+    /// All requests: also those that failed, those that the stash must not touch, and those of which there is nothing to
+    /// compile.
     pub(crate) fn requests(&self) -> u64 {
-        self.asked().saturating_add(self.sum(&[Count::Failed, Count::Bypassed]))
+        self.asked().saturating_add(self.sum(&[Count::Failed, Count::Bypassed, Count::NothingToCompile]))
     }
 
     /// Pipelines that the driver had to compile.
@@ -103,6 +104,12 @@ mod tests {
         let tally = tally(&[(Count::Served, 1), (Count::Bypassed, 5), (Count::Failed, 2)]);
         assert_eq!(tally.hit_percent(), Some(100.0));
         assert_eq!(tally.requests(), 8);
+    }
+
+    #[test]
+    fn pipelines_without_anything_to_compile_are_pipelines() {
+        let tally = tally(&[(Count::NothingToCompile, 4)]);
+        assert_eq!((tally.requests(), tally.hit_percent()), (4, None));
     }
 
     #[test]

@@ -21,11 +21,13 @@ const CAPTURE_DATA: u64 = 1 << 31;
 const STEERING: u64 = FAIL_ON | EARLY_RETURN;
 
 /// Flags whose pipelines drivers keep out of their caches: what comes back is asked for, not cached code.
-const CAPTURING: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
-    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw()
-    | vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR.as_raw())
+const CAPTURING: u64 = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR.as_raw()
     as u64
     | CAPTURE_DATA;
+
+/// The same for what the program wants to know of the code.
+const STATISTICS: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
+    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw()) as u64;
 
 /// The pipeline is a library.
 pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
@@ -135,6 +137,9 @@ pub unsafe fn flags(
     let (effective, flags2) = unsafe { effective_flags(flags, p_next) };
     if effective & CAPTURING != 0 {
         return Err(Refusal::plain(BypassReason::NotCacheable));
+    }
+    if effective & STATISTICS != 0 {
+        return Err(Refusal::plain(BypassReason::Statistics));
     }
     if effective & !(HASHED | STEERING) != 0 {
         return Err(Refusal::plain(BypassReason::UnknownFlag));

@@ -111,7 +111,7 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
                 assert!(device.put(Kind::Artifact, &key(record), payload));
             }
             // The first ones are used in every run.
-            (0..20).for_each(|record| stash.note_taken(&device, &key(record)));
+            (0..20).for_each(|record| assert!(stash.note_taken(&device, &key(record))));
             (number * 20..number * 20 + 20).for_each(|record| stash.note_use(Kind::Artifact, &key(record)));
         });
     }

@@ -5,8 +5,12 @@ use std::env;
 
 use VkLayer_vkstash::stats::{Count, RunReport};
 
+use crate::names;
 use crate::tally::Tally;
 use crate::units::{Span, counted, plain};
+
+/// Reasons for bypasses that are named, the most frequent first.
+const MOST_REASONS: usize = 2;
 
 /// What the reports of one run amount to.
 pub(crate) fn of(reports: &[RunReport]) -> String {
@@ -42,8 +46,24 @@ fn outcome(reports: &[RunReport]) -> String {
             line += &format!(", {} {words}", tally.get(what));
         }
     }
+    if tally.get(Count::NothingToCompile) > 0 {
+        line += &format!(", {} with nothing to compile", tally.get(Count::NothingToCompile));
+    }
     line += &format!(", {} bypassed", tally.get(Count::Bypassed));
+    let reasons = tally.bypassed();
+    let words: Vec<_> = reasons
+        .iter()
+        .take(MOST_REASONS)
+        .map(|&(reason, s_type, _)| plain(&names::bypass(reason, s_type)))
+        .collect();
+    if !words.is_empty() {
+        let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
+        line += &format!(" ({}{more})", words.join(", "));
+    }
     line += &format!("; {} saved", Span { nanos: tally.get(Count::SavedNanos) });
+    if tally.get(Count::NothingKept) > 0 {
+        line += "; this driver's caches keep nothing that could be served";
+    }
     line
 }
 
@@ -95,7 +115,7 @@ fn trouble(reports: &[RunReport]) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use VkLayer_vkstash::stats::{DeviceReport, StoreReport};
+    use VkLayer_vkstash::stats::{BypassReport, DeviceReport, StoreReport};
 
     use super::*;
 
@@ -116,6 +136,24 @@ mod tests {
             ]),
         ];
         assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; 12.4 s saved");
+    }
+
+    #[test]
+    fn bypasses_have_their_reasons_and_a_driver_that_keeps_nothing_is_named() {
+        let mut one = report(&[(Count::Bypassed, 21)]);
+        let bypass = |reason: &str, s_type, count| BypassReport { reason: reason.to_owned(), s_type, count };
+        one.devices[0].bypassed = vec![bypass("statistics", 0, 21)];
+        let line = of(&[one.clone()]);
+        assert_eq!(line, "0 served, 0 compiled, 21 bypassed (pipeline statistics asked for); 0 s saved");
+        one.devices[0].bypassed.extend([bypass("unknown_flag", 0, 30), bypass("not\u{1b}hing", 0, 1)]);
+        let line = of(&[one]);
+        assert!(line.contains("(unknown flag, pipeline statistics asked for, ...)"), "{line}");
+        let line = of(&[report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])]);
+        let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; 0 s saved; \
+                        this driver's caches keep nothing that could be served";
+        assert_eq!(line, expected);
+        let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
+        assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; 0 s saved");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use VkLayer_vkstash::stats::DeviceReport;
+use VkLayer_vkstash::stats::{DeviceReport, RunReport};
 use VkLayer_vkstash::store::header::DeviceHeader;
 use VkLayer_vkstash::store::inspect::{self, ApplicationInfo, PartInfo};
 use VkLayer_vkstash::store::refusal::OpenError;
@@ -10,8 +10,8 @@ use VkLayer_vkstash::store::settings::{self, Settings};
 use VkLayer_vkstash::store::totals::Totals;
 
 use super::model::{
-    Application, BoundTo, Bypass, Device, Keep, KeepAll, Part, RefusedFile, SCHEMA, Stash, Store, Unreadable,
-    Work,
+    Application, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA, Stash, Store,
+    Unreadable, Work,
 };
 use super::remark;
 use crate::tally::Tally;
@@ -106,11 +106,23 @@ pub(super) fn application(info: &ApplicationInfo) -> Application {
         since_unix_ms: moment(runs.since_unix_ms),
         last_use_unix_ms: moment(runs.until_unix_ms),
         work: work(&tally),
+        last_run: runs.last.as_ref().map(last_run),
         devices: devices(runs),
         parts: info.parts.iter().map(part).collect(),
         store,
         benefit,
         remark,
+    }
+}
+
+fn last_run(run: &RunReport) -> LastRun {
+    let mut tally = Tally::default();
+    run.devices.iter().for_each(|device| tally.add(device));
+    LastRun {
+        started_unix_ms: run.started_unix_ms,
+        last_use_unix_ms: run.updated_unix_ms,
+        work: work(&tally),
+        requests: tally.requests(),
     }
 }
 
@@ -223,7 +235,7 @@ pub(super) fn example(runs: Totals) -> ApplicationInfo {
 mod tests {
     use std::collections::BTreeMap;
 
-    use VkLayer_vkstash::stats::{BypassReport, Count, RunReport};
+    use VkLayer_vkstash::stats::{BypassReport, Count};
 
     use super::*;
 

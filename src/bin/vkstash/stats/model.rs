@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use VkLayer_vkstash::stats::Count;
+
 /// Version of the JSON's shape. A field that is added does not change it; one that goes or changes does.
 pub(crate) const SCHEMA: u32 = 1;
 
@@ -69,6 +71,8 @@ pub(crate) struct Application {
     pub(crate) last_use_unix_ms: Option<u64>,
     #[serde(flatten)]
     pub(crate) work: Work,
+    /// The run whose report changed last; null without a report that stands alone.
+    pub(crate) last_run: Option<LastRun>,
     pub(crate) devices: Vec<Device>,
     /// The portable part first.
     pub(crate) parts: Vec<Part>,
@@ -76,6 +80,29 @@ pub(crate) struct Application {
     pub(crate) benefit: Benefit,
     /// Why there is no benefit, in words; null otherwise.
     pub(crate) remark: Option<String>,
+}
+
+/// What one run did, on all its devices.
+#[derive(Debug, Serialize)]
+pub(crate) struct LastRun {
+    pub(crate) started_unix_ms: u64,
+    pub(crate) last_use_unix_ms: u64,
+    #[serde(flatten)]
+    pub(crate) work: Work,
+    /// All pipelines that it asked for.
+    #[serde(skip)]
+    pub(crate) requests: u64,
+}
+
+impl LastRun {
+    pub(crate) fn bypasses(&self) -> u64 {
+        self.work.counters.get(Count::Bypassed.name()).copied().unwrap_or(0)
+    }
+
+    /// Whether every pipeline went to the driver unchanged.
+    pub(crate) fn only_bypassed(&self) -> bool {
+        self.requests > 0 && self.bypasses() == self.requests
+    }
 }
 
 /// What one device did for one application, over all runs with the same driver.

@@ -20,12 +20,15 @@ pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option
 
 fn reason(tally: &Tally, store: &Store) -> &'static str {
     let most = |count: u64| count.saturating_mul(2) > tally.requests();
+    let nothing_kept = tally.get(Count::NothingKept);
     if !store.unusable.is_empty() {
         "the stash could not be used"
     } else if most(tally.get(Count::Bypassed)) {
         "most of what is asked for must not be cached"
     } else if most(tally.get(Count::DriverHad)) {
         "the driver's own cache has nearly everything already"
+    } else if most(nothing_kept) {
+        "this driver's caches keep nothing that could be served"
     } else if tally.get(Count::NotTaken) > 0 {
         "the driver did not take what was recorded"
     } else if most(tally.get(Count::CompiledUnrecorded)) {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use VkLayer_vkstash::stats::Count;
 
 use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
-use crate::kept;
 use crate::units::{Moment, Size, Span, counted, plain};
+use crate::{kept, names};
 
 const PORTABLE: &str = "portable";
 
@@ -63,6 +63,15 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     }
     describe_modules(lines, keep);
     describe_store(lines, &application.store);
+    if let Some(last) = &application.last_run {
+        if last.only_bypassed() {
+            let count = counted(last.bypasses(), "pipeline");
+            let reasons =
+                last.work.bypassed.iter().map(|bypass| names::bypass(&bypass.reason, bypass.s_type));
+            let reasons = plain(&reasons.collect::<Vec<_>>().join(", "));
+            lines.push(format!("  in the last run nothing but {count} that bypassed the stash: {reasons}"));
+        }
+    }
     if let Some(remark) = &application.remark {
         lines.push(format!("  {remark}"));
     }
@@ -138,8 +147,15 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         0 => String::new(),
         count => format!(", {count} of them not recorded"),
     };
-    let spent = Span { nanos: get(Count::CompileNanos) };
-    row("compiled", compiled, &format!("in {spent}{unrecorded}"));
+    // Reports of earlier versions have no time of drivers that were only watched.
+    let spent = match get(Count::CompileNanos) {
+        0 if compiled > 0 => "time not measured".to_owned(),
+        nanos => format!("in {}", Span { nanos }),
+    };
+    row("compiled", compiled, &format!("{spent}{unrecorded}"));
+    if get(Count::NothingKept) > 0 {
+        row("nothing kept", get(Count::NothingKept), "of those: this driver's caches hold nothing of them");
+    }
     if get(Count::ServedBefore) > 0 {
         let spent = Span { nanos: get(Count::ServedBeforeNanos) };
         row(
@@ -152,6 +168,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
         (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
         (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
+        (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
         (Count::NotTaken, "not taken", "artifacts that the driver did not want"),
         (Count::Quarantined, "quarantined", "programs died of them: see vkstash quarantine"),
@@ -172,12 +189,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         row("bypassed", get(Count::Bypassed), "left to the driver; not in the percentage");
     }
     for bypass in &work.bypassed {
-        let structure = match (&bypass.structure, bypass.s_type) {
-            (Some(name), _) => format!(" {name}"),
-            (None, 0) => String::new(),
-            (None, number) => format!(" sType {number}"),
-        };
-        row("", bypass.count, &format!("{}{structure}", plain(&bypass.reason)));
+        row("", bypass.count, &plain(&names::bypass(&bypass.reason, bypass.s_type)));
     }
 }
 
@@ -301,8 +313,8 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
     served                  97  97.0 %, 12.4 s saved
     compiled                 3  in 90.0 ms, 1 of them not recorded
     bypassed                10  left to the driver; not in the percentage
-                             7  unknown_structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
-                             2  unknown_structure sType 2147483647
+                             7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
+                             2  unknown structure sType 2147483647
                              1  library
   files refused in those runs: 2 other_driver
   1 damaged record skipped in those runs";

@@ -90,6 +90,12 @@ fn what_may_not_be_cached_is_refused_with_its_reason() {
         reason(of_compute(&info))
     };
     assert_eq!(refused(1 << 31), Err(BypassReason::NotCacheable));
+    for asks in [
+        vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR,
+        vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR,
+    ] {
+        assert_eq!(refused(asks.as_raw().into()), Err(BypassReason::Statistics));
+    }
     assert_eq!(refused(1 << 60), Err(BypassReason::UnknownFlag));
     let mut info = compute_info();
     info.stage.module = vk::ShaderModule::null();
@@ -172,7 +178,7 @@ fn no_flag_is_lost() {
                 seen.push(bytes);
             }
             Err(refusal) => {
-                let known = [BypassReason::NotCacheable, BypassReason::UnknownFlag];
+                let known = [BypassReason::NotCacheable, BypassReason::Statistics, BypassReason::UnknownFlag];
                 assert!(known.contains(&refusal.reason), "bit {bit}: {refusal:?}");
                 refused += 1;
             }
