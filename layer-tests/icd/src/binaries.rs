@@ -397,7 +397,7 @@ pub unsafe extern "system" fn get_data(
             ((*key).size, (*key).key) = (32, binary.key);
             let config = config::current();
             let data = binary.data(&global_key(&config, &device));
-            let claimed = config.claims_bytes.unwrap_or(data.len());
+            let claimed = config.claimed(data.len());
             let room = std::mem::replace(&mut *size, if out.is_null() { claimed } else { data.len() });
             if out.is_null() {
                 return vk::Result::SUCCESS;

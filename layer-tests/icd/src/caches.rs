@@ -107,7 +107,7 @@ pub unsafe extern "system" fn get_data(
                     (whole, blob)
                 }
             };
-            let claimed = config.claims_bytes.unwrap_or(whole);
+            let claimed = config.claimed(whole);
             if data.is_null() {
                 *size = claimed;
                 return vk::Result::SUCCESS;

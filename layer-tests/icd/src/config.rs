@@ -116,7 +116,7 @@ pub struct Config {
     /// What vkGetPipelineCacheData gives out.
     pub cache_data: CacheData,
     /// How many bytes of data the driver says that a cache or a binary has, however many there are.
-    pub claims_bytes: Option<usize>,
+    pub claims_bytes: Option<u64>,
     /// How many binaries it says that a pipeline has.
     pub claims_binaries: Option<u32>,
     /// Microseconds that a compile sleeps.
@@ -196,6 +196,11 @@ impl Config {
             let digit = |at: usize| digits.get(at).copied().unwrap_or(0);
             digit(2 * i) << 4 | digit(2 * i + 1)
         })
+    }
+
+    /// How many bytes it says that there are, where there are `true_bytes`.
+    pub fn claimed(&self, true_bytes: usize) -> usize {
+        self.claims_bytes.map_or(true_bytes, |claim| usize::try_from(claim).unwrap_or(usize::MAX))
     }
 
     /// Bytes in an identifier.
