@@ -112,12 +112,12 @@ fn evict_modules(stash: &Path) {
     let [application] = list_applications(stash).unwrap().try_into().unwrap();
     let name = AppName { display: application.display, folder: application.folder };
     let mut recipes: Vec<(Key, Vec<u8>)> = Vec::new();
-    Stash::open(stash, &name)
+    Stash::open_patiently(stash, &name)
         .unwrap()
         .portable()
         .for_each(Kind::Recipe, &mut |key, payload| recipes.push((*key, payload.to_vec())));
     remove(&portable_segments(stash));
-    let stash = Stash::open(stash, &name).unwrap();
+    let stash = Stash::open_patiently(stash, &name).unwrap();
     for (key, payload) in recipes {
         assert!(stash.portable().put(Kind::Recipe, &key, payload.into()));
     }

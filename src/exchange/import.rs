@@ -140,7 +140,7 @@ impl<'a> Target<'a> {
         let stash = match &self.stash {
             Some(stash) => stash,
             None => {
-                let stash = Stash::open(self.root, &self.app)?;
+                let stash = Stash::open_patiently(self.root, &self.app)?;
                 stash.set_modules_of(recipe::modules_of);
                 self.stash.insert(stash)
             }

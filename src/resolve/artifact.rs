@@ -56,6 +56,9 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         return None;
     };
     let handing = stored.device.hand_out(&request.key);
+    if matches!(handing, Handing::NotYet) {
+        return None;
+    }
     if matches!(handing, Handing::Quarantined) {
         device.count(Count::Quarantined);
         request.past.leave_alone();

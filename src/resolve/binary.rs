@@ -47,6 +47,9 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let (cost, listed) = record::parse_binaries(buffer)?;
     let started = Instant::now();
     let handing = stored.device.hand_out(&name);
+    if matches!(handing, Handing::NotYet) {
+        return None;
+    }
     if matches!(handing, Handing::Quarantined) {
         device.count(Count::Quarantined);
         return None;

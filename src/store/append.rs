@@ -82,9 +82,9 @@ impl Appender {
         })
     }
 
-    /// Appends the items with one write. Says where each of them is now; on failure only the first ones are
-    /// there, and the error says why.
-    pub(super) fn append(&mut self, items: &[Item]) -> (Vec<Location>, u64, io::Result<()>) {
+    /// Appends the items with one write, as they are if there is no time to compress them: whoever merges the file does
+    /// that. Says where each of them is now; on failure only the first ones are there, and the error says why.
+    pub(super) fn append(&mut self, items: &[Item], plain: bool) -> (Vec<Location>, u64, io::Result<()>) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         // No record grows by more than its head and what it is rounded up by.
@@ -99,7 +99,10 @@ impl Appender {
         let entries: Vec<_> = items
             .iter()
             .map(|(slot, payload)| {
-                let codec = codec::encode(slot.kind, &payload.0, &mut self.compressed).number();
+                let codec = match plain {
+                    true => CODEC_PLAIN,
+                    false => codec::encode(slot.kind, &payload.0, &mut self.compressed).number(),
+                };
                 let stored = match codec {
                     CODEC_PLAIN => Stored::plain(&payload.0),
                     _ => Stored { bytes: &self.compressed, codec, length: payload.0.len() as u32 },

@@ -72,8 +72,33 @@ pub(super) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
 
 /// The names in a folder, in no order.
 pub(super) fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
+    list_until(folder, &|| false).map(|(names, _)| names)
+}
+
+/// The same, of a folder of any size: until `interrupted` says true. Whether these are all of them.
+pub(super) fn list_until(
+    folder: impl AsFd,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Vec<CString>, bool), Errno> {
     ask(Op::List)?;
-    fs::Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_owned())).collect()
+    let mut names = Vec::new();
+    for entry in fs::Dir::read_from(folder)? {
+        names.push(entry?.file_name().to_owned());
+        if names.len() % 256 == 0 && interrupted() {
+            return Ok((names, false));
+        }
+    }
+    Ok((names, true))
+}
+
+/// Where the next byte stands that is not in a hole, at `offset` or behind it; `None` where the rest of the file is one.
+/// A file system that keeps no account of holes has none.
+pub(super) fn next_data(fd: impl AsFd, offset: u64) -> Option<u64> {
+    match fs::seek(fd, fs::SeekFrom::Data(offset)) {
+        Ok(data) => Some(data.max(offset)),
+        Err(Errno::NXIO) => None,
+        Err(_) => Some(offset),
+    }
 }
 
 pub(super) fn fstat(fd: impl AsFd) -> Result<Stat, Errno> {

@@ -115,6 +115,20 @@ impl Folder {
         Ok(names)
     }
 
+    /// The same, as far as it comes before `interrupted` says true. Whether these are all of them.
+    pub(super) fn names_until(
+        &self,
+        suffix: &str,
+        interrupted: &dyn Fn() -> bool,
+    ) -> io::Result<(Vec<String>, bool)> {
+        let (names, complete) = disk::list_until(&self.fd, interrupted)?;
+        let ours = |name: &&str| name.ends_with(suffix) && !name.starts_with('.');
+        let names = names.iter().filter_map(|name| name.to_str().ok()).filter(ours);
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort_unstable();
+        Ok((names, complete))
+    }
+
     /// Every name in this folder but `.` and `..`, sorted.
     pub(super) fn all_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();

@@ -27,6 +27,11 @@ pub(super) const MARKS_BYTES: usize = 64;
 pub(super) const FIRST_RECORD: usize = HEADER_BYTES + MARKS_BYTES;
 /// The largest payload: what fits into the 26 bits of a row.
 pub(super) const MAX_PAYLOAD: u32 = (1 << 26) - 1;
+/// No writer makes a longer file: it goes on in another one when this one has half of that, and what it writes at once
+/// is much less. What stands behind it in a file without an index does not count.
+pub(super) const MOST_BYTES: u64 = 2 << 30;
+/// No writer puts more records into a file.
+pub(super) const MOST_RECORDS: usize = 1 << 21;
 /// The kind of an index record; never a [`super::part::Kind`].
 pub(super) const INDEX_KIND: u8 = 255;
 /// The kind of a checkpoint; never a [`super::part::Kind`].

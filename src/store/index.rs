@@ -129,24 +129,25 @@ impl Index {
         });
     }
 
-    /// A segment's records are found by its own table from now on.
-    pub(super) fn forget_segment(&self, segment: &Arc<Segment>) {
-        let pinned = self.map.pin();
-        let mut gone = Vec::new();
-        for (slot, entry) in &pinned {
-            if matches!(&entry.place, Place::Disk(location) if Arc::ptr_eq(&location.segment, segment)) {
-                gone.push(*slot);
-            }
+    /// The records of these segments are found by their own tables from now on, or are gone.
+    pub(super) fn forget_segments(&self, segments: &[Arc<Segment>]) {
+        if segments.is_empty() {
+            return;
         }
-        for slot in gone {
+        let is_in =
+            |location: &Location| segments.iter().any(|segment| Arc::ptr_eq(&location.segment, segment));
+        let place_is_in = |place: &Place| matches!(place, Place::Disk(location) if is_in(location));
+        let older_is_in = |entry: &Entry| entry.older.as_ref().is_some_and(is_in);
+        let pinned = self.map.pin();
+        let concerned = pinned.iter().filter(|(_, entry)| place_is_in(&entry.place) || older_is_in(entry));
+        let concerned: Vec<Slot> = concerned.map(|(slot, _)| *slot).collect();
+        for slot in concerned {
             let outcome = pinned.compute(slot, |old| match old {
-                Some((_, entry)) => match &entry.place {
-                    Place::Disk(location) if Arc::ptr_eq(&location.segment, segment) => {
-                        Operation::<Entry, ()>::Remove
-                    }
-                    _ => Operation::Abort(()),
-                },
-                None => Operation::Abort(()),
+                Some((_, entry)) if place_is_in(&entry.place) => Operation::<Entry, ()>::Remove,
+                Some((_, entry)) if older_is_in(entry) => {
+                    Operation::Insert(Entry { place: entry.place.clone(), older: None })
+                }
+                _ => Operation::Abort(()),
             });
             if matches!(outcome, Compute::Removed(..)) {
                 self.counts[slot.kind.position()].fetch_sub(1, Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! When the writer of a process keeps the store within its bounds: once, as soon as it has been quiet for a while, or
-//! when it ends, if that takes little time.
+//! When a process keeps the store within its bounds: once, as soon as its writer has been quiet for a while, or when it
+//! ends, if that takes little time. And how much the writer may write.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,49 +23,43 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// ... unless so much was written meanwhile.
 const LOOK_AFTER: u64 = 16 << 20;
 
-/// What the writer knows of the bounds.
+/// Keeps the bounds.
 pub(super) struct Keeper {
     root: Arc<Folder>,
     application: String,
     /// It has done its work.
-    done: bool,
-    /// What may be written before somebody looks again, in bytes; and when that was.
-    room: u64,
-    looked: Option<Instant>,
-    /// What stays free, in bytes.
-    floor: Option<u64>,
+    done: AtomicBool,
 }
 
 impl Keeper {
     /// For an application's folder below `root`.
     pub(super) fn new(root: Arc<Folder>, application: String) -> Keeper {
-        Keeper { root, application, done: false, room: 0, looked: None, floor: None }
+        Keeper { root, application, done: AtomicBool::new(false) }
     }
 
     /// Whether it has nothing more to do in this run.
     pub(super) fn is_done(&self) -> bool {
-        self.done
+        self.done.load(Ordering::Relaxed)
     }
 
     /// Whether it is time, the writer having had nothing to do for so long.
     pub(super) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
         let crowded = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
-        !self.done && (quiet_for >= QUIET_FOR || crowded())
+        !self.done.load(Ordering::Relaxed) && (quiet_for >= QUIET_FOR || crowded())
     }
 
-    /// Keeps the store within its bounds, unless the program needs the writer meanwhile. Says whether there is
-    /// something to report.
-    pub(super) fn tend(&mut self, shared: &Arc<Shared>) -> bool {
-        let interrupted = || shared.is_closing() || shared.flush_is_open(shared.flush_asked());
+    /// Keeps the store within its bounds, unless it is closed meanwhile. Says whether there is something to report.
+    pub(super) fn tend(&self, shared: &Arc<Shared>) -> bool {
+        let interrupted = || shared.is_closing();
         let reports = self.work(shared, false, &interrupted);
-        // Otherwise the next quiet moment will do.
-        self.done = !interrupted();
+        // Otherwise the end will do, or another run.
+        self.done.store(!interrupted(), Ordering::Relaxed);
         reports
     }
 
-    /// The same at the end, where it is due and takes little time.
-    pub(super) fn tend_in_haste(&mut self, shared: &Arc<Shared>) -> bool {
-        !std::mem::replace(&mut self.done, true) && self.work(shared, true, &|| false)
+    /// The same at the end, where it is due, until it takes too long.
+    pub(super) fn tend_in_haste(&self, shared: &Arc<Shared>, interrupted: &dyn Fn() -> bool) -> bool {
+        !self.done.swap(true, Ordering::Relaxed) && self.work(shared, true, interrupted)
     }
 
     fn work(&self, shared: &Arc<Shared>, hasty: bool, interrupted: &dyn Fn() -> bool) -> bool {
@@ -77,8 +72,25 @@ impl Keeper {
         }
         shared.tallies.tended(outcome);
         let parts: Vec<Arc<Part>> = lock(&shared.parts).iter().filter_map(Weak::upgrade).collect();
-        parts.iter().for_each(|part| part.look_now());
+        parts.iter().for_each(|part| part.look_after_merging(interrupted));
         true
+    }
+}
+
+/// What the writer may write.
+pub(super) struct Space {
+    root: Arc<Folder>,
+    /// What may be written before somebody looks again, in bytes; and when that was.
+    room: u64,
+    looked: Option<Instant>,
+    /// What stays free, in bytes.
+    floor: Option<u64>,
+}
+
+impl Space {
+    /// On the file system of `root`.
+    pub(super) fn new(root: Arc<Folder>) -> Space {
+        Space { root, room: 0, looked: None, floor: None }
     }
 
     /// How many of these the file system has room for, beside what must stay free.

@@ -16,7 +16,10 @@
 //! | `sweep` | what killed processes have left half made |
 //! | `format`, `header` | the bytes of a segment file, and what a device part is bound to |
 //! | `shared`, `writer` | the queues between the program's threads and the one that writes |
+//! | `helper` | the thread for whatever takes long |
 //! | `keeper` | when bounds are kept, and whether there is room to write |
+//! | `thread` | how threads of our own are started |
+//! | `timer` | how long a thread of the program may be held up |
 //! | `runs`, `totals` | reports of runs, and what they add up to |
 //! | `disk` | every file operation, and how tests make it fail |
 //! | `folder`, `refusal` | opening folders and files safely, and why not |
@@ -36,6 +39,7 @@ mod folder;
 mod format;
 mod guard;
 pub mod header;
+mod helper;
 mod index;
 pub mod inspect;
 mod keeper;
@@ -50,6 +54,8 @@ mod shared;
 pub mod stash;
 mod sweep;
 mod table;
+mod thread;
+mod timer;
 pub mod totals;
 pub mod transfer;
 pub mod upkeep;

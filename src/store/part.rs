@@ -1,10 +1,11 @@
 //! One part of a stash: the portable one, or the one of a device header.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxBuildHasher;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
@@ -16,10 +17,11 @@ use super::format::{MAX_PAYLOAD, PartIdentity, hex};
 use super::guard::{self, Entered, Guard, Left};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
-use super::segment::{self, Location, Read, Segment, State};
+use super::segment::{self, Instead, Location, Read, Segment, State};
 use super::shared::{Pending, Shared, lock, unix_ms};
 use super::table::{self, Row};
-use super::view::{Found, View};
+use super::timer::{Timer, never};
+use super::view::{Found, Haste, View};
 use crate::fork;
 use crate::memory;
 
@@ -151,6 +153,8 @@ pub enum Handing<'a> {
     Yes(Option<Marked<'a>>),
     /// Too many processes died of it.
     Quarantined,
+    /// Whether anybody died of it is not known yet.
+    NotYet,
 }
 
 /// Keeps an artifact marked while the driver looks at it.
@@ -185,6 +189,12 @@ pub struct Part {
     closed_until: AtomicU64,
     /// Whether the folder says that this run uses it.
     stamped: AtomicBool,
+    /// The deaths of others are counted once everything is read.
+    uncounted: AtomicBool,
+    /// Whether this process has a segment here.
+    written: AtomicBool,
+    /// Segments of which the index still has records, although their own tables are asked, or they are gone.
+    left: Mutex<Vec<Arc<Segment>>>,
 }
 
 impl Part {
@@ -228,9 +238,18 @@ impl Part {
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
             stamped: AtomicBool::new(false),
+            uncounted: AtomicBool::new(false),
+            written: AtomicBool::new(false),
+            left: Mutex::default(),
         });
         part.load()?;
-        part.count_deaths();
+        if part.view.is_behind() {
+            // What is known of those who died is not all read yet.
+            part.careful.store(true, Ordering::Relaxed);
+            part.uncounted.store(true, Ordering::Relaxed);
+        } else {
+            part.count_deaths();
+        }
         lock(&shared.parts).push(part.me.clone());
         Ok(part)
     }
@@ -239,10 +258,56 @@ impl Part {
         let Some(folder) = self.folder.get() else { return Ok(()) };
         let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
         // Nobody else knows this part yet.
-        if let Some(found) = self.view.look(folder, &self.identity) {
+        if let Some(found) = self.view.look(folder, &self.identity, Haste::Within(self.shared.haste.opening))
+        {
             self.take_in(found.map_err(unreadable)?);
         }
         Ok(())
+    }
+
+    /// There is more than a thread of the program has time for.
+    fn fall_behind(&self) {
+        if !self.view.is_behind() {
+            self.view.fall_behind();
+            self.shared.ask_for_help();
+        }
+    }
+
+    /// For the helper: looks at what the program could not wait for, and lets go of what nobody asks any more.
+    pub(super) fn catch_up(&self, interrupted: &dyn Fn() -> bool) {
+        self.index.forget_segments(&std::mem::take(&mut *lock(&self.left)));
+        let Some(folder) = self.folder.get().filter(|_| self.view.is_behind()) else { return };
+        let looked = match self.view.look(folder, &self.identity, Haste::Unless(interrupted)) {
+            Some(Ok(found)) => {
+                let complete = !found.put_off;
+                self.take_in(found);
+                complete
+            }
+            // Not readable for now.
+            Some(Err(_)) => true,
+            None => false,
+        };
+        let damaged = || self.shared.tallies.damaged(1);
+        if looked && self.view.catch_up(&Instead { damaged: &damaged, interrupted }) {
+            if self.uncounted.swap(false, Ordering::Relaxed) {
+                self.count_deaths();
+            }
+            self.view.has_caught_up();
+        } else {
+            self.shared.ask_for_help();
+        }
+    }
+
+    /// The writer writes to this part.
+    pub(super) fn is_written(&self) {
+        self.written.store(true, Ordering::Relaxed);
+        self.shared.ask_for_help();
+    }
+
+    /// Whoever writes to a part seals what dead writers have left there.
+    pub(super) fn seal_orphans(&self, interrupted: &dyn Fn() -> bool) {
+        let Some(folder) = self.folder.get().filter(|_| self.written.load(Ordering::Relaxed)) else { return };
+        self.view.seal_orphans(folder, &self.identity, interrupted);
     }
 
     /// What processes that are dead by now have left in flight. It counts before anything is handed out again. Nobody
@@ -300,6 +365,9 @@ impl Part {
         if self.deaths(key) >= DEATHS_LIMIT {
             return Handing::Quarantined;
         }
+        if self.view.is_behind() && !self.is_there(Kind::Proven, key) {
+            return Handing::NotYet;
+        }
         let careful = self.careful.load(Ordering::Relaxed);
         if !careful && self.guard.get().is_some() || self.is_there(Kind::Proven, key) {
             return Handing::Yes(None);
@@ -347,16 +415,27 @@ impl Part {
                 }
             }
         }
+        if !found.left.is_empty() {
+            lock(&self.left).extend(found.left);
+            self.shared.ask_for_help();
+        }
+        if found.put_off {
+            self.fall_behind();
+        }
     }
 
     /// After a miss, and not more often than every 100 ms: what others have written since. True: it is worth trying
     /// again.
     fn look_again(&self) -> bool {
-        if !self.view.is_due(self.shared.now_ms()) || self.shared.is_inert() {
+        if self.view.is_behind() || !self.view.is_due(self.shared.now_ms()) || self.shared.is_inert() {
             return false;
         }
+        self.look(Haste::Within(self.shared.haste.look))
+    }
+
+    fn look(&self, haste: Haste<'_>) -> bool {
         let Some(folder) = self.folder.get() else { return false };
-        match self.view.look(folder, &self.identity) {
+        match self.view.look(folder, &self.identity, haste) {
             Some(Ok(found)) => {
                 self.take_in(found);
                 true
@@ -367,26 +446,31 @@ impl Part {
     }
 
     /// Files were merged: what is gone is let go.
-    pub(super) fn look_now(&self) {
-        self.view.hurry();
-        self.look_again();
+    pub(super) fn look_after_merging(&self, interrupted: &dyn Fn() -> bool) {
+        self.look(Haste::Unless(interrupted));
     }
 
     /// Calls `each` on what the segments' tables have of a record, the newest first, until it says true.
     fn find(&self, kind: Kind, key: &Key, mut each: impl FnMut(&Arc<Segment>, &Row) -> bool) -> bool {
         let code = kind.position() as u8;
         let hash = table::hash(code, key);
+        let damaged = || self.shared.tallies.damaged(1);
+        let timer = OnceCell::new();
         self.view.segments().iter().any(|segment| {
-            segment.find(
-                hash,
-                || self.shared.tallies.damaged(1),
-                |row| {
-                    row.code == code
-                        && row.is_readable()
-                        && !self.view.is_lost(segment, row.offset)
-                        && each(segment, &row)
-                },
-            )
+            let interrupted = || {
+                let start = || Timer::of(self.shared.haste.look);
+                let over = segment.is_put_off() || timer.get_or_init(start).is_over();
+                if over {
+                    self.fall_behind();
+                }
+                over
+            };
+            segment.find(hash, &Instead { damaged: &damaged, interrupted: &interrupted }, |row| {
+                row.code == code
+                    && row.is_readable()
+                    && !self.view.is_lost(segment, row.offset)
+                    && each(segment, &row)
+            })
         })
     }
 
@@ -481,7 +565,7 @@ impl Part {
         let payload = Arc::new(Payload(payload));
         let slot = Slot { kind, key: *key };
         self.index.insert(slot, Place::Queued(payload.clone()));
-        self.shared.push(Pending { part, slot, payload });
+        self.shared.push(Pending { part, slot, payload, since: Instant::now() });
         true
     }
 
@@ -519,10 +603,11 @@ impl Part {
     pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
         let code = kind.position() as u8;
         let own = self.index.all(kind);
+        let damaged = || self.shared.tallies.damaged(1);
         let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
         let mut there = Vec::new();
         for segment in self.view.segments().iter() {
-            let mut rows = segment.rows(|| self.shared.tallies.damaged(1));
+            let mut rows = segment.rows(&Instead { damaged: &damaged, interrupted: &never });
             rows.retain(|row| {
                 row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
             });
@@ -562,10 +647,11 @@ impl Part {
     /// How many records of that kind there are. It looks at all of them.
     pub fn len(&self, kind: Kind) -> usize {
         let code = kind.position() as u8;
+        let damaged = || self.shared.tallies.damaged(1);
         let mut seen: HashSet<u64> =
             self.index.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
         for segment in self.view.segments().iter() {
-            let rows = segment.rows(|| self.shared.tallies.damaged(1)).into_iter();
+            let rows = segment.rows(&Instead { damaged: &damaged, interrupted: &never }).into_iter();
             let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
             seen.extend(mine.map(|row| row.hash));
         }
@@ -600,7 +686,7 @@ impl Part {
         let Ok(loaded) = segment::load(&folder, written.name(), Some(&self.identity)) else { return };
         if loaded.state == State::Sealed {
             self.view.add_sealed(loaded.segment);
-            self.index.forget_segment(written);
+            self.index.forget_segments(std::slice::from_ref(written));
         }
     }
 

@@ -112,6 +112,9 @@ pub enum Refusal {
     /// The system would not let us read it.
     #[error("cannot be read: {0}")]
     Unreadable(String),
+    /// Reading it takes longer than the program can be made to wait: that is done beside it.
+    #[error("takes too long to read for now")]
+    PutOff,
 }
 
 impl Refusal {
@@ -129,6 +132,7 @@ impl Refusal {
             Refusal::NotAFile => "not_a_file",
             Refusal::NotOwned(_) => "not_owned",
             Refusal::Unreadable(_) => "unreadable",
+            Refusal::PutOff => "put_off",
         }
     }
 }

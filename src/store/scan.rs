@@ -3,10 +3,11 @@
 
 use std::os::fd::OwnedFd;
 
+use super::disk;
 use super::folder::read_at;
 use super::format::{
     ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOT_BYTES, FOOT_BYTES_1, FOOT_MAGIC, FileHeader, Foot, Foot1,
-    HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry, RECORD_MAGIC,
+    HEAD_BYTES, HEADER_BYTES, INDEX_KIND, IndexEntry, MOST_BYTES, MOST_RECORDS, RECORD_MAGIC,
 };
 
 /// How much is read at once where heads follow each other closely.
@@ -15,7 +16,7 @@ const NEAR: usize = 4 << 10;
 const FAR: usize = 256 << 10;
 /// How much is read at once of payloads.
 const PAYLOAD: usize = 64 << 10;
-/// Of payloads that decide whether their heads are believed, at most so many times the file's length is read, and
+/// Of payloads that decide whether their heads are believed, at most so many times what the file takes is read, and
 /// [`AT_LEAST`]. What was damaged by chance takes less than twice; a file that was made to take longer has its heads
 /// believed then.
 const TIMES: u64 = 4;
@@ -33,6 +34,8 @@ pub(super) struct Scan {
     pub(super) sealed: bool,
     /// Something could not be read: there may be more than was found.
     pub(super) failed: bool,
+    /// It was told to stop: this is not all.
+    pub(super) stopped: bool,
 }
 
 /// A piece of the file in memory.
@@ -44,11 +47,19 @@ struct Window<'a> {
     read: u64,
     /// Whether a read has failed.
     failed: bool,
+    /// Asked before each read; where it says true, nothing more is read.
+    interrupted: &'a dyn Fn() -> bool,
+    stopped: bool,
 }
 
 impl<'a> Window<'a> {
-    fn new(fd: &'a OwnedFd) -> Self {
-        Window { fd, bytes: Vec::new(), start: 0, read: 0, failed: false }
+    fn new(fd: &'a OwnedFd, interrupted: &'a dyn Fn() -> bool) -> Self {
+        Window { fd, bytes: Vec::new(), start: 0, read: 0, failed: false, interrupted, stopped: false }
+    }
+
+    /// Whether the byte at `at` is in memory.
+    fn holds(&self, at: u64) -> bool {
+        at.checked_sub(self.start).is_some_and(|skip| skip < self.bytes.len() as u64)
     }
 
     /// The bytes from `at` on: at least `wanted` of them, or `None` where the file ends or can't be read.
@@ -58,6 +69,10 @@ impl<'a> Window<'a> {
             (window.bytes.len().checked_sub(skip)? >= wanted).then_some(skip)
         };
         if inside(self).is_none() {
+            self.stopped |= (self.interrupted)();
+            if self.stopped {
+                return None;
+            }
             self.bytes.clear();
             self.start = at;
             if read_at(self.fd, &mut self.bytes, ahead.max(wanted), at).is_err() {
@@ -91,10 +106,25 @@ impl<'a> Window<'a> {
 /// good records, or that it reaches past the end of the file. So from the first damage on a record counts only with its
 /// payload, and one that does not count hides nothing. `alive`: the file's writer goes on with it, so that a record that
 /// reaches past the end is one that is being written.
-pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bool) -> Scan {
-    let mut found = Scan { entries: Vec::new(), damaged: 0, end: from, sealed: false, failed: false };
-    let (mut window, mut payloads) = (Window::new(fd), Window::new(fd));
-    let most = AT_LEAST.saturating_add(length.saturating_sub(from).saturating_mul(TIMES));
+///
+/// What no writer makes is not looked for: records behind [`MOST_BYTES`], more than [`MOST_RECORDS`] of them, or any in
+/// a hole. `interrupted` is asked before each read.
+pub(super) fn scan(
+    fd: &OwnedFd,
+    from: u64,
+    length: u64,
+    tag: [u8; 8],
+    alive: bool,
+    interrupted: &dyn Fn() -> bool,
+) -> Scan {
+    let (entries, end) = (Vec::new(), from);
+    let mut found = Scan { entries, damaged: 0, end, sealed: false, failed: false, stopped: false };
+    let (mut window, mut payloads) = (Window::new(fd, interrupted), Window::new(fd, interrupted));
+    let length = length.min(MOST_BYTES);
+    // Where the system does not say what it takes, its length.
+    let taken =
+        disk::fstat(fd).map_or(length, |stat| (stat.st_blocks as u64).saturating_mul(512).min(length));
+    let most = AT_LEAST.saturating_add(taken.saturating_mul(TIMES));
     let mut at = from;
     // Between damage and the next record; behind something that the file may end with; and, from the first of either
     // on, not certain to be where a record starts.
@@ -120,6 +150,9 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bo
                 found.damaged += u64::from(ended);
                 (lost, ended) = (false, false);
                 if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
+                    if found.entries.len() >= MOST_RECORDS {
+                        break;
+                    }
                     found.entries.push(entry);
                 }
                 large = entry.stored as usize > NEAR;
@@ -150,8 +183,12 @@ pub(super) fn scan(fd: &OwnedFd, from: u64, length: u64, tag: [u8; 8], alive: bo
         (lost, adrift) = (true, true);
         let Some(bytes) = window.get(at, HEAD_BYTES, FAR) else { break };
         at += distance_to_magic(bytes);
+        if !window.holds(at) {
+            at = disk::next_data(fd, at).map_or(length, |data| at.max(data - data % ALIGN));
+        }
     }
     found.failed = window.failed || payloads.failed;
+    found.stopped = window.stopped || payloads.stopped;
     found
 }
 

@@ -12,13 +12,14 @@ use super::disk;
 use super::folder::{Folder, read_at};
 use super::format::{
     CODEC_PLAIN, ENTRY_BYTES, FIRST_RECORD, FOOT_BYTES, FOOT_BYTES_1, FileHeader, Foot, Foot1, HEAD_BYTES,
-    HEADER_BYTES, INDEX_KIND, IndexEntry, MAX_PAYLOAD, Mark, PartIdentity, Tally, decode_checkpoint, padded,
-    payload_crc,
+    HEADER_BYTES, INDEX_KIND, IndexEntry, MAX_PAYLOAD, MOST_BYTES, MOST_RECORDS, Mark, PartIdentity, Tally,
+    decode_checkpoint, padded, payload_crc,
 };
 use super::part::Key;
 use super::refusal::Refusal;
 use super::scan;
 use super::table::{self, BLOCK_BYTES, Block, Packed, Row};
+use super::timer::never;
 
 /// How many segments a process keeps open for reading; others are opened for each read. A stash of thousands
 /// of small segments must not use up the host's descriptors.
@@ -38,6 +39,21 @@ pub(super) struct Segment {
     tally: Tally,
     /// Something of it could not be read, so that there may be more in it than is known.
     failed: AtomicBool,
+    /// Its index is damaged, and looking at its heads instead takes longer than a thread of the program can wait.
+    put_off: AtomicBool,
+}
+
+/// What is done about a damaged index.
+pub(super) struct Instead<'a> {
+    /// It is told of the damage.
+    pub(super) damaged: &'a dyn Fn(),
+    /// Where it says true, somebody else must look at the heads.
+    pub(super) interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Instead<'static> {
+    /// Looking at all heads, however long that takes.
+    pub(super) const WHOLLY: Instead<'static> = Instead { damaged: &|| (), interrupted: &never };
 }
 
 /// How a segment's records are found.
@@ -152,7 +168,8 @@ impl Segment {
         KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
         let fd = OnceLock::from(KeptOpen(fd));
         let (table, tally) = (Table::Elsewhere, Tally::default());
-        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally, failed: AtomicBool::new(false) })
+        let (failed, put_off) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally, failed, put_off })
     }
 
     /// The file's name in its folder.
@@ -259,9 +276,8 @@ impl Segment {
         (tag == self.tag).then_some(entry)
     }
 
-    /// Calls `each` on the rows of this hash, the newest first, until it says true. `damaged` is told when the index
-    /// turns out to be.
-    pub(super) fn find(&self, hash: u64, damaged: impl Fn(), mut each: impl FnMut(Row) -> bool) -> bool {
+    /// Calls `each` on the rows of this hash, the newest first, until it says true.
+    pub(super) fn find(&self, hash: u64, instead: &Instead<'_>, mut each: impl FnMut(Row) -> bool) -> bool {
         match &self.table {
             Table::Elsewhere => false,
             Table::Rows(rows) => rows.find(hash, each),
@@ -271,7 +287,7 @@ impl Segment {
                         return found;
                     }
                 }
-                self.scan_instead(damaged).is_some_and(|rows| rows.find(hash, each))
+                self.scan_instead(instead).is_some_and(|rows| rows.find(hash, each))
             }
         }
     }
@@ -287,11 +303,15 @@ impl Segment {
         slot.get_or_init(|| Block::check(bytes)).as_ref()
     }
 
-    /// The rows that the heads give, where the index cannot be used.
-    fn scan_instead(&self, damaged: impl Fn()) -> Option<&Buckets> {
+    /// The rows that the heads give, where the index cannot be used. `None`: they are not known yet.
+    fn scan_instead(&self, instead: &Instead<'_>) -> Option<&Buckets> {
         let Table::Blocks { scanned, .. } = &self.table else { return None };
         if let Some(rows) = scanned.get() {
             return Some(rows);
+        }
+        if (instead.interrupted)() {
+            self.put_off.store(true, Ordering::Release);
+            return None;
         }
         let opened;
         let (fd, length) = match self.fd.get() {
@@ -309,19 +329,36 @@ impl Segment {
                 }
             },
         };
-        Some(scanned.get_or_init(|| {
-            damaged();
-            let found = scan::scan(fd, FIRST_RECORD as u64, length.min(self.end), self.tag, false);
-            if found.failed {
-                self.failed.store(true, Ordering::Relaxed);
-            }
-            let rows: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
-            Buckets::of(&rows)
-        }))
+        let (from, length) = (FIRST_RECORD as u64, length.min(self.end));
+        let found = scan::scan(fd, from, length, self.tag, false, instead.interrupted);
+        if found.stopped {
+            self.put_off.store(true, Ordering::Release);
+            return None;
+        }
+        if found.failed {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        let rows: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
+        // Another thread may have been faster.
+        if scanned.set(Buckets::of(&rows)).is_ok() {
+            (instead.damaged)();
+        }
+        self.put_off.store(false, Ordering::Release);
+        scanned.get()
+    }
+
+    /// Whether somebody other than the program's threads has to look at its heads.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.put_off.load(Ordering::Acquire)
+    }
+
+    /// Looks at them, if that is so. False: not all of them.
+    pub(super) fn catch_up(&self, instead: &Instead<'_>) -> bool {
+        !self.is_put_off() || self.scan_instead(instead).is_some()
     }
 
     /// Every row, in no order.
-    pub(super) fn rows(&self, damaged: impl Fn()) -> Vec<Row> {
+    pub(super) fn rows(&self, instead: &Instead<'_>) -> Vec<Row> {
         match &self.table {
             Table::Elsewhere => Vec::new(),
             Table::Rows(rows) => rows.rows().collect(),
@@ -332,7 +369,7 @@ impl Segment {
                 };
                 match all {
                     Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
-                    None => self.scan_instead(damaged).map_or_else(Vec::new, |rows| rows.rows().collect()),
+                    None => self.scan_instead(instead).map_or_else(Vec::new, |rows| rows.rows().collect()),
                 }
             }
         }
@@ -414,8 +451,21 @@ pub(super) fn load(
     name: &str,
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
+    load_until(folder, name, expected, &never)
+}
+
+/// The same, put off where `interrupted` says true before it is done.
+pub(super) fn load_until(
+    folder: &Arc<Folder>,
+    name: &str,
+    expected: Option<&PartIdentity>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Loaded, Refusal> {
+    if interrupted() {
+        return Err(Refusal::PutOff);
+    }
     let (fd, length) = folder.open_file(name)?;
-    load_file(folder, name, fd, length, expected)
+    load_file(folder, name, fd, length, expected, interrupted)
 }
 
 /// The same for a file that has no name, whose descriptor the segment keeps.
@@ -425,7 +475,7 @@ pub(super) fn load_unnamed(
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
     let length = disk::fstat(&fd).map_err(|error| Refusal::Unreadable(io::Error::from(error).to_string()))?;
-    load_file(folder, "", fd, length.st_size as u64, expected)
+    load_file(folder, "", fd, length.st_size as u64, expected, &never)
 }
 
 /// An empty name stands for none.
@@ -435,13 +485,14 @@ fn load_file(
     fd: OwnedFd,
     length: u64,
     expected: Option<&PartIdentity>,
+    interrupted: &dyn Fn() -> bool,
 ) -> Result<Loaded, Refusal> {
     // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
     let grown = |fd: &OwnedFd| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
         return match is_locked(&fd) {
             true => Err(Refusal::NotYet),
-            false if grown(&fd) => load(folder, name, expected),
+            false if grown(&fd) => load_until(folder, name, expected, interrupted),
             false => Err(Refusal::Truncated),
         };
     }
@@ -474,13 +525,17 @@ fn load_file(
     } else {
         state = if is_locked(&fd) { State::Written } else { State::Orphaned };
         if state == State::Orphaned && grown(&fd) {
-            return load(folder, name, expected);
+            return load_until(folder, name, expected, interrupted);
         }
         let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
         let mark = head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(Mark::newest);
-        let (mut rows, from) =
-            mark.and_then(|mark| checkpointed(&fd, length, tag, mark)).unwrap_or((Vec::new(), first));
-        let found = scan::scan(&fd, from, length, tag, state == State::Written);
+        let (mut rows, from) = mark
+            .and_then(|mark| checkpointed(&fd, length, tag, mark, interrupted))
+            .unwrap_or((Vec::new(), first));
+        let found = scan::scan(&fd, from, length, tag, state == State::Written, interrupted);
+        if found.stopped {
+            return Err(Refusal::PutOff);
+        }
         damaged += found.damaged;
         failed = found.failed;
         if failed && state == State::Orphaned {
@@ -502,6 +557,7 @@ fn load_file(
         table,
         tally,
         failed: AtomicBool::new(failed),
+        put_off: AtomicBool::new(false),
     };
     if name.is_empty() {
         // Never turned away: it cannot be opened again.
@@ -534,7 +590,9 @@ impl End {
         let table = u64::from(foot.blocks) * BLOCK_BYTES as u64;
         let end = foot.index_offset.checked_add(HEAD_BYTES as u64 + table)?;
         let fits = end.checked_add((HEADER_BYTES + FOOT_BYTES) as u64)? == length;
-        (fits && foot.tag == tag && foot.blocks > 0).then_some(foot)
+        // An index is a record like any other.
+        let sane = foot.blocks > 0 && table <= u64::from(MAX_PAYLOAD);
+        (fits && sane && foot.tag == tag).then_some(foot)
     }
 
     fn foot_1(&self, tag: [u8; 8]) -> Option<Foot1> {
@@ -558,13 +616,28 @@ impl End {
 /// What is read of a checkpoint at once: all of it, as a rule.
 const CHECKPOINT_AT_ONCE: usize = 8 << 10;
 
-/// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged.
-fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(Vec<Packed>, u64)> {
+/// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged, or it was
+/// `interrupted`.
+fn checkpointed(
+    fd: &OwnedFd,
+    length: u64,
+    tag: [u8; 8],
+    mark: Mark,
+    interrupted: &dyn Fn() -> bool,
+) -> Option<(Vec<Packed>, u64)> {
+    let length = length.min(MOST_BYTES);
     // As many as are said to come, if the file has room for them.
     let room = usize::try_from(length / HEAD_BYTES as u64).unwrap_or(usize::MAX);
-    let mut rows = Vec::with_capacity(room.min(mark.count as usize));
+    if mark.count as usize > room.min(MOST_RECORDS) {
+        return None;
+    }
+    let mut rows = Vec::new();
+    rows.try_reserve_exact(mark.count as usize).ok()?;
     let (mut at, mut behind, mut bytes, mut limit) = (mark.offset, None, Vec::new(), length);
     while at != 0 {
+        if interrupted() {
+            return None;
+        }
         bytes.clear();
         read_at(fd, &mut bytes, CHECKPOINT_AT_ONCE, at).ok()?;
         let (entry, found) = IndexEntry::decode_head(bytes.first_chunk()?, at)?;
@@ -582,6 +655,9 @@ fn checkpointed(fd: &OwnedFd, length: u64, tag: [u8; 8], mark: Mark) -> Option<(
         behind.get_or_insert(entry.end());
         let (before, listed) = decode_checkpoint(payload)?;
         rows.extend(listed);
+        if rows.len() > mark.count as usize {
+            return None;
+        }
         // Backwards only, and none inside another: no circle, and never more rows than the file has room for.
         if before >= at {
             return None;

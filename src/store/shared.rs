@@ -13,7 +13,7 @@ use crossbeam_queue::{ArrayQueue, SegQueue};
 use super::index::{Payload, Slot};
 use super::part::{Key, Part};
 use super::upkeep::{ModulesOf, Outcome};
-use super::writer;
+use super::{helper, writer};
 use crate::fork;
 use crate::memory::QUEUED;
 use crate::stats::{RunReport, StoreReport};
@@ -24,6 +24,33 @@ const QUEUE_USES: usize = 4096;
 const AWAKE: Duration = Duration::from_micros(100);
 /// What a queued record costs beside its payload.
 const RECORD_OVERHEAD: usize = 256;
+
+/// How long threads of the program wait, at most, for what can be done without them.
+#[derive(Clone, Copy)]
+pub(super) struct Haste {
+    /// While a part is opened. A program opens two or three.
+    pub(super) opening: Duration,
+    /// After a miss, for what others have written, or for what an index does not say.
+    pub(super) look: Duration,
+    /// When the stash is closed, once everything is written.
+    pub(super) end: Duration,
+}
+
+impl Haste {
+    /// What a program gets.
+    pub(super) const PROGRAM: Haste = Haste {
+        opening: Duration::from_millis(15),
+        look: Duration::from_millis(5),
+        end: Duration::from_millis(50),
+    };
+
+    /// For who has nothing better to do.
+    pub(super) const NONE: Haste = Haste {
+        opening: Duration::from_secs(3600),
+        look: Duration::from_secs(3600),
+        end: Duration::from_secs(3600),
+    };
+}
 
 /// Who makes this process's report.
 pub(super) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
@@ -39,6 +66,8 @@ pub(super) struct Pending {
     pub(super) part: Arc<Part>,
     pub(super) slot: Slot,
     pub(super) payload: Arc<Payload>,
+    /// When it was queued.
+    pub(super) since: Instant,
 }
 
 /// A random number, good enough to keep two names apart.
@@ -140,6 +169,8 @@ pub(super) struct Shared {
     /// For the writer, which starts when there is something to write.
     pub(super) start: OnceLock<writer::Start>,
     pub(super) thread: writer::Handle,
+    pub(super) helper: helper::Handle,
+    pub(super) haste: Haste,
     pub(super) modules_of: OnceLock<ModulesOf>,
     /// Every part that was opened.
     pub(super) parts: Mutex<Vec<Weak<Part>>>,
@@ -147,6 +178,13 @@ pub(super) struct Shared {
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use>>,
     touched: AtomicBool,
+    /// There is something for the helper to do.
+    asked_for_help: AtomicBool,
+    /// For who waits for the end of a thread.
+    ending: Mutex<()>,
+    ended: Condvar,
+    /// The writer sleeps for a moment, out of which a record should wake it.
+    dozing: AtomicBool,
     /// The writer sleeps so long that a record should wake it.
     asleep: AtomicBool,
     closing: AtomicBool,
@@ -161,19 +199,25 @@ pub(super) struct Shared {
 
 impl Shared {
     /// With nothing in it.
-    pub(super) fn new() -> Arc<Shared> {
+    pub(super) fn new(haste: Haste) -> Arc<Shared> {
         Arc::new(Shared {
             tallies: Tallies::default(),
             reporter: Mutex::new(None),
             start: OnceLock::new(),
             thread: writer::Handle::default(),
+            helper: helper::Handle::default(),
+            haste,
             modules_of: OnceLock::new(),
             parts: Mutex::default(),
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
             touched: AtomicBool::new(false),
+            asked_for_help: AtomicBool::new(false),
+            ending: Mutex::default(),
+            ended: Condvar::new(),
             asleep: AtomicBool::new(false),
+            dozing: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             flushes_asked: AtomicU64::new(0),
             flushes_done: Mutex::new(0),
@@ -236,6 +280,17 @@ impl Shared {
         self.waiting_bytes.fetch_sub(length + RECORD_OVERHEAD, Ordering::Relaxed);
     }
 
+    /// Records were queued: the writer also ends a shorter sleep.
+    pub(super) fn wake_for_records(self: &Arc<Self>) {
+        self.wake();
+        if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
+            self.thread.unpark();
+        }
+        if self.thread.has_failed() || self.is_closing() && self.thread.is_gone() {
+            self.discard();
+        }
+    }
+
     /// There is something to do: starts the writer, or wakes it where it sleeps for good.
     fn wake(self: &Arc<Self>) {
         self.thread.start(self);
@@ -246,11 +301,32 @@ impl Shared {
         }
     }
 
-    /// Records were queued.
-    pub(super) fn wake_for_records(self: &Arc<Self>) {
-        self.wake();
-        if self.thread.has_failed() || self.is_closing() && self.thread.is_gone() {
-            self.discard();
+    /// There is something for the helper to do, which the writer starts.
+    pub(super) fn ask_for_help(self: &Arc<Self>) {
+        self.asked_for_help.store(true, Ordering::Relaxed);
+        // While the stash is being opened there is no writer yet; whoever opens it sees to that.
+        if self.start.get().is_some() && self.is_open() {
+            self.wake();
+        }
+    }
+
+    /// Whether that is so, since the last call.
+    pub(super) fn take_asked_for_help(&self) -> bool {
+        self.asked_for_help.load(Ordering::Relaxed) && self.asked_for_help.swap(false, Ordering::Relaxed)
+    }
+
+    /// A thread of ours has come to an end, or as far as somebody waits for it.
+    pub(super) fn has_ended(&self) {
+        let _ending = lock(&self.ending);
+        self.ended.notify_all();
+    }
+
+    /// Waits for that.
+    pub(super) fn await_end(&self, limit: Option<Duration>, is_over: impl Fn() -> bool) {
+        let ending = lock(&self.ending);
+        match limit {
+            Some(limit) => drop(self.ended.wait_timeout_while(ending, limit, |()| !is_over())),
+            None => drop(self.ended.wait_while(ending, |()| !is_over())),
         }
     }
 
@@ -269,7 +345,9 @@ impl Shared {
         fence(Ordering::SeqCst);
         let noted =
             self.uses.get().is_some_and(|uses| !uses.is_empty()) || self.touched.load(Ordering::Relaxed);
-        let asked = self.is_closing() || self.flush_is_open(self.flush_asked());
+        let asked = self.asked_for_help.load(Ordering::Relaxed)
+            || self.is_closing()
+            || self.flush_is_open(self.flush_asked());
         let idle = self.records.is_empty() && !noted && !asked;
         if !idle {
             self.asleep.store(false, Ordering::Relaxed);
@@ -277,9 +355,22 @@ impl Shared {
         idle
     }
 
+    /// Called by the writer before a shorter sleep, out of which records alone wake it. False: there is something to do.
+    pub(super) fn may_doze(&self) -> bool {
+        self.dozing.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let asked = self.is_closing() || self.flush_is_open(self.flush_asked());
+        let idle = self.records.is_empty() && !asked;
+        if !idle {
+            self.dozing.store(false, Ordering::Relaxed);
+        }
+        idle
+    }
+
     /// Called by the writer after any sleep.
     pub(super) fn is_awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
+        self.dozing.store(false, Ordering::Relaxed);
     }
 
     /// Notes a use; a writer that does not sleep for good finds it by itself. False: the ring is full.

@@ -12,7 +12,7 @@ use super::name::AppName;
 use super::part::{Key, Kind, Part};
 pub use super::refusal::OpenError;
 use super::runs::RunName;
-use super::shared::{Shared, Use, lock};
+use super::shared::{Haste, Shared, Use, lock};
 use super::upkeep::ModulesOf;
 use super::writer::{Runs, Start};
 use crate::stats::{RunReport, StoreReport};
@@ -32,8 +32,8 @@ fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
     root.sub(name, true)
 }
 
-/// An open stash. Dropping the last reference writes what is queued, seals this process's segments and joins
-/// the writer thread.
+/// An open stash. Dropping the last reference writes what is queued, seals this process's segments and waits a moment for
+/// what else its threads are doing; what they have not done by then the next process does.
 ///
 /// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
 pub struct Stash {
@@ -48,19 +48,35 @@ impl Stash {
     /// Opens (and creates where missing) the application's folder below `root`. Starts no thread.
     ///
     /// A stash whose disk is read-only, or full, opens as long as its folder is there: it serves what it has,
-    /// and drops and counts what it can't write.
+    /// and drops and counts what it can't write. What takes long to read is not there at first: it is read beside the
+    /// program, and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
         Stash::open_in_run(root, app, RunName::of_this_process())
     }
 
     /// The same for a process that may have had this stash open before: its run has one report.
     pub fn open_in_run(root: &Path, app: &AppName, run: RunName) -> Result<Arc<Stash>, OpenError> {
+        Stash::open_within(root, app, run, Haste::PROGRAM)
+    }
+
+    /// The same for who waits until all of it is read, and in the end until everything is done.
+    pub fn open_patiently(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
+        Stash::open_within(root, app, RunName::of_this_process(), Haste::NONE)
+    }
+
+    /// The same for who waits for so long.
+    pub(super) fn open_within(
+        root: &Path,
+        app: &AppName,
+        run: RunName,
+        haste: Haste,
+    ) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
         let root = Arc::new(Folder::root(root, true)?);
         let folder = Arc::new(held(&root, &app.folder)?);
-        let shared = Shared::new();
+        let shared = Shared::new(haste);
         let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
         let runs = Arc::new(Runs { parent: folder.clone(), name: run });
         let start = Start {
@@ -71,6 +87,9 @@ impl Stash {
         };
         // The only place that sets it.
         let _ = shared.start.set(start);
+        if portable.view().is_behind() {
+            shared.ask_for_help();
+        }
         Ok(Arc::new(Stash { shared, folder, portable, devices: Mutex::default(), runs }))
     }
 
@@ -167,11 +186,12 @@ impl Drop for Stash {
     fn drop(&mut self) {
         if self.shared.is_inert() {
             self.shared.thread.forget();
+            self.shared.helper.forget();
             return;
         }
         lock(&self.devices).values().for_each(|part| part.ends_in_order());
         self.shared.close();
-        if !self.shared.thread.join() {
+        if !self.shared.thread.join(&self.shared, self.shared.haste.end) {
             self.runs.write(&self.shared);
         }
         // What was put while we closed. It holds its part, which would never be freed.

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 
@@ -12,9 +13,10 @@ use super::folder::{Folder, write_all_at};
 use super::format::{FileHeader, IndexEntry, PartIdentity, VERSION, encode_end};
 use super::refusal::Refusal;
 use super::scan::{self, Scan};
-use super::segment::{self, Segment, State};
+use super::segment::{self, Instead, Segment, State};
 use super::shared::lock;
 use super::sweep::sweep;
+use super::timer::Timer;
 
 /// Between two looks for what others have written, in milliseconds.
 const LOOK_EVERY_MS: u64 = 100;
@@ -27,15 +29,20 @@ type Segments = Vec<Arc<Segment>>;
 pub(super) struct View {
     segments: ArcSwap<Segments>,
     next_look: AtomicU64,
+    /// Held during a look, which may take long: nobody waits for it.
     known: Mutex<Known>,
+    /// Files of our own, which need no look.
+    ours: Mutex<HashSet<String>>,
     /// Records that turned out to be damaged: the name of their file, and where their heads start.
     lost: Mutex<HashSet<(String, u64)>>,
     any_lost: AtomicBool,
+    /// There is more than a thread of the program had the time to look at.
+    behind: AtomicBool,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Every file that was looked at or is ours, so that it is not looked at again.
+    /// Every file that was looked at, so that it is not looked at again.
     names: HashSet<String>,
     /// Files that others are writing, and where what was read of them ends.
     followed: HashMap<String, u64>,
@@ -49,6 +56,15 @@ struct Orphan {
     bytes: u64,
 }
 
+/// How long a look may take.
+#[derive(Clone, Copy)]
+pub(super) enum Haste<'a> {
+    /// A thread of the program waits for it. No file takes more than half of that.
+    Within(Duration),
+    /// Nobody does; it ends early where this says true.
+    Unless(&'a dyn Fn() -> bool),
+}
+
 /// What a look has found.
 #[derive(Default)]
 pub(super) struct Found {
@@ -60,6 +76,10 @@ pub(super) struct Found {
     pub(super) damaged: u64,
     /// The age of the newest file.
     pub(super) newest: u64,
+    /// Files that were followed, and are gone or found by tables of their own now.
+    pub(super) left: Vec<Arc<Segment>>,
+    /// Something is left for another look.
+    pub(super) put_off: bool,
 }
 
 impl View {
@@ -83,7 +103,22 @@ impl View {
 
     /// A file of our own, which needs no look.
     pub(super) fn is_ours(&self, name: &str) {
-        lock(&self.known).names.insert(name.to_owned());
+        lock(&self.ours).insert(name.to_owned());
+    }
+
+    /// Whether there is more than the program's threads had the time to look at.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Acquire)
+    }
+
+    /// There is more to look at than a thread of the program has time for.
+    pub(super) fn fall_behind(&self) {
+        self.behind.store(true, Ordering::Release);
+    }
+
+    /// All of it has been looked at.
+    pub(super) fn has_caught_up(&self) {
+        self.behind.store(false, Ordering::Release);
     }
 
     /// It is time.
@@ -105,50 +140,66 @@ impl View {
         &self,
         folder: &Arc<Folder>,
         identity: &PartIdentity,
+        haste: Haste<'_>,
     ) -> Option<std::io::Result<Found>> {
         let mut known = match self.known.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
             Err(TryLockError::WouldBlock) => return None,
         };
-        let names = match folder.names(".vks") {
+        let timer = match haste {
+            Haste::Within(limit) => Some((Timer::of(limit), limit)),
+            Haste::Unless(_) => None,
+        };
+        let over = || match (&timer, haste) {
+            (Some((timer, _)), _) => timer.is_over(),
+            (None, Haste::Unless(interrupted)) => interrupted(),
+            (None, Haste::Within(_)) => true,
+        };
+        let (names, complete) = match folder.names_until(".vks", &over) {
             Ok(names) => names,
             Err(error) => return Some(Err(error)),
         };
-        let mut found = Found::default();
-        let mut segments: Segments = self.segments.load().to_vec();
-        let before = segments.len();
-        let mut changed = false;
+        let mut found = Found { put_off: !complete, ..Found::default() };
+        let before = self.segments.load_full();
+        let mut added: Segments = Vec::new();
 
         // Whoever compacts takes files away; who has them open goes on reading them until here.
         let present: HashSet<&str> = names.iter().map(String::as_str).collect();
-        segments.retain(|segment| present.contains(segment.name()));
-        changed |= segments.len() != before;
-        known.names.retain(|name| present.contains(name.as_str()));
-        known.followed.retain(|name, _| present.contains(name.as_str()));
+        let is_there = |name: &str| !complete || present.contains(name);
+        let mut gone: Segments = before.iter().filter(|segment| !is_there(segment.name())).cloned().collect();
+        known.names.retain(|name| is_there(name));
+        known.followed.retain(|name, _| is_there(name));
+        lock(&self.ours).retain(|name| is_there(name));
 
-        for name in names {
+        // The newest first: if there is no time for all, they count most.
+        for name in names.into_iter().rev() {
             let followed = known.followed.get(&name).copied();
-            if followed.is_none() && known.names.contains(&name) {
+            if followed.is_none() && (known.names.contains(&name) || lock(&self.ours).contains(&name)) {
                 continue;
             }
+            let one = timer.as_ref().map(|(_, limit)| Timer::of(*limit / 2));
+            let interrupted = || over() || one.as_ref().is_some_and(Timer::is_over);
+            let mut replaced = None;
             if let Some(end) = followed {
-                let Some(segment) = segments.iter().find(|segment| segment.name() == name).cloned() else {
+                let Some(segment) = before.iter().find(|segment| segment.name() == name).cloned() else {
                     continue;
                 };
-                let (tail, still_written) = tail(folder, &name, end, identity);
-                if still_written {
+                let (tail, still_written) = tail(folder, &name, end, identity, &interrupted);
+                found.put_off |= tail.stopped;
+                if still_written || tail.stopped {
                     known.followed.insert(name, tail.end);
                     if !tail.entries.is_empty() {
                         found.appended.push((segment, tail.entries));
                     }
                     continue;
                 }
-                known.followed.remove(&name);
-                segments.retain(|segment| segment.name() != name);
+                replaced = Some(segment);
             }
-            match segment::load(folder, &name, Some(identity)) {
+            match segment::load_until(folder, &name, Some(identity), &interrupted) {
                 Ok(loaded) => {
+                    known.followed.remove(&name);
+                    gone.extend(replaced);
                     found.newest = found.newest.max(segment::age_of(&name));
                     found.damaged += loaded.damaged;
                     match (loaded.state, loaded.header) {
@@ -164,62 +215,91 @@ impl View {
                         }
                         _ => {}
                     }
-                    segments.push(loaded.segment);
-                    changed = true;
+                    added.push(loaded.segment);
                 }
                 Err(Refusal::NotYet) => continue,
-                Err(refusal) => found.refused.push(refusal),
+                Err(Refusal::PutOff) => {
+                    found.put_off = true;
+                    found.refused.push(Refusal::PutOff);
+                    continue;
+                }
+                Err(refusal) => {
+                    known.followed.remove(&name);
+                    gone.extend(replaced);
+                    found.refused.push(refusal);
+                }
             }
             known.names.insert(name);
         }
-        if changed {
-            segments.sort_by(|one, other| other.name().cmp(one.name()));
-            self.segments.store(Arc::new(segments));
+        // What is appended to the newest file counts most: it comes last.
+        found.appended.reverse();
+        if !added.is_empty() || !gone.is_empty() {
+            self.change(&gone, &added);
         }
+        found.left = gone;
         Some(Ok(found))
+    }
+
+    /// Takes segments out of the list, and others in. The writer does so too, without waiting for a look.
+    fn change(&self, gone: &[Arc<Segment>], added: &[Arc<Segment>]) {
+        self.segments.rcu(|segments| {
+            let goes = |segment: &Arc<Segment>| gone.iter().any(|gone| Arc::ptr_eq(gone, segment));
+            let stay = segments.iter().filter(|segment| !goes(segment));
+            let mut all: Segments = stay.chain(added).cloned().collect();
+            all.sort_by(|one, other| other.name().cmp(one.name()));
+            all
+        });
+    }
+
+    /// Looks at what the program's threads have put off. False: not all of it.
+    pub(super) fn catch_up(&self, instead: &Instead<'_>) -> bool {
+        self.segments.load().iter().all(|segment| segment.catch_up(instead))
     }
 
     /// Gives the files of dead writers their index, so that nobody has to scan them again, and takes away what they left
     /// half made. What fails is left for the next.
-    pub(super) fn seal_orphans(&self, folder: &Arc<Folder>, identity: &PartIdentity) {
+    pub(super) fn seal_orphans(
+        &self,
+        folder: &Arc<Folder>,
+        identity: &PartIdentity,
+        interrupted: &dyn Fn() -> bool,
+    ) {
         sweep(folder);
-        let mut known = lock(&self.known);
-        for orphan in std::mem::take(&mut known.orphans) {
+        while !interrupted() {
+            // Not waited for: who holds it finds them there again.
+            let Some(orphan) = self.known.try_lock().ok().and_then(|mut known| known.orphans.pop()) else {
+                break;
+            };
             if seal(folder, &orphan).is_none() {
                 continue;
             }
             if let Ok(loaded) = segment::load(folder, orphan.segment.name(), Some(identity)) {
-                self.segments.rcu(|segments| {
-                    let replaced = |segment: &Arc<Segment>| {
-                        let same = Arc::ptr_eq(segment, &orphan.segment);
-                        if same { loaded.segment.clone() } else { segment.clone() }
-                    };
-                    segments.iter().map(replaced).collect::<Segments>()
-                });
+                self.change(&[orphan.segment], &[loaded.segment]);
             }
         }
     }
 
     /// A file of our own is sealed: its table is asked from now on.
     pub(super) fn add_sealed(&self, segment: Arc<Segment>) {
-        let _known = lock(&self.known);
-        self.segments.rcu(|segments| {
-            let mut all: Segments = segments.to_vec();
-            all.push(segment.clone());
-            all.sort_by(|one, other| other.name().cmp(one.name()));
-            all
-        });
+        self.change(&[], &[segment]);
     }
 }
 
 /// What was appended to a file behind `end`, and whether its writer goes on with it.
-fn tail(folder: &Arc<Folder>, name: &str, end: u64, identity: &PartIdentity) -> (Scan, bool) {
-    let nothing = || Scan { entries: Vec::new(), damaged: 0, end, sealed: false, failed: false };
+fn tail(
+    folder: &Arc<Folder>,
+    name: &str,
+    end: u64,
+    identity: &PartIdentity,
+    interrupted: &dyn Fn() -> bool,
+) -> (Scan, bool) {
+    let nothing =
+        || Scan { entries: Vec::new(), damaged: 0, end, sealed: false, failed: false, stopped: false };
     let Ok((fd, length)) = folder.open_file(name) else { return (nothing(), true) };
     if length <= end {
         return (nothing(), segment::is_locked(&fd));
     }
-    let found = scan::scan(&fd, end, length, identity.tag(), true);
+    let found = scan::scan(&fd, end, length, identity.tag(), true, interrupted);
     let goes_on = !found.sealed && segment::is_locked(&fd);
     (found, goes_on)
 }
@@ -231,7 +311,7 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     if disk::fstat(&fd).ok()?.st_size as u64 != orphan.bytes {
         return None;
     }
-    let rows = orphan.segment.rows(|| ());
+    let rows = orphan.segment.rows(&Instead::WHOLLY);
     let base = orphan.segment.end();
     let end = encode_end(&orphan.header, base, &rows);
     // A torn tail must not stand between the records and the index.

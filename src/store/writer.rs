@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use super::append::{Appender, Item};
 use super::folder::Folder;
 use super::format::HEAD_BYTES;
-use super::keeper::Keeper;
+use super::helper::{self, Job};
+use super::keeper::{Keeper, Space};
 use super::part::{Key, Kind, Part, UseRecord};
 use super::runs::{self, RunName};
 use super::shared::{Pending, Shared, Use, lock, unix_ms};
-use super::totals;
+use super::thread;
+use super::timer::Timer;
 
 /// Between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
@@ -25,14 +27,12 @@ const SELDOM: Duration = Duration::from_secs(2);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
 /// After so long without anything to do the writer sleeps until it is woken.
 const IDLE_AFTER: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(20) };
+/// Records that have waited for so long are written as they are: what a killed process loses counts, not their size.
+const LATE: Duration = Duration::from_millis(100);
 /// A batch is written when its records have this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
-/// Room for us, and for the static thread-local storage of whatever the host has loaded.
-const STACK_BYTES: usize = 1 << 20;
 /// What a write that the user's file system has no room for is counted under.
 pub(super) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
-/// The writer's nice value, where the host is not nicer already.
-const NICE: i32 = 10;
 
 /// What the writer needs to start.
 pub(super) struct Start {
@@ -76,6 +76,8 @@ const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const GONE: u8 = 3;
 const FAILED: u8 = 4;
+/// Everything is written and sealed; there may be something to merge.
+const WRITTEN: u8 = 5;
 
 /// The writer thread as the others see it.
 #[derive(Default)]
@@ -120,8 +122,13 @@ impl Handle {
         matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING)
     }
 
-    /// Whether the thread has ended, or will never start.
+    /// Whether the thread takes no more records, or will never start.
     pub(super) fn is_gone(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), NOT_STARTED | WRITTEN | GONE | FAILED)
+    }
+
+    /// Whether the thread has ended, or will never start.
+    pub(super) fn has_ended(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), NOT_STARTED | GONE | FAILED)
     }
 
@@ -134,17 +141,24 @@ impl Handle {
         self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
     }
 
-    /// Waits for the thread's end. False: there never was one.
-    pub(super) fn join(&self) -> bool {
+    /// Waits until everything is written, and then for at most `limit` for the end of the thread and of the helper;
+    /// where that does not come they go on by themselves, as the process does. False: there never was a thread.
+    pub(super) fn join(&self, shared: &Shared, limit: Duration) -> bool {
         while self.state.load(Ordering::SeqCst) == STARTING {
             std::thread::yield_now();
         }
         let Some(handle) = lock(&self.join).take() else { return false };
         // A reporter that holds the last reference to the stash would have the writer wait for itself.
-        if !self.is_me() {
+        if self.is_me() {
+            return true;
+        }
+        shared.await_end(None, || self.is_gone());
+        shared.await_end(Some(limit), || self.has_ended() && !shared.helper.is_busy());
+        if self.has_ended() {
             // A panic was caught inside.
             let _ = handle.join();
         }
+        shared.helper.join();
         true
     }
 
@@ -156,14 +170,15 @@ impl Handle {
     }
 }
 
-/// Starts the thread with all signals blocked, so that no handler of the host ever runs on it.
+/// Starts the thread.
 fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     let shared = shared.clone();
     let start = shared.start.get()?;
-    let keeper = Keeper::new(start.root.clone(), start.application.clone());
+    let root = start.root.clone();
+    let keeper = Arc::new(Keeper::new(root.clone(), start.application.clone()));
     let (portable, runs) = (start.portable.clone(), start.runs.clone());
     let body = move || {
-        let mut writer = Writer::new(shared.clone(), portable, runs, keeper);
+        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(root), keeper);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         let state = if outcome.is_ok() { GONE } else { FAILED };
         shared.thread.state.store(state, Ordering::SeqCst);
@@ -172,28 +187,17 @@ fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
             shared.discard();
             shared.flush_done(u64::MAX);
         }
+        shared.has_ended();
     };
-    let builder = std::thread::Builder::new().name("vkstash-writer".to_owned()).stack_size(STACK_BYTES);
-    // SAFETY: the three calls get valid pointers to signal sets that live on this stack, and only change the
-    // calling thread's mask, which is put back before this function returns.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) == 0;
-        let handle = builder.spawn(body).ok();
-        if blocked {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        }
-        handle
-    }
+    thread::spawn("vkstash-writer", body)
 }
 
 struct Writer {
     shared: Arc<Shared>,
     portable: Weak<Part>,
     runs: Arc<Runs>,
-    keeper: Keeper,
+    space: Space,
+    keeper: Arc<Keeper>,
     /// The segments that are being written, by part.
     appenders: HashMap<String, Appender>,
     /// Keys whose first use in this run has been written.
@@ -202,25 +206,35 @@ struct Writer {
     report_due: bool,
     reported: Option<Instant>,
     started: Instant,
+    /// Reports of others are still to be folded.
+    folds: bool,
 }
 
 impl Writer {
-    fn new(shared: Arc<Shared>, portable: Weak<Part>, runs: Arc<Runs>, keeper: Keeper) -> Writer {
+    fn new(
+        shared: Arc<Shared>,
+        portable: Weak<Part>,
+        runs: Arc<Runs>,
+        space: Space,
+        keeper: Arc<Keeper>,
+    ) -> Writer {
         Writer {
             shared,
             portable,
             runs,
+            space,
             keeper,
             appenders: HashMap::new(),
             used: HashSet::new(),
             report_due: true,
             reported: None,
             started: Instant::now(),
+            folds: false,
         }
     }
 
     fn run(&mut self) {
-        be_nice();
+        // As urgent as the program: it writes little, and what waits for it dies with the process.
         // When there was something to write, and when there was anything at all.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
         loop {
@@ -239,15 +253,42 @@ impl Writer {
             if self.answer(flush) {
                 continue;
             }
-            if self.keeper.is_due(active.elapsed(), &self.portable) {
-                self.report_due |= self.keeper.tend(&self.shared);
-            }
+            self.call_the_helper(active.elapsed());
             self.sleep(active.elapsed(), stirred.elapsed());
         }
         self.seal();
-        self.report_due |= self.keeper.tend_in_haste(&self.shared);
         self.report(true);
         self.shared.flush_done(u64::MAX);
+        // Whoever closes waits a moment for the rest, and not for its end.
+        self.shared.thread.state.store(WRITTEN, Ordering::SeqCst);
+        self.shared.has_ended();
+        let timer = Timer::of(self.shared.haste.end);
+        let interrupted = || timer.is_over();
+        let parts: Vec<Arc<Part>> = lock(&self.shared.parts).iter().filter_map(Weak::upgrade).collect();
+        parts.iter().for_each(|part| part.seal_orphans(&interrupted));
+        if self.folds && !interrupted() {
+            helper::fold(&self.runs);
+        }
+        if self.keeper.tend_in_haste(&self.shared, &interrupted) {
+            self.report_due = true;
+            self.report(true);
+        }
+    }
+
+    /// Has done by another thread what takes long.
+    fn call_the_helper(&mut self, quiet_for: Duration) {
+        if self.shared.helper.is_busy() {
+            return;
+        }
+        let (asked, tends) =
+            (self.shared.take_asked_for_help(), self.keeper.is_due(quiet_for, &self.portable));
+        if asked || self.folds || tends {
+            let (runs, keeper) = (self.runs.clone(), self.keeper.clone());
+            let job = Job { runs, keeper, folds: self.folds, tends };
+            // Where there can be no other thread, what it is for is left for another run.
+            let started = self.shared.helper.start(&self.shared, job);
+            self.folds &= !started;
+        }
     }
 
     /// Writes a report for a flush that is still open, and says whether there was one.
@@ -264,7 +305,10 @@ impl Writer {
         if quiet_for < QUIET_AFTER {
             std::thread::park_timeout(BUSY);
         } else if idle_for < IDLE_AFTER || self.report_due || !self.keeper.is_done() {
-            std::thread::park_timeout(QUIET);
+            if self.shared.may_doze() {
+                std::thread::park_timeout(QUIET);
+                self.shared.is_awake();
+            }
         } else if self.shared.may_sleep() {
             // An idle program is not woken by us: whoever has something for the writer wakes it.
             std::thread::park();
@@ -278,9 +322,10 @@ impl Writer {
         let mut wrote = false;
         loop {
             let mut batches: Vec<(Arc<Part>, Vec<Item>)> = Vec::new();
-            let mut bytes = 0;
+            let (mut bytes, mut late) = (0, false);
             while bytes < BATCH_BYTES {
-                let Some(Pending { part, slot, payload }) = self.shared.pop() else { break };
+                let Some(Pending { part, slot, payload, since }) = self.shared.pop() else { break };
+                late |= since.elapsed() > LATE;
                 bytes += payload.0.len() + HEAD_BYTES;
                 match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
                     Some((_, items)) => items.push((slot, payload)),
@@ -292,7 +337,7 @@ impl Writer {
             }
             wrote = true;
             for (part, items) in batches {
-                self.write(&part, &items);
+                self.write(&part, &items, late);
             }
         }
         self.report_due |= wrote || noted;
@@ -321,12 +366,12 @@ impl Writer {
     }
 
     /// Writes one batch, in as few calls as possible.
-    fn write(&mut self, part: &Arc<Part>, items: &[Item]) {
-        let fitting = self.keeper.fitting(items);
+    fn write(&mut self, part: &Arc<Part>, items: &[Item], late: bool) {
+        let fitting = self.space.fitting(items);
         let space = if fitting > 0 { Ok(()) } else { Err(TOO_LITTLE_SPACE.to_owned()) };
         let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
-                let (locations, bytes, outcome) = appender.append(&items[..fitting]);
+                let (locations, bytes, outcome) = appender.append(&items[..fitting], late);
                 for ((slot, payload), location) in items.iter().zip(&locations) {
                     part.index().written(*slot, payload, location);
                 }
@@ -369,10 +414,10 @@ impl Writer {
             std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 let folder = part.folder().map_err(|error| error.to_string())?;
-                part.view().seal_orphans(&folder, part.identity());
                 let created = Appender::create(folder, part.identity().clone(), part.next_age());
                 let created = created.map_err(|error| reason(&error))?;
                 part.view().is_ours(created.segment().name());
+                part.is_written();
                 Ok(entry.insert(created))
             }
         }
@@ -402,27 +447,12 @@ impl Writer {
         }
         self.report_due = false;
         self.runs.write(&self.shared);
-        if self.reported.replace(Instant::now()).is_none() {
-            // Once a run, and not when the program ends: it may not get that far.
-            if let Ok(folder) = self.runs.parent.sub("runs", false) {
-                // Another process may be at it, or the next one will be.
-                let _ = totals::fold(&folder);
-            }
-        }
+        // Once a run, and not when the program ends: it may not get that far.
+        self.folds |= self.reported.replace(Instant::now()).is_none();
     }
 }
 
 /// What a failed write is counted under.
 fn reason(error: &std::io::Error) -> String {
     error.kind().to_string()
-}
-
-/// Gets out of the way of the program's threads.
-fn be_nice() {
-    // On Linux "process" 0 is the calling thread.
-    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
-    if nice < NICE {
-        // Nothing depends on it.
-        let _ = rustix::process::setpriority_process(None, NICE);
-    }
 }

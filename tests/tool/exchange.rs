@@ -12,7 +12,7 @@ fn app(name: &str) -> AppName {
 }
 
 fn fill(root: &Path, name: &str) {
-    let stash = Stash::open(root, &app(name)).unwrap();
+    let stash = Stash::open_patiently(root, &app(name)).unwrap();
     for number in 0..3 {
         let code = noise(1000 + 4 * number);
         let payload = [&[0; 4][..], &code].concat();
@@ -23,11 +23,11 @@ fn fill(root: &Path, name: &str) {
 }
 
 fn modules(root: &Path, name: &str) -> usize {
-    Stash::open(root, &app(name)).unwrap().portable().len(Kind::Module)
+    Stash::open_patiently(root, &app(name)).unwrap().portable().len(Kind::Module)
 }
 
 fn artifacts(root: &Path, name: &str) -> usize {
-    Stash::open(root, &app(name)).unwrap().device(&header()).unwrap().len(Kind::Artifact)
+    Stash::open_patiently(root, &app(name)).unwrap().device(&header()).unwrap().len(Kind::Artifact)
 }
 
 fn vkstash(house: &House, arguments: &[&str], dir: &Path) -> Output {
@@ -239,7 +239,7 @@ fn an_interrupted_export_leaves_nothing_behind() {
     let house = House::new();
     let (from, place) = (house.path("from"), house.path("place"));
     fs::create_dir(&place).unwrap();
-    let stash = Stash::open(&from, &app("game")).unwrap();
+    let stash = Stash::open_patiently(&from, &app("game")).unwrap();
     assert!(stash.portable().put(Kind::Module, &[1; 32], noise(100)));
     drop(stash);
     // Long enough to be interrupted, and takes no room.

@@ -19,14 +19,14 @@ fn folders_without_a_record_go() {
     let app = |number: u64| AppName::of_folder(&format!("game-{number:016x}")).unwrap();
     let part = |number, name: &str| dir.join(app(number).folder).join(name);
     for number in 0..5 {
-        drop(Stash::open(&dir, &app(number)).unwrap().device(&header()).unwrap());
+        drop(Stash::open_patiently(&dir, &app(number)).unwrap().device(&header()).unwrap());
     }
     fs::write(part(0, "portable").join(format!(".tmp-{:016x}-00000001-{:016x}.vks", 1, 1)), "").unwrap();
     // The user's, somebody else's, not empty, and open.
     fs::write(part(1, "settings"), "limit = 1MiB\n").unwrap();
     fs::write(part(2, "portable").join("notes.txt"), "").unwrap();
     fs::write(part(3, "portable").join(format!("{:016x}-00000001-{:016x}.vks", 1, 1)), "something").unwrap();
-    let open = Stash::open(&dir, &app(4)).unwrap();
+    let open = Stash::open_patiently(&dir, &app(4)).unwrap();
     fs::create_dir(dir.join("elsewhere")).unwrap();
     let told = gc(&house, &dir);
     assert_eq!(told, "removed: 1 folder without records\n");
@@ -37,7 +37,7 @@ fn folders_without_a_record_go() {
     // Who has it open can still write to it.
     assert!(open.portable().put(Kind::Module, &[1; 32], noise(100)));
     drop(open);
-    assert_eq!(Stash::open(&dir, &app(4)).unwrap().portable().len(Kind::Module), 1);
+    assert_eq!(Stash::open_patiently(&dir, &app(4)).unwrap().portable().len(Kind::Module), 1);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_is_beyond_the_limit_goes_and_is_told() {
     let dir = house.path("stash");
     assert_eq!(gc(&house, &dir), "nothing had to go, and nothing had to be merged\n");
     let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
-    let stash = Stash::open(&dir, &app).unwrap();
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
     for number in 0..20 {
         assert!(stash.portable().put(Kind::Module, &[number; 32], noise(50_000)));
     }
@@ -56,6 +56,6 @@ fn what_is_beyond_the_limit_goes_and_is_told() {
     assert!(set.status.success(), "{set:?}");
     let told = gc(&house, &dir);
     assert!(told.contains("(total_limit)") && told.contains("evicted: 11 records"), "{told}");
-    let stash = Stash::open(&dir, &app).unwrap();
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
     assert_eq!(stash.portable().len(Kind::Module), 9);
 }

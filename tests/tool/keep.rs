@@ -31,7 +31,7 @@ fn app(name: &str, program: &str) -> AppName {
 
 /// A stash of one module of that size.
 fn fill(dir: &Path, app: &AppName, module: usize) {
-    let stash = Stash::open(dir, app).unwrap();
+    let stash = Stash::open_patiently(dir, app).unwrap();
     assert!(stash.portable().put(Kind::Module, &[1; 32], noise(module)));
 }
 

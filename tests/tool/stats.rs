@@ -81,7 +81,7 @@ fn key(number: u8) -> Key {
 
 /// One run of an application as the layer does it: `put` goes into its device part.
 fn run_of(root: &Path, app: &AppName, moment: u64, pid: u32, counters: &[(Count, u64)], put: &[u8]) {
-    let stash = Stash::open(root, app).unwrap();
+    let stash = Stash::open_patiently(root, app).unwrap();
     let part = stash.device(&header()).unwrap();
     for &number in put {
         assert!(stash.portable().put(Kind::Recipe, &key(number), vec![number; 100].into()));
@@ -177,7 +177,7 @@ fn limits_and_what_they_cost_are_shown() {
     let counters = [(Count::Compiled, 5), (Count::ServedBefore, 4), (Count::ServedBeforeNanos, 3_400_000)];
     run_of(&root, &game(), 1000, 1, &counters, &[1, 2]);
     run_of(&root, &game(), 2000, 1, &[(Count::ModuleMissing, 7)], &[]);
-    let stash = Stash::open(&root, &game()).unwrap();
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
     assert!(stash.portable().put(Kind::Module, &key(1), noise(2000)));
     drop(stash);
     let json = parsed(&stats(&house, &root, true));
@@ -316,7 +316,7 @@ fn damaged_and_foreign_segments_are_named() {
 fn what_the_store_met_is_shown() {
     let house = House::new();
     let root = house.path("root");
-    let stash = Stash::open(&root, &game()).unwrap();
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
     stash.set_reporter(Box::new(|_| RunReport {
         store: StoreReport {
             unusable: "a read-only file system".to_owned(),

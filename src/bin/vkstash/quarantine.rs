@@ -43,7 +43,7 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
             continue;
         }
         let name = AppName { display: application.display.clone(), folder: application.folder.clone() };
-        let stash = Stash::open(&root, &name)?;
+        let stash = Stash::open_patiently(&root, &name)?;
         for header in headers {
             let part = stash.device(&header)?;
             let mut keys: Vec<(Key, u8)> = Vec::new();

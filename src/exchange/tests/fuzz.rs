@@ -127,7 +127,7 @@ fn whatever_an_archive_says_the_stash_stays_true() {
         for entry in fs::read_dir(&to).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let app = AppName::of_folder(&name).unwrap_or_else(|| panic!("seed {seed}: {name}"));
-            let stash = Stash::open(&to, &app).unwrap();
+            let stash = Stash::open_patiently(&to, &app).unwrap();
             for kind in Kind::ALL {
                 stash.portable().for_each(kind, &mut |key, payload| match kind {
                     Kind::Use => assert!(stash.portable().contains(Kind::Recipe, key), "seed {seed}"),

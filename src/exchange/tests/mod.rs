@@ -62,7 +62,7 @@ fn artifact(number: u8) -> Vec<u8> {
 
 /// A stash with everything in it.
 fn fill(root: &Path, app: &AppName) {
-    let stash = Stash::open(root, app).unwrap();
+    let stash = Stash::open_patiently(root, app).unwrap();
     let portable = stash.portable();
     for number in 0..6 {
         put(portable, Kind::Module, &module(number));
@@ -102,7 +102,7 @@ fn full_archive() -> Vec<u8> {
 
 /// Everything in the stash: in the device part, what, under which key.
 fn all(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
-    let stash = Stash::open(root, &app()).unwrap();
+    let stash = Stash::open_patiently(root, &app()).unwrap();
     let mut all = BTreeMap::new();
     let parts = [(false, stash.portable().clone()), (true, stash.device(&header()).unwrap())];
     for (of_device, part) in parts {
@@ -201,7 +201,7 @@ fn what_a_driver_made_is_left_out_unless_asked_for() {
 fn what_is_there_stays_as_it_is() {
     let to = root();
     let [(first, _), ..] = recipes()[..] else { unreachable!() };
-    let stash = Stash::open(to.path(), &app()).unwrap();
+    let stash = Stash::open_patiently(to.path(), &app()).unwrap();
     put(&stash.device(&header()).unwrap(), Kind::Artifact, &(first, b"12345678 mine".to_vec()));
     let mine = UseRecord { unix_ms: 1, sequence: 2, run: 3 };
     put(stash.portable(), Kind::Use, &(first, mine.encode()));
@@ -218,7 +218,7 @@ fn of_several_records_of_a_key_the_newest_comes_in() {
     let (from, to) = (root(), root());
     for number in 0..4 {
         // Each a segment of its own, and the last two in one.
-        let stash = Stash::open(from.path(), &app()).unwrap();
+        let stash = Stash::open_patiently(from.path(), &app()).unwrap();
         let device = stash.device(&header()).unwrap();
         for number in number..(number + 1).max(5 * (number / 3)) {
             put(&device, Kind::Artifact, &([1; 32], artifact(number)));
@@ -232,7 +232,7 @@ fn of_several_records_of_a_key_the_newest_comes_in() {
 #[test]
 fn records_that_are_not_what_their_key_says_are_left_out() {
     let (from, to) = (root(), root());
-    let stash = Stash::open(from.path(), &app()).unwrap();
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     for kind in PORTABLE {
         put(stash.portable(), kind, &(module(1).0, module(2).1));
     }
@@ -257,7 +257,7 @@ fn records_that_are_not_what_their_key_says_are_left_out() {
 fn times_that_have_not_come_yet_are_now() {
     let (from, to) = (root(), root());
     let recipe = &recipes()[0];
-    let stash = Stash::open(from.path(), &app()).unwrap();
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     put(stash.portable(), Kind::Recipe, recipe);
     let future = UseRecord { unix_ms: u64::MAX, sequence: 7, run: u64::MAX };
     put(stash.portable(), Kind::Use, &(recipe.0, future.encode()));
@@ -441,7 +441,7 @@ fn nothing_is_copied_that_would_take_the_space_that_is_to_stay_free() {
 #[test]
 fn an_application_without_a_record_gets_no_folder() {
     let (from, to) = (root(), root());
-    let stash = Stash::open(from.path(), &app()).unwrap();
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     // None of them is taken.
     put(stash.portable(), Kind::Module, &(module(1).0, module(2).1));
     put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));

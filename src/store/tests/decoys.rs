@@ -219,7 +219,7 @@ fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
 }
 
 /// Bytes that this thread has read.
-fn bytes_read() -> u64 {
+pub(super) fn bytes_read() -> u64 {
     let io = fs::read_to_string("/proc/thread-self/io").unwrap();
     io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }

@@ -13,8 +13,9 @@ mod fuzz;
 mod golden;
 mod harm;
 mod hostile;
+mod late;
 mod leftovers;
-
+mod long;
 mod processes;
 mod reports;
 mod roundtrip;
@@ -31,6 +32,8 @@ use tempfile::TempDir;
 use super::header::DeviceHeader;
 use super::name::AppName;
 use super::part::{Key, Kind, Part};
+use super::runs::RunName;
+use super::shared::Haste;
 use super::stash::Stash;
 pub(crate) use harm::{first_seed, seeds};
 
@@ -58,8 +61,12 @@ pub(crate) fn root() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
+fn open_within(root: &Path, haste: Haste) -> Arc<Stash> {
+    Stash::open_within(root, &app(), RunName::of_this_process(), haste).unwrap()
+}
+
 fn open(root: &Path) -> Arc<Stash> {
-    Stash::open(root, &app()).unwrap()
+    Stash::open_patiently(root, &app()).unwrap()
 }
 
 /// A reproducible stream of numbers.

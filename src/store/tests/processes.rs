@@ -138,14 +138,19 @@ fn no_signal_of_the_host_is_handled_on_the_writer() {
         put_all(stash.portable(), Kind::Recipe, 0..1);
         stash.flush(LONG);
         let blocked = |task: PathBuf| {
-            let status = std::fs::read_to_string(task.join("status")).unwrap();
+            // The helper may have ended.
+            let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+            if status.is_empty() {
+                return None;
+            }
             let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
-            (field("Name:") == "vkstash-writer").then(|| field("SigBlk:").to_owned())
+            field("Name:").starts_with("vkstash-").then(|| field("SigBlk:").to_owned())
         };
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let masks: Vec<_> = tasks.filter_map(|task| blocked(task.unwrap().path())).collect();
         // All but KILL, STOP and the two that the C library keeps for itself.
-        assert_eq!(masks, ["fffffffe7ffbfeff"]);
+        assert!(!masks.is_empty());
+        masks.iter().for_each(|mask| assert_eq!(mask, "fffffffe7ffbfeff"));
     });
 }
 

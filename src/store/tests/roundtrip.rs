@@ -212,24 +212,24 @@ fn thousands_of_segments_open_with_few_descriptors() {
 
 #[test]
 fn closing_leaves_no_thread_behind() {
-    let writers = || {
+    let threads = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let name = |task: std::io::Result<std::fs::DirEntry>| {
             std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
         };
-        tasks.map(name).filter(|name| name.trim() == "vkstash-writer").count()
+        tasks.map(name).filter(|name| name.trim().starts_with("vkstash-")).count()
     };
     // Alone in its process, because other tests have writers of their own.
     super::processes::in_a_child("closing_leaves_no_thread_behind", &[], || {
         let root = root();
         for _ in 0..10 {
             let stash = open(root.path());
-            assert_eq!(writers(), 0);
+            assert_eq!(threads(), 0);
             put_all(stash.portable(), Kind::Recipe, 0..3);
             stash.flush(LONG);
-            assert_eq!(writers(), 1);
+            assert!(threads() >= 1);
             drop(stash);
-            assert_eq!(writers(), 0);
+            assert_eq!(threads(), 0);
         }
     });
 }

@@ -43,6 +43,44 @@ fn what_others_append_and_seal_is_seen_after_a_miss() {
 }
 
 #[test]
+fn what_others_appended_is_kept_in_memory_until_their_files_have_tables() {
+    let root = root();
+    let reader = open(root.path());
+    let part = reader.portable();
+    let kept = || part.index().len(Kind::Recipe);
+    let await_none = |what: &str, number: u64| {
+        let began = Instant::now();
+        while kept() > 0 {
+            assert!(began.elapsed() < LONG, "{} records are kept {what}", kept());
+            // A miss, so that somebody looks.
+            assert!(!part.contains(Kind::Recipe, &key(1 << 40)));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(count_good(part, Kind::Recipe, 0..number), number);
+    };
+    let write = |numbers: std::ops::Range<u64>| {
+        let writer = open(root.path());
+        put_all(writer.portable(), Kind::Recipe, numbers.start..numbers.start + 1);
+        writer.flush(LONG);
+        await_record(part, numbers.start);
+        put_all(writer.portable(), Kind::Recipe, numbers.start + 1..numbers.end);
+        writer.flush(LONG);
+        await_record(part, numbers.end - 1);
+        assert!(kept() > 0, "found in the file while it was written");
+        writer
+    };
+    for round in 0..3 {
+        drop(write(round * 100..round * 100 + 100));
+        await_none("after it was sealed", round * 100 + 100);
+    }
+    // Taken away together with the tables.
+    let late = write(300..400);
+    segments(root.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
+    await_none("after it was taken away", 0);
+    drop(late);
+}
+
+#[test]
 fn files_that_disappear_and_come_back_under_another_name_are_followed() {
     let root = root();
     let segment = filled(root.path(), 50);

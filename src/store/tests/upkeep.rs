@@ -77,6 +77,49 @@ fn many_runs_become_few_segments_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
+    let root = root();
+    let end = |end: Duration, number: u64| {
+        let stash = open_within(root.path(), Haste { end, ..Haste::NONE });
+        put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+        drop(stash);
+        segments(root.path()).len() as u64
+    };
+    let runs = 20;
+    (0..runs).for_each(|number| assert_eq!(end(Duration::ZERO, number), number + 1, "no time to merge"));
+    assert!(end(LONG, runs) < 8, "{}", segments(root.path()).len());
+    let all = (runs + 1) * 10;
+    assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..all), all);
+}
+
+static HELD: AtomicBool = AtomicBool::new(true);
+
+/// Looking into recipes takes as long as the test wants.
+fn held(_: &[u8], _: &mut dyn FnMut(&Key)) {
+    while HELD.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_merge_that_does_not_end() {
+    let root = root();
+    (0..9).for_each(|number| {
+        let haste = Haste { end: Duration::ZERO, ..Haste::NONE };
+        let stash = open_within(root.path(), haste);
+        put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+    });
+    set(root.path(), "modules = 1");
+    let stash = Stash::open(root.path(), &app()).unwrap();
+    stash.set_modules_of(held);
+    put_all(stash.portable(), Kind::Recipe, 90..100);
+    // It would wait for ever.
+    drop(stash);
+    assert!(HELD.swap(false, Ordering::SeqCst));
+    assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..100), 100);
+}
+
+#[test]
 fn superseded_records_go_and_the_newest_stays() {
     let root = root();
     for round in 0..8_u8 {

@@ -11,7 +11,7 @@ use crate::store::bounds::{Cause, SegmentMeta};
 use crate::store::folder::Folder;
 use crate::store::format::{HEAD_BYTES, IndexEntry, PartIdentity, padded};
 use crate::store::part::{Key, Kind};
-use crate::store::segment::{self, Segment, State};
+use crate::store::segment::{self, Instead, Segment, State};
 use crate::store::table::Row;
 
 /// What a record's row takes in the index.
@@ -50,18 +50,30 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// None: nothing says what the part belongs to.
-    pub(super) fn of(part: &Part) -> Option<Contents> {
-        Some(Contents::read(&part.folder, part.identity()?, &part.files, &Lost::new()))
+    /// None: nothing says what the part belongs to, or `interrupted` says true.
+    pub(super) fn of(part: &Part, interrupted: &dyn Fn() -> bool) -> Option<Contents> {
+        Contents::read(&part.folder, part.identity(interrupted)?, &part.files, &Lost::new(), interrupted)
     }
 
     /// As it is now, without what is known to be damaged.
-    pub(super) fn again(folder: &Arc<Folder>, identity: PartIdentity, lost: &Lost) -> Contents {
-        Contents::read(folder, identity, &survey::files(folder), lost)
+    pub(super) fn again(
+        folder: &Arc<Folder>,
+        identity: PartIdentity,
+        lost: &Lost,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<Contents> {
+        Contents::read(folder, identity, &survey::files(folder), lost, interrupted)
     }
 
-    fn read(folder: &Arc<Folder>, identity: PartIdentity, files: &[(String, u64)], lost: &Lost) -> Contents {
-        let load = |(name, _): &(String, u64)| segment::load(folder, name, Some(&identity)).ok();
+    fn read(
+        folder: &Arc<Folder>,
+        identity: PartIdentity,
+        files: &[(String, u64)],
+        lost: &Lost,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<Contents> {
+        let load =
+            |(name, _): &(String, u64)| segment::load_until(folder, name, Some(&identity), interrupted).ok();
         let member = |loaded: segment::Loaded| Member {
             open: loaded.state == State::Written,
             bytes: loaded.bytes,
@@ -71,7 +83,10 @@ impl Contents {
         let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
         let mut live = Vec::new();
         for (at, member) in members.iter().enumerate().rev() {
-            let mut rows = member.segment.rows(|| ());
+            if interrupted() {
+                return None;
+            }
+            let mut rows = member.segment.rows(&Instead::WHOLLY);
             if !lost.is_empty() {
                 rows.retain(|row| !lost.contains(&(member.segment.name().to_owned(), row.offset)));
             }
@@ -80,7 +95,8 @@ impl Contents {
             rows.retain(|row| !row.is_readable() || seen.insert(row.hash));
             live.extend(rows.into_iter().map(|row| Live { row, member: at }));
         }
-        Contents { identity, members, live }
+        // What was put off because of it is not among the members.
+        (!interrupted()).then_some(Contents { identity, members, live })
     }
 
     pub(super) fn member(&self, live: &Live) -> &Member {

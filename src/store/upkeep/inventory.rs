@@ -19,7 +19,7 @@ pub(super) type Listed = HashMap<(usize, usize), Vec<u64>>;
 /// Looks into as much as has to be known for a plan. None: interrupted. What was not looked into would go as a whole.
 pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(Inventory, Listed)> {
     let (mut inventory, mut listed) = (Inventory::default(), Listed::new());
-    let devices = Devices::of(survey);
+    let devices = Devices::of(survey, work.interrupted);
     for (at, application) in survey.applications.iter().enumerate() {
         let open: Vec<bool> = application.parts.iter().map(survey::Part::is_open).collect();
         let current = open.contains(&true);
@@ -37,16 +37,16 @@ pub(super) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
                 found.runs = runs::read_in(&folder).iter().map(|(_, run)| run.started_unix_ms).collect();
             }
         }
-        let portable = application.portable().and_then(Contents::of);
+        let portable = application.portable().and_then(|part| Contents::of(part, work.interrupted));
         let uses = portable.as_ref().map(Uses::in_part).unwrap_or_default();
         let modules = portable.as_ref().map(|part| modules(part, &uses, work.modules_of)).unwrap_or_default();
         for (place, part) in application.parts.iter().enumerate() {
             let foreign = part.is_of_a_device() && devices.is_foreign(at, place, application, limits);
+            let look = part.is_of_a_device() && !foreign;
+            let of_device = if look { Contents::of(part, work.interrupted) } else { None };
             if (work.interrupted)() {
                 return None;
             }
-            let look = part.is_of_a_device() && !foreign;
-            let of_device = if look { Contents::of(part) } else { None };
             let contents = match part.is_of_a_device() {
                 true => of_device.as_ref(),
                 false => portable.as_ref(),
@@ -117,11 +117,11 @@ fn records(contents: &Contents, uses: &Uses, modules: &Modules) -> (Vec<Record>,
 struct Devices(HashMap<(usize, usize), (DeviceHeader, u64)>);
 
 impl Devices {
-    fn of(survey: &Survey) -> Devices {
+    fn of(survey: &Survey, interrupted: &dyn Fn() -> bool) -> Devices {
         let mut headers = HashMap::new();
         for (at, application) in survey.applications.iter().enumerate() {
             for (place, part) in application.parts.iter().enumerate() {
-                if let Some(header) = part.header() {
+                if let Some(header) = part.header(interrupted) {
                     headers.insert((at, place), (header, part.last_use));
                 }
             }

@@ -18,10 +18,11 @@ use crate::store::codec;
 use crate::store::disk;
 use crate::store::folder::{FILE_MODE, Folder, write_all_at};
 use crate::store::format::{
-    CODEC_PLAIN, FIRST_RECORD, FileHeader, IndexEntry, Stored, VERSION, encode_end, encode_record,
+    CODEC_PLAIN, FIRST_RECORD, FileHeader, IndexEntry, MOST_RECORDS, Stored, VERSION, encode_end,
+    encode_record,
 };
 use crate::store::part::{Kind, UseRecord};
-use crate::store::segment;
+use crate::store::segment::{self, Instead};
 use crate::store::shared::unix_ms;
 use crate::store::table::Row;
 
@@ -31,8 +32,6 @@ const LOCK: &str = ".lock";
 const ROUNDS: usize = 64;
 /// So much is written at once.
 const WRITE_BYTES: usize = 1 << 20;
-/// No file gets more records than this, for its index to stay a record.
-const MOST_RECORDS: u64 = 1 << 21;
 
 /// What is to be done in one part.
 pub(super) struct Job<'a> {
@@ -50,19 +49,24 @@ impl Job<'_> {
     pub(super) fn run(&self, mut room: Room, outcome: &mut Outcome) {
         let folder = &self.part.folder;
         let Some(_lock) = lock(folder) else { return };
-        let Some(identity) = self.part.identity() else { return };
+        let Some(identity) = self.part.identity(self.interrupted) else { return };
         // What this does to the folder is no use of it.
         let stamps = disk::fstat(&**folder).ok();
         let mut lost = Lost::new();
         for _ in 0..ROUNDS {
-            let contents = Contents::again(folder, identity.clone(), &lost);
+            let Some(contents) = Contents::again(folder, identity.clone(), &lost, self.interrupted) else {
+                break;
+            };
             let metas = contents.metas(self.evicted);
             let Some(next) = bounds::compaction(&metas, room) else { break };
             let records: u64 = next.inputs.iter().map(|&at| metas[at].live_records).sum();
-            if records > MOST_RECORDS {
+            if records > MOST_RECORDS as u64 {
                 break;
             }
             let damaged = self.damaged_newer(&contents, &next.inputs);
+            if (self.interrupted)() {
+                break;
+            }
             if !damaged.is_empty() {
                 lost.extend(damaged);
                 continue;
@@ -104,10 +108,13 @@ impl Job<'_> {
         let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
         let readable = elsewhere.filter(|live| live.row.is_readable());
         let newest: HashMap<u64, &Live, FxBuildHasher> = readable.map(|live| (live.row.hash, live)).collect();
-        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(|| ()));
+        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&Instead::WHOLLY));
         let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
         let (mut lost, mut bytes) = (Lost::new(), Vec::new());
         for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
+            if (self.interrupted)() {
+                break;
+            }
             let segment = &contents.member(live).segment;
             let mut damaged = || {
                 let read = segment.read_record(live.row.offset, live.row.stored, &mut bytes);
@@ -152,10 +159,13 @@ impl Job<'_> {
         let tag = header.identity.tag();
         let mut rows = Vec::with_capacity(kept.len());
         let (mut bytes, mut compressed) = (Vec::new(), Vec::new());
-        for (live, entry) in self.in_order(contents, kept) {
-            if (self.interrupted)() {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
+        let ordered = self.in_order(contents, kept);
+        // Where that was interrupted these are not all, and none of them may be taken for it.
+        let goes_on =
+            || if (self.interrupted)() { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) };
+        goes_on()?;
+        for (live, entry) in ordered {
+            goes_on()?;
             let Some(payload) = newest_good(contents, &live, &entry, &mut bytes) else { continue };
             let payload = self.improved(contents, &live, &entry, payload, &mut compressed);
             rows.push(Row::of(&encode_record(
@@ -168,6 +178,7 @@ impl Job<'_> {
             )));
             file.write_if(WRITE_BYTES)?;
         }
+        goes_on()?;
         let base = file.start + file.bytes.len() as u64;
         file.bytes.extend_from_slice(&encode_end(header, base, &rows));
         file.write_if(0)?;
@@ -178,6 +189,10 @@ impl Job<'_> {
     fn in_order(&self, contents: &Contents, kept: &[Live]) -> Vec<(Live, IndexEntry)> {
         let (mut known, mut other) = (Vec::new(), Vec::new());
         for live in kept {
+            // Whoever asked for them asks that first.
+            if (self.interrupted)() {
+                break;
+            }
             // Where there is no head any more there is no record.
             let Some(entry) = contents.entry(live) else { continue };
             match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
@@ -251,17 +266,13 @@ fn newest_good<'a>(
     if found.is_none() {
         for member in contents.members[..=live.member].iter().rev() {
             let segment = &member.segment;
-            segment.find(
-                live.row.hash,
-                || (),
-                |row| {
-                    found = segment
-                        .read_record(row.offset, row.stored, bytes)
-                        .ok()
-                        .filter(|other| (other.kind, other.key) == (entry.kind, entry.key));
-                    found.is_some()
-                },
-            );
+            segment.find(live.row.hash, &Instead::WHOLLY, |row| {
+                found = segment
+                    .read_record(row.offset, row.stored, bytes)
+                    .ok()
+                    .filter(|other| (other.kind, other.key) == (entry.kind, entry.key));
+                found.is_some()
+            });
             if found.is_some() {
                 break;
             }

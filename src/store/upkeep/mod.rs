@@ -17,6 +17,7 @@ mod remove;
 mod survey;
 mod uses;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -68,7 +69,7 @@ impl Outcome {
 pub(super) struct Work<'a> {
     /// The folder of the application whose segments are merged; None: of all of them.
     pub(super) application: Option<&'a str>,
-    /// The process is about to end: only what takes little time, and only if it is due.
+    /// The process is about to end: only what writes little, and only if it is due.
     pub(super) hasty: bool,
     /// Where it says true, everything is left as it is then, which is always in order.
     pub(super) interrupted: &'a dyn Fn() -> bool,
@@ -95,11 +96,21 @@ pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
 
 /// The same as far as `work` goes. What cannot be read or written is left for another time.
 pub(super) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
+    // Who was interrupted once stays so: what was left out then must not be taken for what there is.
+    let stopped = Cell::new(false);
+    let interrupted = || {
+        stopped.set(stopped.get() || (work.interrupted)());
+        stopped.get()
+    };
+    let work = &Work { interrupted: &interrupted, ..*work };
     let mut outcome = Outcome::default();
     if work.hasty && !work.application.is_some_and(|name| survey::is_crowded(root, name, CROWDED)) {
         return outcome;
     }
-    let survey = Survey::of(root);
+    let survey = Survey::of(root, work.interrupted);
+    if (work.interrupted)() {
+        return outcome;
+    }
     let now = unix_ms();
     let limits = survey.limits();
     let free = survey.free;
@@ -151,7 +162,7 @@ pub(super) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
         if !places.iter().any(due) {
             continue;
         }
-        let uses = uses::Uses::of(application);
+        let uses = uses::Uses::of(application, work.interrupted);
         for place in places.into_iter().filter(due) {
             if (work.interrupted)() {
                 return outcome;

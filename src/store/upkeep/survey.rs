@@ -67,7 +67,8 @@ fn part_names(folder: &Folder) -> Vec<String> {
 }
 
 impl Survey {
-    pub(super) fn of(root: &Folder) -> Survey {
+    /// It ends early where `interrupted` says true, and is of no use then.
+    pub(super) fn of(root: &Folder, interrupted: &dyn Fn() -> bool) -> Survey {
         let settings = Settings::readable_in(root);
         let unsure = settings.is_none();
         let names = root.names("").unwrap_or_default();
@@ -81,7 +82,11 @@ impl Survey {
             unsure,
             size,
             free,
-            applications: names.into_iter().filter_map(|name| Application::of(root, name)).collect(),
+            applications: names
+                .into_iter()
+                .take_while(|_| !interrupted())
+                .filter_map(|name| Application::of(root, name))
+                .collect(),
         }
     }
 
@@ -161,23 +166,22 @@ impl Part {
     }
 
     /// What its files must belong to: what they say themselves, where that fits the folder's name.
-    pub(super) fn identity(&self) -> Option<PartIdentity> {
+    pub(super) fn identity(&self, interrupted: &dyn Fn() -> bool) -> Option<PartIdentity> {
         if !self.is_of_a_device() {
             return Some(PartIdentity::Portable);
         }
         let digest = self.name.strip_prefix("device-")?;
-        let headers = self
-            .files
-            .iter()
-            .rev()
-            .filter_map(|(name, _)| segment::load(&self.folder, name, None).ok()?.header);
+        let headers =
+            self.files.iter().rev().filter_map(|(name, _)| {
+                segment::load_until(&self.folder, name, None, interrupted).ok()?.header
+            });
         headers.map(|header| header.identity).find(
             |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
         )
     }
 
-    pub(super) fn header(&self) -> Option<DeviceHeader> {
-        match self.identity()? {
+    pub(super) fn header(&self, interrupted: &dyn Fn() -> bool) -> Option<DeviceHeader> {
+        match self.identity(interrupted)? {
             PartIdentity::Device(header) => Some(header),
             PartIdentity::Portable => None,
         }

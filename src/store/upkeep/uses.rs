@@ -18,10 +18,10 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    pub(super) fn of(application: &Application) -> Uses {
+    pub(super) fn of(application: &Application, interrupted: &dyn Fn() -> bool) -> Uses {
         application
             .portable()
-            .and_then(Contents::of)
+            .and_then(|part| Contents::of(part, interrupted))
             .map(|contents| Uses::in_part(&contents))
             .unwrap_or_default()
     }

@@ -120,7 +120,7 @@ fn a_file_of_a_dead_writer_is_not_sealed_while_it_cannot_be_read() {
             let loaded = segment::load(&folder, name, Some(&PartIdentity::Portable));
             let hit = faults::end();
             if let Ok(loaded) = loaded {
-                let whole = loaded.segment.rows(|| ()).len() == 60;
+                let whole = loaded.segment.rows(&segment::Instead::WHOLLY).len() == 60;
                 assert!(whole || loaded.state == State::Unreadable, "{:?}", loaded.state);
                 assert!(!hit.is_empty() || loaded.state == State::Orphaned);
                 unreadable += u64::from(loaded.state == State::Unreadable);
@@ -173,11 +173,11 @@ fn what_a_failed_write_has_left_is_cut_off() {
             let before = length();
             let plan = Plan::Nth { fault, op: Some(Op::Write), n: 1, on: false };
             faults::begin(plan);
-            let (locations, bytes, outcome) = appender.append(&[item(1), item(2)]);
+            let (locations, bytes, outcome) = appender.append(&[item(1), item(2)], false);
             assert_eq!(faults::end().len(), 1);
             assert!(outcome.is_err() && locations.is_empty() && bytes == 0, "{fault:?}");
             assert_eq!(length(), before, "{fault:?}");
-            appender.append(&[item(3)]).2.unwrap();
+            appender.append(&[item(3)], false).2.unwrap();
         }
     });
 }

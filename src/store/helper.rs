@@ -1,0 +1,102 @@
+//! The thread for whatever takes long: reading what the program could not wait for, sealing the files of dead writers,
+//! folding reports, keeping bounds. Started by the writer, which so never keeps records waiting, and gone when nothing is
+//! left to do.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use super::keeper::Keeper;
+use super::part::Part;
+use super::shared::{Shared, lock};
+use super::thread;
+use super::totals;
+use super::writer::Runs;
+
+/// What there is to do beside what the parts themselves wait for.
+pub(super) struct Job {
+    pub(super) runs: Arc<Runs>,
+    pub(super) keeper: Arc<Keeper>,
+    /// Reports are to be folded.
+    pub(super) folds: bool,
+    /// Bounds are to be kept.
+    pub(super) tends: bool,
+}
+
+/// The thread as the others see it.
+#[derive(Default)]
+pub(super) struct Handle {
+    busy: AtomicBool,
+    join: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Handle {
+    /// Whether it is at work.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// For the writer: starts the thread with this job. False: there can be none.
+    pub(super) fn start(&self, shared: &Arc<Shared>, job: Job) -> bool {
+        self.join();
+        let working = shared.clone();
+        self.busy.store(true, Ordering::Release);
+        let body = move || {
+            let work = std::panic::AssertUnwindSafe(|| job.run(&working));
+            if std::panic::catch_unwind(work).is_err() {
+                working.tallies.write_error("the helper thread failed".to_owned());
+            }
+            working.helper.busy.store(false, Ordering::Release);
+            working.has_ended();
+        };
+        let handle = thread::spawn("vkstash-helper", body);
+        let started = handle.is_some();
+        if !started {
+            self.busy.store(false, Ordering::Release);
+        }
+        *lock(&self.join) = handle;
+        started
+    }
+
+    /// Joins a thread that has ended; one that has not goes on by itself.
+    pub(super) fn join(&self) {
+        let handle = lock(&self.join).take();
+        if let Some(handle) = handle.filter(|_| !self.is_busy()) {
+            // A panic was caught inside.
+            let _ = handle.join();
+        }
+    }
+
+    /// In a forked child: the thread is not here, and nothing may be asked of it.
+    pub(super) fn forget(&self) {
+        if let Ok(mut join) = self.join.try_lock() {
+            std::mem::forget(join.take());
+        }
+    }
+}
+
+/// Folds the reports of others.
+pub(super) fn fold(runs: &Runs) {
+    if let Ok(folder) = runs.parent.sub("runs", false) {
+        // Another process may be at it, or the next one will be.
+        let _ = totals::fold(&folder);
+    }
+}
+
+impl Job {
+    fn run(&self, shared: &Arc<Shared>) {
+        thread::be_nice();
+        let interrupted = || shared.is_closing();
+        let parts: Vec<Arc<Part>> = lock(&shared.parts).iter().filter_map(Weak::upgrade).collect();
+        for part in &parts {
+            part.catch_up(&interrupted);
+        }
+        parts.iter().for_each(|part| part.seal_orphans(&interrupted));
+        if self.folds {
+            fold(&self.runs);
+        }
+        if self.tends && !interrupted() && self.keeper.tend(shared) {
+            shared.touch();
+        }
+    }
+}
