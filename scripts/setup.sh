@@ -35,6 +35,7 @@ need_command dpkg-source dpkg-dev
 need_package libvulkan-dev
 need_command readelf binutils
 need_command python3 python3
+need_package python3-venv
 # Many install Node.js from elsewhere, where npm comes with it.
 need_command npm npm
 
@@ -134,6 +135,34 @@ if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
 elif ! mesa_has_null_device; then
     say "note: Mesa $mesa has no null device any more (it went in $mesa_without_null_device): what needs it wants a GPU here"
 fi
+
+# Its fake render node for RADV, of the driver's own version.
+if ! installed mesa-drm-shim; then
+    apt_update
+    apt_install "mesa-drm-shim=$mesa" || say "note: no mesa-drm-shim $mesa: what needs it will not run here"
+fi
+
+# --- the registry of Vulkan -------------------------------------------------------------------------------
+
+# The newest that a package has: the distribution's is as old as its loader.
+registry_wanted=1.4.366
+vulkan_registry() {
+    local folder
+    folder=$(target_folder)/registry
+    [ "$(cat "$folder/version" 2>/dev/null)" != "$registry_wanted" ] || return 0
+    say "fetching the registry of Vulkan $registry_wanted with pip"
+    mkdir -p "$folder"
+    if python3 -m venv --clear "$folder/python" >"$folder/pip.log" 2>&1 &&
+        "$folder/python/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
+            --target "$folder/package" "vulkan-object==$registry_wanted" >>"$folder/pip.log" 2>&1 &&
+        cp "$folder/package/vulkan_object/vk.xml" "$folder/vk.xml"; then
+        echo "$registry_wanted" >"$folder/version"
+    else
+        say "note: it cannot be had; structures are compared with the distribution's registry"
+    fi
+    rm -rf "$folder/python" "$folder/package"
+}
+vulkan_registry
 
 # --- Rust -------------------------------------------------------------------------------------------------
 

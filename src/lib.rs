@@ -31,6 +31,9 @@ mod memory;
 pub mod owner;
 mod pipeline_binary;
 pub mod recipe;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod registry;
 mod resolve;
 mod signals;
 mod state;

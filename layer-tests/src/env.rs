@@ -35,6 +35,8 @@ pub enum Driver {
     Test(Value),
     /// RADV on its null device: a real compiler without a GPU.
     Radv,
+    /// RADV on Mesa's fake render node: with memory types, images and queues that do nothing.
+    RadvOnShim,
     /// Mesa's CPU driver.
     Lavapipe,
     /// The driver whose manifest VKSTASH_TEST_DRIVER names: for suites that are carried to a machine with a GPU.
@@ -47,6 +49,7 @@ impl Driver {
         match self {
             Driver::Test(_) => "test driver",
             Driver::Radv => "RADV",
+            Driver::RadvOnShim => "RADV on a fake node",
             Driver::Lavapipe => "lavapipe",
             Driver::Machine => "the machine's driver",
         }
@@ -56,7 +59,10 @@ impl Driver {
     fn manifest(&self) -> Result<Option<PathBuf>, String> {
         let prefix = match self {
             Driver::Test(_) => return paths::test_driver_library().map(|_| None),
-            Driver::Radv => "radeon_icd",
+            Driver::RadvOnShim if shim().is_none() => {
+                return Err(format!("no {SHIM}: is mesa-drm-shim installed?"));
+            }
+            Driver::Radv | Driver::RadvOnShim => "radeon_icd",
             Driver::Lavapipe => "lvp_icd",
             Driver::Machine => {
                 let named = std::env::var_os(MACHINE_DRIVER).ok_or_else(|| format!("no {MACHINE_DRIVER}"))?;
@@ -286,6 +292,9 @@ impl Env {
         if self.driver == Driver::Radv {
             command.env("RADV_FORCE_FAMILY", "navi21");
         }
+        if let Some(shim) = shim().filter(|_| self.driver == Driver::RadvOnShim) {
+            command.env("LD_PRELOAD", shim).env("AMDGPU_GPU_ID", "navi21");
+        }
         if self.driver_cache {
             let cache = self.folder.join("driver-cache");
             fs::create_dir_all(&cache).expect("a private folder");
@@ -329,6 +338,20 @@ impl Env {
             command.env("VK_LAYER_PATH", path).env("VK_INSTANCE_LAYERS", named.join(":"));
         }
     }
+}
+
+const SHIM: &str = "libamdgpu_noop_drm_shim.so";
+
+/// Mesa's fake render node (Debian's mesa-drm-shim), for programs of this architecture.
+fn shim() -> Option<PathBuf> {
+    let multiarch = format!(
+        "/usr/lib/{}-linux-gnu",
+        if cfg!(target_arch = "x86") { "i386" } else { std::env::consts::ARCH }
+    );
+    [multiarch.as_str(), "/usr/lib64", "/usr/lib"]
+        .iter()
+        .map(|folder| Path::new(folder).join(SHIM))
+        .find(|path| path.exists())
 }
 
 /// Where the Khronos validation layer's manifest lies, if it is installed.

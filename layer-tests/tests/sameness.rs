@@ -69,7 +69,7 @@ fn describe_executable(device: &Device, pipeline: vk::Pipeline, index: u32) -> V
     list.iter().map(describe).collect()
 }
 
-/// What is captured for tools must be captured by the driver itself.
+/// What tools see of a served pipeline is what they see of a compiled one (families/afterwards.rs has all of it).
 #[test]
 fn a_pipeline_that_is_to_be_looked_into_is_described_as_without_the_layer() {
     scenario(&[("step", described)], |scenario| {

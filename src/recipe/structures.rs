@@ -41,9 +41,20 @@ pub struct Row {
 impl Row {
     /// The structure's name without "Vk".
     pub fn name(&self) -> &'static str {
-        let path = (self.type_name)().split('<').next().unwrap_or_default();
-        path.rsplit("::").next().unwrap_or_default()
+        last_of((self.type_name)())
     }
+}
+
+/// The last part of a type's path, without its parameters.
+pub fn last_of(path: &'static str) -> &'static str {
+    let path = path.split('<').next().unwrap_or_default();
+    path.rsplit("::").next().unwrap_or_default()
+}
+
+/// The name of a structure, as log lines give it: the bindings' where the table has none, and its number where they
+/// have none either.
+pub fn name(s_type: vk::StructureType) -> String {
+    find(s_type).map_or_else(|| format!("{s_type:?}"), |row| format!("Vk{}", row.name()))
 }
 
 const fn row<T: TaggedStructure>(handling: Handling, reason: &'static str) -> Row {

@@ -20,9 +20,10 @@ use crate::state::device::Device;
 use crate::stats::Count;
 use crate::store::part::{Handing, Key, Kind};
 
-/// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs.
+/// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs, and binaries hold code
+/// alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.
 pub fn applies<I>(request: &Request<'_, I>) -> bool {
-    request.device.binaries.is_some() && matches!(request.passed, Passed::Null)
+    request.device.binaries.is_some() && !request.steering.looked_at && matches!(request.passed, Passed::Null)
 }
 
 /// Where the binaries of a recipe are stored. None where the driver does not tell its global key.

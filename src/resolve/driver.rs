@@ -60,6 +60,10 @@ impl Objects for Unnamed<'_> {
     fn advanced_blend(&self) -> bool {
         self.0.advanced_blend()
     }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        self.0.looked_into()
+    }
 }
 
 /// Rung 4 before any other, where the stash has nothing to serve: the program's own call, asked of the driver

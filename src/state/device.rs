@@ -665,4 +665,8 @@ impl capture::Objects for Device {
     fn advanced_blend(&self) -> bool {
         self.advanced_blend
     }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        self.policy.looked_into
+    }
 }

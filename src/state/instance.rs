@@ -65,6 +65,15 @@ pub struct PhysicalDevice {
     pub emulates_cache_control: bool,
 }
 
+/// Extensions of the driver that the layer asks about.
+#[derive(Default)]
+struct Listed {
+    identifiers: bool,
+    cache_control: bool,
+    binaries: bool,
+    driver: bool,
+}
+
 /// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
 /// nothing may need thread-local storage.
 static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap::new());
@@ -145,8 +154,8 @@ impl Instance {
         known.entry(device.as_raw()).or_insert_with(|| Arc::new(self.ask(device))).clone()
     }
 
-    /// Asks by features and properties, never by listing extensions: the loader reads all manifests again for
-    /// every list. Structures that a driver does not know are skipped, so they say no.
+    /// A structure is passed only to a driver that has it, by its version or by an extension that it lists: others
+    /// would skip it, but layers below complain.
     fn ask(&self, device: vk::PhysicalDevice) -> PhysicalDevice {
         let mut properties = vk::PhysicalDeviceProperties::default();
         if let Some(get) = self.table.get_physical_device_properties {
@@ -158,22 +167,43 @@ impl Instance {
         let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
         let mut binaries = pipeline_binary::Features::default();
-        if let Some(get) = self.get_features2() {
-            let mut chain =
-                vk::PhysicalDeviceFeatures2::default().push_next(&mut identifiers).push_next(&mut control);
-            binaries.p_next = chain.p_next;
-            chain.p_next = (&raw mut binaries).cast();
-            // SAFETY: a live physical device and a chain of output structures.
-            unsafe { get(device, &mut chain) };
+        let (get_features2, get_properties2) = (self.get_features2(), self.get_properties2());
+        let listed = match get_features2.is_some() || get_properties2.is_some() {
+            true => self.listed(device),
+            false => Listed::default(),
+        };
+        if let Some(get) = get_features2 {
+            let mut chain = vk::PhysicalDeviceFeatures2::default();
+            if listed.identifiers {
+                chain = chain.push_next(&mut identifiers);
+            }
+            if listed.cache_control || api_version >= vk::API_VERSION_1_3 {
+                chain = chain.push_next(&mut control);
+            }
+            if listed.binaries {
+                binaries.p_next = chain.p_next;
+                chain.p_next = (&raw mut binaries).cast();
+            }
+            if !chain.p_next.is_null() {
+                // SAFETY: a live physical device and a chain of output structures.
+                unsafe { get(device, &mut chain) };
+            }
         }
         let native_identifiers = identifiers.shader_module_identifier != 0;
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
-        if let Some(get) = self.get_properties2() {
-            let mut chain =
-                vk::PhysicalDeviceProperties2::default().push_next(&mut driver).push_next(&mut algorithm);
-            // SAFETY: as above.
-            unsafe { get(device, &mut chain) };
+        if let Some(get) = get_properties2 {
+            let mut chain = vk::PhysicalDeviceProperties2::default();
+            if listed.driver || api_version >= vk::API_VERSION_1_2 {
+                chain = chain.push_next(&mut driver);
+            }
+            if listed.identifiers {
+                chain = chain.push_next(&mut algorithm);
+            }
+            if !chain.p_next.is_null() {
+                // SAFETY: as above.
+                unsafe { get(device, &mut chain) };
+            }
         }
         let cache_control = match control.pipeline_creation_cache_control != 0 {
             true if api_version >= vk::API_VERSION_1_3 => CacheControl::Core,
@@ -206,6 +236,36 @@ impl Instance {
             cache_control,
             emulates_cache_control,
         }
+    }
+
+    /// What a physical device lists of the extensions whose structures it is asked for; nothing where it cannot be
+    /// listed. Costs about 100 us, once: the loader reads the manifests of implicit layers again for it.
+    fn listed(&self, device: vk::PhysicalDevice) -> Listed {
+        let Some(enumerate) = self.table.enumerate_device_extension_properties else {
+            return Listed::default();
+        };
+        let mut list = Vec::new();
+        // More than any driver has, so that one call does; a list that grows meanwhile is asked for again.
+        let mut count = 512;
+        for _ in 0..3 {
+            list.resize(count as usize, vk::ExtensionProperties::default());
+            // SAFETY: a live physical device, and room for as many as the count says.
+            match unsafe { enumerate(device, std::ptr::null(), &mut count, list.as_mut_ptr()) } {
+                vk::Result::SUCCESS => {
+                    list.truncate(count as usize);
+                    let has = |name| list.iter().any(|listed| listed.extension_name_as_c_str() == Ok(name));
+                    return Listed {
+                        identifiers: has(ash::ext::shader_module_identifier::NAME),
+                        cache_control: has(ash::ext::pipeline_creation_cache_control::NAME),
+                        binaries: has(pipeline_binary::NAME),
+                        driver: has(ash::khr::driver_properties::NAME),
+                    };
+                }
+                vk::Result::INCOMPLETE => count = list.len() as u32 * 2,
+                _ => return Listed::default(),
+            }
+        }
+        Listed::default()
     }
 
     /// vkGetPhysicalDeviceFeatures2 under the name that this instance may call it by.

@@ -8,6 +8,7 @@ use ash::vk;
 use serde::{Deserialize, Serialize};
 
 use super::device_structures;
+use crate::loader;
 use crate::recipe::chain;
 use crate::recipe::key::{self, CodecError};
 use crate::recipe::model::{OwnedExtension, SCHEMA};
@@ -126,6 +127,21 @@ impl Setup {
         extensions.sort();
         extensions.dedup();
         Setup { schema: SCHEMA, application: application.clone(), features, structures, extensions }
+    }
+
+    /// The first structure in a device's chain of which nothing goes into a digest: it has no row in the table of
+    /// structures, or holds more than switches.
+    ///
+    /// # Safety
+    /// `info` is a valid create info.
+    pub unsafe fn unhashed(info: &vk::DeviceCreateInfo<'_>) -> Option<vk::StructureType> {
+        // SAFETY: the chain of a valid create info, whose structures are valid.
+        unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type }).find(|&s_type| {
+            let hashed = s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2
+                || loader::link_info_size(s_type).is_some()
+                || device_structures::find(s_type).is_some_and(|row| row.switches > 0);
+            !hashed
+        })
     }
 
     /// Whether the program enabled an extension.

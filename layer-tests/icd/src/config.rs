@@ -98,6 +98,8 @@ pub struct Config {
     pub caches_libraries: bool,
     /// Caches hold pipelines that are linked without link time optimization.
     pub caches_fast_links: bool,
+    /// Pipelines that come from caches answer for their statistics and internal representations as compiled ones do.
+    pub caches_statistics: bool,
     /// The handle of a destroyed object is the next new object's.
     pub reuse_handles: bool,
     /// Equal modules, samplers and layouts of a device share a handle.
@@ -154,6 +156,7 @@ impl Default for Config {
             join_lingers_ms: 0,
             caches_libraries: true,
             caches_fast_links: false,
+            caches_statistics: true,
             reuse_handles: false,
             equal_handles: false,
             identifiers: false,

@@ -19,6 +19,7 @@ const ALWAYS: &[&str] = &[
     "VK_KHR_buffer_device_address",
     "VK_KHR_synchronization2",
     "VK_KHR_pipeline_library",
+    "VK_KHR_pipeline_executable_properties",
     "VK_KHR_deferred_host_operations",
     "VK_KHR_acceleration_structure",
     "VK_KHR_ray_tracing_pipeline",
@@ -89,6 +90,11 @@ const TABLE: &[(vk::StructureType, usize, Needs)] = &[
     (MAINTENANCE5, 1, Extension("VK_KHR_maintenance5")),
     (vk::PhysicalDeviceMaintenance4Features::STRUCTURE_TYPE, 1, Extension("VK_KHR_maintenance4")),
     (LIBRARIES, 1, Extension("VK_EXT_graphics_pipeline_library")),
+    (
+        vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR::STRUCTURE_TYPE,
+        1,
+        Extension("VK_KHR_pipeline_executable_properties"),
+    ),
     (
         vk::PhysicalDeviceRayTracingPipelineFeaturesKHR::STRUCTURE_TYPE,
         5,

@@ -14,6 +14,7 @@ mod content;
 mod control;
 mod deferred;
 mod device;
+mod executables;
 mod features;
 mod graphics;
 mod graphics_state;

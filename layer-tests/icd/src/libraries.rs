@@ -71,6 +71,9 @@ pub fn check_link(call: &Call, flags: u64, shape: &Shape, own: Option<Layout>, l
     {
         complain("a library did not retain what link time optimization needs");
     }
+    if flags & (LINK_TIME_OPTIMIZATION | RETAIN) != 0 && linked.iter().any(|library| library.from_binaries) {
+        complain("a library that was made of binaries has no code for link time optimization");
+    }
     if linked.iter().any(|library| library.by_identifier) && flags & FAIL_ON == 0 {
         complain("a library with an identifier is linked without FAIL_ON (06855)");
     }

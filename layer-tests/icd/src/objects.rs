@@ -59,6 +59,10 @@ pub struct Pipeline {
     pub layout: Option<Layout>,
     /// Graphics: a mesh stage is in it, here or in a linked library.
     pub mesh: bool,
+    /// It came from a cache or from binaries.
+    pub made_before: bool,
+    /// It came from binaries, which hold nothing that could be optimized again.
+    pub from_binaries: bool,
     /// Its data can be captured.
     pub captured: Arc<AtomicBool>,
     /// What the driver caches it under.

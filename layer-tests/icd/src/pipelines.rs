@@ -198,6 +198,8 @@ pub unsafe fn make_some(
             by_identifier: element.by_identifier,
             layout: element.layout,
             mesh: element.mesh,
+            made_before: hit,
+            from_binaries: element.binaries.is_some(),
             captured: Arc::new(AtomicBool::new(element.flags & CAPTURE_DATA != 0)),
         };
         let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));

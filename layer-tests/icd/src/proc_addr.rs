@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use crate::{
-    binaries, caches, compute, deferred, device, graphics, identifiers, instance, physical, ray_tracing,
-    simple,
+    binaries, caches, compute, deferred, device, executables, graphics, identifiers, instance, physical,
+    ray_tracing, simple,
 };
 
 /// A command, of whatever signature.
@@ -98,6 +98,9 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetPipelineKeyKHR" => binaries::get_key,
         b"vkGetPipelineBinaryDataKHR" => binaries::get_data,
         b"vkReleaseCapturedPipelineDataKHR" => binaries::release,
+        b"vkGetPipelineExecutablePropertiesKHR" => executables::properties,
+        b"vkGetPipelineExecutableStatisticsKHR" => executables::statistics,
+        b"vkGetPipelineExecutableInternalRepresentationsKHR" => executables::representations,
         b"vkDestroyPipeline" => compute::destroy,
         b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
         b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,
@@ -178,6 +181,9 @@ unsafe extern "system" fn get_device_proc_addr(handle: vk::Device, name: *const 
         | b"vkGetPipelineKeyKHR"
         | b"vkGetPipelineBinaryDataKHR"
         | b"vkReleaseCapturedPipelineDataKHR" => "VK_KHR_pipeline_binary",
+        b"vkGetPipelineExecutablePropertiesKHR"
+        | b"vkGetPipelineExecutableStatisticsKHR"
+        | b"vkGetPipelineExecutableInternalRepresentationsKHR" => "VK_KHR_pipeline_executable_properties",
         b"vkCreateRenderPass2KHR" => "VK_KHR_create_renderpass2",
         _ => "",
     };

@@ -244,6 +244,18 @@ impl Device {
         unsafe { self.raw.destroy_pipeline(pipeline, None) };
     }
 
+    /// Destroys a module as soon as no creation call needs it.
+    ///
+    /// # Safety
+    /// Made by [`Device::module`], and destroyed once.
+    pub unsafe fn destroy_module(&self, module: vk::ShaderModule) {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|object| !matches!(object, Object::Module(kept) if *kept == module));
+        drop(objects);
+        // SAFETY: the caller's contract.
+        unsafe { self.raw.destroy_shader_module(module, None) };
+    }
+
     /// What vkGetDeviceProcAddr says about a command.
     pub fn has_command(&self, name: &CStr) -> bool {
         // SAFETY: a live device and a NUL-terminated name.

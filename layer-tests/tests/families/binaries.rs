@@ -11,12 +11,18 @@ use vkstash_layer_tests::vulkan::{binaries, spirv};
 
 use crate::draft::Draft;
 use crate::rays::Rays;
-use crate::rig::{Options, Rig};
+use crate::rig::{Options, Rig, Unhashed};
 
 /// The step: compute, graphics, a library and ray tracing, without a cache.
 fn make(input: &Value) -> Value {
     let without = (input["fewer"] == true).then_some(ash::ext::robustness2::NAME);
-    let rig = Rig::with(Options { binaries: input["own"] == true, without, ..Options::default() });
+    let unhashed = match input["unhashed"].as_str() {
+        Some("unknown") => Unhashed::Unknown,
+        Some("number") => Unhashed::Number,
+        _ => Unhashed::Nothing,
+    };
+    let options = Options { binaries: input["own"] == true, without, unhashed, ..Options::default() };
+    let rig = Rig::with(options);
     if !rig.device.instance.has(rig.device.physical, binaries::NAME) {
         return Value::Null;
     }
@@ -75,6 +81,45 @@ fn binaries_serve_every_kind_and_damaged_ones_reach_no_driver() {
             assert_eq!(damaged.value, without);
             let counters = damaged.reports.counters();
             assert_eq!(damaged.reports.sum("served") + damaged.reports.sum("not_taken"), 0, "{counters:?}");
+        }
+    });
+}
+
+/// A binary is used by the driver as it is, so it may stand in only where all of the device is known.
+#[test]
+fn a_device_with_a_structure_that_no_digest_covers_is_served_by_blobs() {
+    scenario(&[("make", make)], |scenario| {
+        let test = Driver::Test(json!({
+            "pipeline_binary": true, "api_version": "1.4", "driver_id": 3, "identifiers": true,
+        }));
+        for driver in [Driver::Radv, test] {
+            for unhashed in ["none", "unknown", "number"] {
+                for own in [false, true] {
+                    let Some(env) = scenario.on(driver.clone()) else { continue };
+                    let what = format!("{} {unhashed} {own}", driver.name());
+                    let env = env.stash(scenario.folder().join(format!("stash {what}")));
+                    let env =
+                        if own { env } else { env.var("VKSTASH_BINARIES", "1") }.var("VKSTASH_LOG", "info");
+                    let input = json!({ "own": own, "unhashed": unhashed });
+                    let without =
+                        scenario.run_ok::<Value>("make", &env.clone().without_layer(), &input).value;
+                    let made = without.as_array().unwrap().len() as u64;
+                    let cold = scenario.run_ok::<Value>("make", &env, &input);
+                    let warm = scenario.run_ok::<Value>("make", &env, &input);
+                    assert_eq!((&cold.value, &warm.value), (&without, &without), "{what}");
+                    let counters = warm.reports.counters();
+                    let by_binary = if unhashed == "none" { made } else { 0 };
+                    assert_eq!(warm.reports.sum("served"), made, "{what}: {counters:?}");
+                    assert_eq!(warm.reports.sum("served_by_binary"), by_binary, "{what}: {counters:?}");
+                    let name = match unhashed {
+                        "unknown" => Some("1000998000"),
+                        "number" => Some("VkDevicePrivateDataCreateInfo"),
+                        _ => None,
+                    };
+                    assert_eq!(warm.stderr.contains("not hashed"), name.is_some(), "{what}: {}", warm.stderr);
+                    assert!(name.is_none_or(|name| warm.stderr.contains(name)), "{what}: {}", warm.stderr);
+                }
+            }
         }
     });
 }

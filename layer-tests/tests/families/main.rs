@@ -6,9 +6,11 @@
 //! - [`conversions`] YCbCr conversions in immutable samplers
 //! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
+//! - [`afterwards`] what later calls see of pipelines that were served
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod afterwards;
 mod binaries;
 mod conversions;
 mod deferral;

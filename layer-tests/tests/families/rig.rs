@@ -63,6 +63,8 @@ const EXTENSIONS: &[Extension] = &[
     with!(ext::extended_dynamic_state2::NAME, PhysicalDeviceExtendedDynamicState2FeaturesEXT),
     with!(ext::extended_dynamic_state3::NAME, PhysicalDeviceExtendedDynamicState3FeaturesEXT),
     with!(ext::vertex_input_dynamic_state::NAME, PhysicalDeviceVertexInputDynamicStateFeaturesEXT),
+    with!(khr::pipeline_executable_properties::NAME, PhysicalDevicePipelineExecutablePropertiesFeaturesKHR),
+    (ash::amd::shader_info::NAME, None),
     with!(khr::maintenance5::NAME, PhysicalDeviceMaintenance5FeaturesKHR),
     with!(khr::ray_tracing_pipeline::NAME, PhysicalDeviceRayTracingPipelineFeaturesKHR),
     with!(khr::acceleration_structure::NAME, PhysicalDeviceAccelerationStructureFeaturesKHR),
@@ -94,6 +96,20 @@ pub struct Options {
     pub no_internal_cache: bool,
     /// Without this extension.
     pub without: Option<&'static CStr>,
+    /// A structure in the chain that no digest of the device covers.
+    pub unhashed: Unhashed,
+}
+
+/// What no digest of a device covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unhashed {
+    /// There is none.
+    #[default]
+    Nothing,
+    /// One that nobody knows.
+    Unknown,
+    /// VkDevicePrivateDataCreateInfo, which holds a number.
+    Number,
 }
 
 /// The device.
@@ -155,6 +171,23 @@ impl Rig {
             if options.no_internal_cache {
                 switch.p_next = info.p_next;
                 info.p_next = ptr::from_ref(&switch).cast();
+            }
+            match options.unhashed {
+                Unhashed::Nothing => {}
+                Unhashed::Unknown => {
+                    let s_type = vk::StructureType::from_raw(1_000_998_000);
+                    let words: &mut [u64; 4] = keep([0; 4]);
+                    ptr::from_mut(words)
+                        .cast::<Head>()
+                        .write(Head { s_type, p_next: info.p_next.cast_mut() });
+                    info.p_next = ptr::from_ref(words).cast();
+                }
+                Unhashed::Number => {
+                    let mut slots =
+                        vk::DevicePrivateDataCreateInfo::default().private_data_slot_request_count(1);
+                    slots.p_next = info.p_next;
+                    info.p_next = ptr::from_ref(keep(slots)).cast();
+                }
             }
             instance.raw.create_device(physical, &info, None)
         };

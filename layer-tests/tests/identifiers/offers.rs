@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::transmute;
 use std::ptr;
 
+use ash::vk::TaggedStructure as _;
 use ash::{khr, vk};
 use serde_json::{Value, json};
 
@@ -234,6 +235,51 @@ fn nothing_is_offered_where_nothing_may_be_emulated() {
         let without = scenario.run_ok::<Value>("offers", &env.clone().without_layer(), &()).value;
         assert_eq!(scenario.run_ok::<Value>("offers", env, &()).value, without);
     });
+}
+
+/// What the driver is asked by chains, where the program asks for nothing but its list of extensions.
+fn asked(_: &Value) -> Value {
+    let instance = instance(vk::API_VERSION_1_3);
+    let driver = TestDriver::open();
+    driver.take_record();
+    listing(&instance, None);
+    let record = driver.take_record();
+    let calls = record["calls"].as_array().unwrap().iter();
+    let queries = calls.filter(|call| call["command"].as_str().unwrap().ends_with("2"));
+    json!(queries.flat_map(|call| call["p_next"].as_array().unwrap().clone()).collect::<Vec<_>>())
+}
+
+/// Layers below complain of structures whose extension the driver does not list.
+#[test]
+fn a_driver_is_asked_only_for_what_it_lists() {
+    let identifiers = [
+        vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::STRUCTURE_TYPE,
+        vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::STRUCTURE_TYPE,
+    ]
+    .map(|s_type| s_type.as_raw());
+    let control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::STRUCTURE_TYPE.as_raw();
+    let driver_properties = vk::PhysicalDeviceDriverProperties::STRUCTURE_TYPE.as_raw();
+    let binaries = vkstash_layer_tests::vulkan::binaries::FEATURES.as_raw();
+    let cases = [
+        (json!({}), vec![control, driver_properties]),
+        (json!({ "identifiers": true }), [&identifiers[..], &[control, driver_properties]].concat()),
+        (json!({ "pipeline_binary": true }), vec![binaries, control, driver_properties]),
+        (json!({ "api_version": "1.2" }), vec![control, driver_properties]),
+        (json!({ "api_version": "1.2", "cache_control": false }), vec![driver_properties]),
+        (json!({ "api_version": "1.1", "cache_control": false }), vec![]),
+        (
+            json!({ "api_version": "1.1", "extensions": ["VK_KHR_driver_properties"] }),
+            vec![control, driver_properties],
+        ),
+    ];
+    for (script, mut expected) in cases {
+        expected.sort_unstable();
+        each(vec![Setting::auto(test_driver(script.clone()))], &[("asked", asked)], |scenario, env, _| {
+            let mut asked = scenario.run_ok::<Vec<i32>>("asked", env, &()).value;
+            asked.sort_unstable();
+            assert_eq!(asked, expected, "{script}");
+        });
+    }
 }
 
 /// A program that cannot ask for features (1.0, no extension) is not offered what it could not switch on.

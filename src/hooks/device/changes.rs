@@ -14,7 +14,7 @@ use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::IdentifierMode;
 use crate::state::device_structures;
 use crate::state::instance::{CacheControl, PhysicalDevice};
-use crate::state::setup::extension_names;
+use crate::state::setup::{Setup, extension_names};
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]
@@ -34,6 +34,9 @@ pub struct Wanted {
     pub add_cache_control: bool,
     /// The user has asked the layer to switch pipeline binaries on.
     pub add_binaries: bool,
+    /// Artifacts may be made of pipeline binaries: the device's digest holds all that its chain says. A driver must
+    /// use a binary, so one of another device is a wrong pipeline (contract 5.5).
+    pub hashed: bool,
     /// Who will answer for identifiers.
     pub identifiers: IdentifierMode,
 }
@@ -78,10 +81,21 @@ impl Wanted {
                 };
             }
         }
+        // SAFETY: the caller's contract.
+        let unhashed = unsafe { Setup::unhashed(info) };
+        if let Some(s_type) = unhashed.filter(|_| binaries == Some(true) || config.binaries) {
+            log::init();
+            let name = device_structures::name(s_type);
+            tracing::info!("no pipeline binaries on a device with a structure that is not hashed: {name}");
+        }
         Wanted {
             enabled: Enabled { cache_control, binaries: binaries == Some(true) },
             add_cache_control: !cache_control,
-            add_binaries: binaries.is_none() && config.binaries && physical.pipeline_binaries,
+            add_binaries: binaries.is_none()
+                && config.binaries
+                && physical.pipeline_binaries
+                && unhashed.is_none(),
+            hashed: unhashed.is_none(),
             identifiers,
         }
     }
@@ -161,7 +175,11 @@ impl<'a> Changed<'a> {
                 }
                 None => {
                     log::init();
-                    tracing::warn!("a device is created with an unknown structure; its chain stays as it is");
+                    // SAFETY: the caller's contract.
+                    let unknown = unsafe { unknown_structure(&self.info) };
+                    tracing::warn!(
+                        "a device is created with an unknown structure ({unknown}); its chain stays as it is"
+                    );
                     // What the driver lacks must not be asked for by name either way; a structure that it does
                     // not know is skipped (contract 2.6).
                     if emulated || lacks_control {
@@ -225,6 +243,20 @@ impl<'a> Changed<'a> {
         self.info.enabled_extension_count = self.names.len() as u32;
         self.info.pp_enabled_extension_names = self.names.as_ptr();
     }
+}
+
+/// The first structure in a device's chain that cannot be copied, by its name.
+///
+/// # Safety
+/// A valid create info.
+unsafe fn unknown_structure(info: &vk::DeviceCreateInfo<'_>) -> String {
+    // SAFETY: the caller's contract.
+    let types = unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type });
+    types
+        .filter(|&s_type| size_in_device_chain(s_type).is_none())
+        .map(device_structures::name)
+        .next()
+        .unwrap_or_default()
 }
 
 fn size_in_device_chain(s_type: vk::StructureType) -> Option<usize> {

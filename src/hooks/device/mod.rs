@@ -170,6 +170,7 @@ unsafe fn register(
             cache_control: enabled.cache_control,
             identifiers: wanted.identifiers,
             binaries: enabled.binaries
+                && wanted.hashed
                 && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
             setup: Setup::read(info, &instance.application),
         };

@@ -22,7 +22,7 @@ pub unsafe fn compute<'a>(
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
     // SAFETY: the chain of a valid create info.
-    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next) }?;
+    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next, objects) }?;
     // SAFETY: as above.
     let extensions = unsafe {
         chain::scan(info.p_next, |node| match node.s_type {

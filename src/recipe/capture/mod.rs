@@ -47,6 +47,8 @@ pub trait Objects {
     fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal>;
     /// Whether the device has VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT switched on (contract 6).
     fn advanced_blend(&self) -> bool;
+    /// Flags for what tools look into, of which cached pipelines answer as compiled ones do.
+    fn looked_into(&self) -> vk::PipelineCreateFlags;
 }
 
 /// What decides whether depth and blend state may be read.

@@ -23,7 +23,7 @@ pub unsafe fn ray_tracing<'a>(
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
     // SAFETY: the chain of a valid create info.
-    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next) }?;
+    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next, objects) }?;
     // SAFETY: as above; the other pointers are NULL or valid, and pStages for stageCount stages.
     let (extensions, dynamic, given, groups, library_info, interface) = unsafe {
         (

@@ -25,9 +25,14 @@ const CAPTURING: u64 = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_
     as u64
     | CAPTURE_DATA;
 
-/// The same for what the program wants to know of the code.
-const STATISTICS: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
-    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw()) as u64;
+/// Flags for what tools look into. They are hashed where cached pipelines answer as compiled ones do
+/// ([`Objects::looked_into`]).
+pub const LOOKED_INTO: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
+    | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw())
+    as u64;
+
+/// A library that is made to be optimized again in a link.
+pub const RETAINS: u64 = vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw() as u64;
 
 /// The pipeline is a library.
 pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
@@ -35,6 +40,7 @@ pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
 /// Flags that a link may have and still need no compiler: those that steer the call, and those that say what
 /// the link may be used for.
 pub const PLAIN_LINK: u64 = STEERING
+    | LOOKED_INTO
     | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
         | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
         | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
@@ -99,6 +105,8 @@ pub struct Steering {
     pub identifier_structure: bool,
     /// The pipeline is a library.
     pub library: bool,
+    /// Later calls look at more of it than its code: links that optimize a library again, and tools.
+    pub looked_at: bool,
     /// Libraries are linked.
     pub linked: bool,
     /// Neither does it have shaders of its own nor are those of its libraries optimized again.
@@ -132,16 +140,18 @@ pub unsafe fn effective_flags(flags: vk::PipelineCreateFlags, p_next: *const c_v
 pub unsafe fn flags(
     flags: vk::PipelineCreateFlags,
     p_next: *const c_void,
+    objects: &impl Objects,
 ) -> Result<(u64, Steering), Refusal> {
     // SAFETY: the caller's contract.
     let (effective, flags2) = unsafe { effective_flags(flags, p_next) };
     if effective & CAPTURING != 0 {
         return Err(Refusal::plain(BypassReason::NotCacheable));
     }
-    if effective & STATISTICS != 0 {
+    let answered = u64::from(objects.looked_into().as_raw());
+    if effective & LOOKED_INTO & !answered != 0 {
         return Err(Refusal::plain(BypassReason::Statistics));
     }
-    if effective & !(HASHED | STEERING) != 0 {
+    if effective & !(HASHED | LOOKED_INTO | STEERING) != 0 {
         return Err(Refusal::plain(BypassReason::UnknownFlag));
     }
     let steering = Steering {
@@ -149,6 +159,7 @@ pub unsafe fn flags(
         early_return: effective & EARLY_RETURN != 0,
         flags2,
         library: effective & LIBRARY != 0,
+        looked_at: effective & (RETAINS | LOOKED_INTO) != 0,
         ..Steering::default()
     };
     Ok((effective & !STEERING, steering))

@@ -43,7 +43,7 @@ pub unsafe fn graphics<'a>(
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
     // SAFETY: the chain of a valid create info.
-    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next) }?;
+    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next, objects) }?;
     // SAFETY: as above; pDynamicState is NULL or valid.
     let (subsets, libraries, dynamic) = unsafe {
         (Subsets::provided(flags, info.p_next), linked(info.p_next), Dynamic::read(info.p_dynamic_state)?)

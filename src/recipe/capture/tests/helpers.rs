@@ -27,13 +27,22 @@ pub struct Known {
     /// Libraries that have traits.
     pub libraries: Vec<(vk::Pipeline, LibraryTraits)>,
     pub advanced_blend: bool,
+    pub looked_into: vk::PipelineCreateFlags,
 }
 
 pub const BOTH: SubpassUse = SubpassUse { color: true, depth_stencil: true };
 
+const STATISTICS: vk::PipelineCreateFlags = vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR;
+
 impl Default for Known {
     fn default() -> Self {
-        Known { subpass: BOTH, pair: None, libraries: Vec::new(), advanced_blend: false }
+        Known {
+            subpass: BOTH,
+            pair: None,
+            libraries: Vec::new(),
+            advanced_blend: false,
+            looked_into: STATISTICS,
+        }
     }
 }
 
@@ -77,6 +86,10 @@ impl Objects for Known {
 
     fn advanced_blend(&self) -> bool {
         self.advanced_blend
+    }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        self.looked_into
     }
 }
 

@@ -100,4 +100,8 @@ impl Objects for Live {
     fn advanced_blend(&self) -> bool {
         false
     }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        vk::PipelineCreateFlags::empty()
+    }
 }

@@ -1,0 +1,484 @@
+//! What later calls see of a pipeline: links that use it, statistics, internal representations, group handles, binaries
+//! that are captured of it or of its links. Whoever made it, driver or stash, the answers are the same.
+
+use std::collections::BTreeMap;
+use std::ptr;
+
+use ash::{amd, khr, vk};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::vulkan::{binaries, spirv};
+
+use crate::draft::Draft;
+use crate::rays::Rays;
+use crate::rig::{Options, Rig, keep};
+
+use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
+use vk::PipelineCreateFlags as Flags;
+
+const INPUT: Subset = Subset::VERTEX_INPUT_INTERFACE;
+const BEFORE: Subset = Subset::PRE_RASTERIZATION_SHADERS;
+const FRAGMENT: Subset = Subset::FRAGMENT_SHADER;
+const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
+const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
+const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
+const STATISTICS: Flags = Flags::CAPTURE_STATISTICS_KHR;
+const REPRESENTATIONS: Flags = Flags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR;
+
+/// What later calls say of pipelines, by name.
+type Seen = BTreeMap<String, Value>;
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(chars: &[std::ffi::c_char]) -> String {
+    chars.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
+}
+
+/// Everything that can be asked about a pipeline that was created with these flags.
+fn look(rig: &Rig, pipeline: vk::Pipeline, flags: Flags) -> Value {
+    if pipeline == vk::Pipeline::null() || !rig.has(khr::pipeline_executable_properties::NAME) {
+        return Value::Null;
+    }
+    let (instance, device) = (&rig.device.instance.raw, &rig.device.raw);
+    let commands = khr::pipeline_executable_properties::Device::new(instance, device);
+    let info = vk::PipelineInfoKHR::default().pipeline(pipeline);
+    // SAFETY: a live pipeline of a device with pipelineExecutableInfo.
+    let list = unsafe { commands.get_pipeline_executable_properties(&info) }.unwrap();
+    let mut executables = Vec::new();
+    for (index, one) in list.iter().enumerate() {
+        let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(index as u32);
+        let mut statistics = Vec::new();
+        if flags.contains(STATISTICS) {
+            // SAFETY: as above; the pipeline was created with the flag.
+            for statistic in unsafe { commands.get_pipeline_executable_statistics(&info) }.unwrap() {
+                // SAFETY: every member of the union is plain data, and all of it was written or zeroed.
+                let value = unsafe { statistic.value.u64 };
+                statistics.push((text(&statistic.name), statistic.format.as_raw(), value));
+            }
+        }
+        let representations = match flags.contains(REPRESENTATIONS) {
+            true => representations(rig, &commands, &info),
+            false => Vec::new(),
+        };
+        executables.push(json!({
+            "name": text(&one.name), "stages": one.stages.as_raw(), "subgroup": one.subgroup_size,
+            "statistics": statistics, "representations": representations,
+        }));
+    }
+    json!(executables)
+}
+
+/// Name, size and digest of each; a text ends at its NUL, behind which nobody writes.
+fn representations(
+    rig: &Rig,
+    commands: &khr::pipeline_executable_properties::Device,
+    info: &vk::PipelineExecutableInfoKHR<'_>,
+) -> Vec<(String, usize, String)> {
+    let get = commands.fp().get_pipeline_executable_internal_representations_khr;
+    let device = rig.device.raw.handle();
+    let mut count = 0;
+    // SAFETY: the two-call idiom, twice: for the list, and for each one's data.
+    unsafe {
+        let _ = get(device, info, &mut count, ptr::null_mut());
+        let mut list = vec![vk::PipelineExecutableInternalRepresentationKHR::default(); count as usize];
+        let _ = get(device, info, &mut count, list.as_mut_ptr());
+        let mut data: Vec<Vec<u8>> = list.iter().map(|one| vec![0; one.data_size]).collect();
+        for (one, data) in list.iter_mut().zip(&mut data) {
+            one.p_data = data.as_mut_ptr().cast();
+        }
+        let _ = get(device, info, &mut count, list.as_mut_ptr());
+        let all = list.iter().zip(data);
+        all.map(|(one, data)| {
+            let end = data.iter().position(|&byte| byte == 0).filter(|_| one.is_text != 0);
+            let data = &data[..end.unwrap_or(data.len())];
+            (text(&one.name), data.len(), hash(data))
+        })
+        .collect()
+    }
+}
+
+/// VK_AMD_shader_info needs no flag.
+fn shader_info(rig: &Rig, pipeline: vk::Pipeline, stage: vk::ShaderStageFlags) -> Value {
+    if !rig.has(amd::shader_info::NAME) {
+        return Value::Null;
+    }
+    let commands = amd::shader_info::Device::new(&rig.device.instance.raw, &rig.device.raw);
+    // SAFETY: a live pipeline with this stage.
+    let (used, code) = unsafe {
+        (
+            commands.get_shader_info_statistics(pipeline, stage),
+            commands.get_shader_info_disassembly(pipeline, stage),
+        )
+    };
+    let used = used.map(|used| {
+        let resources = used.resource_usage;
+        json!([
+            resources.num_used_vgprs,
+            resources.num_used_sgprs,
+            resources.lds_usage_size_in_bytes,
+            resources.scratch_mem_usage_in_bytes,
+            used.num_physical_vgprs,
+            used.num_available_vgprs,
+        ])
+    });
+    json!([used.ok(), code.ok().map(|code| hash(&code))])
+}
+
+/// Lengths of what is captured of a pipeline that was made with CAPTURE_DATA, and whether the same can be made of it.
+fn capture(rig: &Rig, pipeline: vk::Pipeline) -> Value {
+    let made = match binaries::captured(&rig.device, pipeline) {
+        Ok(made) => made,
+        Err(result) => return json!(result.as_raw()),
+    };
+    let listed = binaries::contents(&rig.device, &made);
+    let contents: Vec<_> = listed.iter().map(|(key, data)| (hash(key), data.len(), hash(data))).collect();
+    let released = binaries::release(&rig.device, pipeline);
+    made.iter().for_each(|&binary| binaries::destroy(&rig.device, binary));
+    json!({ "contents": contents, "released": released.as_raw() })
+}
+
+/// One program after the other, each with pipelines of its own.
+struct Maker {
+    rig: Rig,
+    seen: Seen,
+    own_binaries: bool,
+    /// What links of this run have that those of earlier ones had not.
+    further: Flags,
+}
+
+impl Maker {
+    fn note(&mut self, name: &str, value: Value) {
+        assert!(self.seen.insert(name.to_owned(), value).is_none(), "{name} is there already");
+    }
+
+    fn graphics(
+        &mut self,
+        name: &str,
+        info: vk::GraphicsPipelineCreateInfo<'_>,
+        flags: Flags,
+    ) -> vk::Pipeline {
+        let mut info = info;
+        info.flags |= flags;
+        let (result, pipeline) = self.rig.graphics(vk::PipelineCache::null(), info);
+        let seen = look(&self.rig, pipeline, flags);
+        self.note(name, json!([result.as_raw(), seen]));
+        pipeline
+    }
+
+    /// Four libraries, links of them, and a library of libraries.
+    fn libraries(&mut self, what: &str, flags: Flags, value: f32) {
+        let draft = Draft::of_values(&self.rig, value, value + 0.25);
+        let four = [INPUT, BEFORE, FRAGMENT, OUTPUT].map(|subset| {
+            self.graphics(&format!("{what}: {subset:?}"), draft.library(subset, Flags::empty()), flags)
+        });
+        let [input, before, fragment, output] = four;
+        // Libraries need their modules no more: what links optimize again is theirs.
+        for stage in &draft.stages {
+            // SAFETY: made by this draft, and destroyed once; links with shaders of their own make them again.
+            unsafe { self.rig.device.destroy_module(stage.module) };
+        }
+        let draft = Draft::of_values(&self.rig, value, value + 0.25);
+        let looked_into = flags & (STATISTICS | REPRESENTATIONS);
+        let fast = draft.link(&four, Subset::empty(), Flags::empty());
+        let fast = self.graphics(&format!("{what}: fast link"), fast, looked_into);
+        let info = shader_info(&self.rig, fast, vk::ShaderStageFlags::FRAGMENT);
+        self.note(&format!("{what}: fast link, shader info"), info);
+        let own = draft.link(&[input, before, output], FRAGMENT, Flags::empty());
+        self.graphics(&format!("{what}: own fragment shader"), own, looked_into);
+        let joined = draft.link(&[before, fragment], Subset::empty(), Flags::LIBRARY_KHR);
+        let joined = self.graphics(&format!("{what}: joined shaders"), joined, flags);
+        let further = draft.link(&[input, joined, output], Subset::empty(), self.further);
+        self.graphics(&format!("{what}: their fast link"), further, looked_into);
+        if flags.contains(RETAIN) {
+            let further = draft.link(&[input, joined, output], Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: their further optimized link"), further, looked_into);
+            let optimized = draft.link(&four, Subset::empty(), OPTIMIZED);
+            let optimized = self.graphics(&format!("{what}: optimized link"), optimized, looked_into);
+            let info = shader_info(&self.rig, optimized, vk::ShaderStageFlags::VERTEX);
+            self.note(&format!("{what}: optimized link, shader info"), info);
+            // Libraries that may be served, in a link that nobody has made before.
+            let further = draft.link(&four, Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: further optimized link"), further, looked_into);
+            let library = draft.link(&four, Subset::empty(), OPTIMIZED | RETAIN | Flags::LIBRARY_KHR);
+            let library = self.graphics(&format!("{what}: library of libraries"), library, looked_into);
+            let again = draft.link(&[library], Subset::empty(), OPTIMIZED);
+            self.graphics(&format!("{what}: its optimized link"), again, looked_into);
+            let further = draft.link(&[library], Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: its further optimized link"), further, looked_into);
+            // Libraries of several subsets, and of one beside other libraries.
+            let shaders = draft.library(BEFORE | FRAGMENT, Flags::empty());
+            let shaders = self.graphics(&format!("{what}: both shaders"), shaders, flags);
+            let further = draft.link(&[input, shaders, output], Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: further link of both shaders"), further, looked_into);
+            let grown = draft.link(&[input, before], FRAGMENT, Flags::LIBRARY_KHR);
+            let grown = self.graphics(&format!("{what}: shader beside libraries"), grown, flags);
+            let further = draft.link(&[grown, output], Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: further link of it"), further, looked_into);
+            let some =
+                draft.link(&[before, fragment], Subset::empty(), OPTIMIZED | RETAIN | Flags::LIBRARY_KHR);
+            let some = self.graphics(&format!("{what}: library of shaders"), some, looked_into);
+            let further = draft.link(&[input, some, output], Subset::empty(), OPTIMIZED | self.further);
+            self.graphics(&format!("{what}: its further link"), further, looked_into);
+        }
+        let further = draft.link(&[input, before, output], FRAGMENT, self.further);
+        self.graphics(&format!("{what}: further own fragment shader"), further, looked_into);
+        if self.own_binaries {
+            let captured = vk::PipelineCreateFlags2CreateInfoKHR::default()
+                .flags(vk::PipelineCreateFlags2KHR::from_raw(binaries::CAPTURE_DATA));
+            let info = draft.link(&four, Subset::empty(), Flags::empty()).push_next(keep(captured));
+            let (result, pipeline) = self.rig.graphics(vk::PipelineCache::null(), info);
+            let captured = capture(&self.rig, pipeline);
+            self.note(&format!("{what}: captured link"), json!([result.as_raw(), captured]));
+        }
+    }
+
+    fn compute(&mut self, name: &str, flags: Flags, value: u32) {
+        let stage = self.rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(value));
+        let layout = self.rig.device.compute_layout();
+        let plain = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).flags(flags);
+        let make = |rig: &Rig, info: vk::ComputePipelineCreateInfo<'_>| {
+            // SAFETY: a valid create info.
+            let (result, made) = unsafe { rig.device.create_compute(vk::PipelineCache::null(), &[info]) };
+            (result.as_raw(), made[0])
+        };
+        let (result, base) = make(&self.rig, plain.flags(flags | Flags::ALLOW_DERIVATIVES));
+        let looked =
+            (look(&self.rig, base, flags), shader_info(&self.rig, base, vk::ShaderStageFlags::COMPUTE));
+        self.note(name, json!([result, looked]));
+        let derived =
+            plain.flags(flags | Flags::DERIVATIVE).base_pipeline_handle(base).base_pipeline_index(-1);
+        let (result, derived) = make(&self.rig, derived);
+        let looked = look(&self.rig, derived, flags);
+        self.note(&format!("{name}: derived"), json!([result, looked]));
+        if self.own_binaries {
+            // The very pipeline that was served, but for the flag.
+            let (_, _) = make(&self.rig, plain);
+            let raw = u64::from(flags.as_raw()) | binaries::CAPTURE_DATA;
+            let captured = vk::PipelineCreateFlags2CreateInfoKHR::default()
+                .flags(vk::PipelineCreateFlags2KHR::from_raw(raw));
+            let (result, pipeline) = make(&self.rig, plain.push_next(keep(captured)));
+            let captured = capture(&self.rig, pipeline);
+            self.note(&format!("{name}: captured"), json!([result, captured]));
+        }
+    }
+}
+
+/// Ray tracing: libraries, links of them, groups.
+fn rays(rays: &Rays, flags: Flags, further: Flags, what: &str, value: u32, seen: &mut Seen) {
+    let none = vk::PipelineCache::null();
+    let mut note = |name: &str, made: (vk::Result, vk::Pipeline), groups: u32| {
+        let (result, pipeline) = made;
+        let stacks: Vec<u64> = match rays.rig.device.has_command(c"vkGetRayTracingShaderGroupStackSizeKHR") {
+            // SAFETY: a live pipeline with that many groups, the first of them general.
+            true if result == vk::Result::SUCCESS && groups > 0 => vec![unsafe {
+                let general = vk::ShaderGroupShaderKHR::GENERAL;
+                rays.commands.get_ray_tracing_shader_group_stack_size(pipeline, 0, general)
+            }],
+            _ => Vec::new(),
+        };
+        let handles = rays.group_handles(pipeline, groups);
+        let distinct: std::collections::BTreeSet<_> = handles.chunks(32).collect();
+        let looked = look(&rays.rig, pipeline, flags);
+        let value = json!([result.as_raw(), looked, stacks, handles.len(), distinct.len()]);
+        seen.insert(format!("{what}: {name}"), value);
+        pipeline
+    };
+    let mut complete = rays.groups(value);
+    complete.flags |= flags;
+    let complete = note("rays", rays.make(none, complete), 5);
+    let mut library = rays.library(rays.groups(value + 1));
+    library.flags |= flags;
+    let library = note("ray library", rays.make(none, library), 0);
+    let mut linked = rays.linked(rays.plain(value + 2), &[library]);
+    linked.flags |= flags;
+    let linked = note("ray link", rays.make(none, linked), 6);
+    let mut again = rays.linked(rays.plain(value + 3), &[library]);
+    again.flags |= flags | further;
+    let again = note("further ray link", rays.make(none, again), 6);
+    rays.destroy(&[complete, linked, again, library]);
+}
+
+/// The step.
+fn see(input: &Value) -> Value {
+    let own_binaries = input["own"] == true;
+    let rig = Rig::with(Options { binaries: own_binaries, ..Options::default() });
+    let own_binaries = own_binaries && rig.has(binaries::NAME);
+    let further = Flags::from_raw(input["further"].as_u64().unwrap() as u32);
+    let mut maker = Maker { rig, seen: Seen::new(), own_binaries, further };
+    let looked_into = maker.rig.has(khr::pipeline_executable_properties::NAME);
+    let kinds: Vec<(&str, Flags)> = match input["kind"].as_str().unwrap() {
+        "plain" => vec![("plain", Flags::empty())],
+        "statistics" if looked_into => vec![("statistics", STATISTICS)],
+        "representations" if looked_into => {
+            vec![("representations", REPRESENTATIONS), ("both", STATISTICS | REPRESENTATIONS)]
+        }
+        _ => return Value::Null,
+    };
+    for (number, &(what, flags)) in kinds.iter().enumerate() {
+        let number = number as u32;
+        maker.compute(&format!("{what}: compute"), flags, 40 + number);
+        let draft = Draft::of_values(&maker.rig, 0.75, 0.125);
+        maker.graphics(&format!("{what}: graphics"), draft.complete(), flags);
+        if maker.rig.has(ash::ext::graphics_pipeline_library::NAME) {
+            maker.libraries(&format!("{what}: libraries"), flags, 1.0);
+            maker.libraries(&format!("{what}: retained libraries"), flags | RETAIN, 2.0);
+        }
+    }
+    let Maker { rig, mut seen, .. } = maker;
+    if let Some(with_rays) = Rays::new(rig) {
+        for (number, &(what, flags)) in kinds.iter().enumerate() {
+            rays(&with_rays, flags, further, what, 100 + 10 * number as u32, &mut seen);
+        }
+    }
+    json!(seen)
+}
+
+/// Where two answers differ, one line each.
+fn differences(one: &Value, other: &Value) -> Vec<String> {
+    let (one, other) = (one.as_object().unwrap(), other.as_object().unwrap());
+    let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    let different = names.into_iter().filter(|name| one.get(*name) != other.get(*name));
+    different.map(|name| format!("{name}: {:?} and {:?}", one.get(name), other.get(name))).collect()
+}
+
+/// Twice with the layer, each beside two runs without it: all see the same. The counters of the last run.
+fn same(scenario: &Scenario, env: &Env, kind: &str, own: bool) -> Option<BTreeMap<String, u64>> {
+    let mut counters = BTreeMap::new();
+    for (round, further) in [("cold", Flags::ALLOW_DERIVATIVES), ("warm", Flags::DISABLE_OPTIMIZATION)] {
+        let input = &json!({ "kind": kind, "own": own, "further": further.as_raw() });
+        let without = scenario.run_ok::<Value>("see", &env.clone().without_layer(), input).value;
+        if without.is_null() {
+            return None;
+        }
+        let again = scenario.run_ok::<Value>("see", &env.clone().without_layer(), input).value;
+        let unsteady = differences(&without, &again);
+        assert!(unsteady.is_empty() || *env.driver() == Driver::Machine, "{unsteady:#?}");
+        let with = scenario.run_ok::<Value>("see", env, input);
+        let mut new = differences(&without, &with.value);
+        // What the driver itself answers otherwise from run to run says nothing.
+        new.retain(|line| {
+            !unsteady.iter().any(|known| known.split(": {").next() == line.split(": {").next())
+        });
+        assert!(new.is_empty(), "{round} {input} on {}: {new:#?}", env.driver().name());
+        counters = ["served", "served_by_binary", "compiled", "bypassed", "not_taken"]
+            .map(|what| (what.to_owned(), with.reports.sum(what)))
+            .into();
+    }
+    Some(counters)
+}
+
+/// Each driver, the test driver also with this in its script, and each way to keep artifacts.
+fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String, u64>)) {
+    scenario(&[("see", see)], |scenario| {
+        let mut test = json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true });
+        test.as_object_mut().unwrap().extend(script.as_object().unwrap().clone());
+        for driver in [Driver::Radv, Driver::RadvOnShim, Driver::Test(test), Driver::Machine] {
+            for (way, own, switch) in
+                [("blobs", false, "0"), ("binaries", false, "1"), ("own binaries", true, "0")]
+            {
+                let Some(env) = scenario.on(driver.clone()) else { continue };
+                let stash = scenario.folder().join(format!("stash {} {way}", driver.name()));
+                let env = env.stash(stash).var("VKSTASH_BINARIES", switch);
+                match same(scenario, &env, kind, own) {
+                    Some(counters) => check(&driver, way, counters),
+                    None => assert_eq!(driver, Driver::Machine, "the others have all of it"),
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn what_was_served_is_linked_derived_and_captured_as_what_was_compiled() {
+    each("plain", json!({}), |driver, way, counters| {
+        assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
+        // Libraries that a link optimizes again are blobs in all ways.
+        let by_binary = counters["served_by_binary"];
+        assert!(by_binary < counters["served"], "{} {way}: {counters:?}", driver.name());
+        let radv = matches!(driver, Driver::Radv | Driver::RadvOnShim);
+        assert_eq!(by_binary > 0, way == "binaries" || way == "own binaries" && radv, "{counters:?}");
+    });
+}
+
+#[test]
+fn statistics_of_served_pipelines_are_those_of_compiled_ones() {
+    each("statistics", json!({}), |driver, way, counters| {
+        println!("statistics on {}, {way}: the same answers; {counters:?}", driver.name());
+        assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
+        assert_eq!(counters["served_by_binary"], 0, "{} {way}: binaries hold code alone", driver.name());
+    });
+}
+
+/// With this flag Mesa's drivers look into no cache, and nobody has measured others.
+#[test]
+fn internal_representations_are_the_drivers_own() {
+    each("representations", json!({ "caches_statistics": false }), |driver, way, counters| {
+        println!("representations on {}, {way}: the same answers; {counters:?}", driver.name());
+        assert_eq!(counters["served"], 0, "{} {way}: {counters:?}", driver.name());
+    });
+}
+
+/// The step: of pipelines with these flags, how many a cache's data has under FAIL_ON, and how many of those answer as
+/// the compiled ones do.
+fn offer(input: &Value) -> Value {
+    let rig = Rig::open();
+    if !rig.has(khr::pipeline_executable_properties::NAME) {
+        return Value::Null;
+    }
+    let flags = Flags::from_raw(input.as_u64().unwrap() as u32);
+    let fail_on = Flags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    let (first, layout) = (rig.device.cache(&[]), rig.device.compute_layout());
+    let infos: Vec<_> = (70..80)
+        .map(|value| {
+            let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(value));
+            vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)
+        })
+        .collect();
+    let make = |cache, info: &vk::ComputePipelineCreateInfo<'_>, flags| {
+        // SAFETY: a valid create info.
+        unsafe { rig.device.create_compute(cache, &[info.flags(flags)]) }.1[0]
+    };
+    let compiled: Vec<_> = infos.iter().map(|info| look(&rig, make(first, info, flags), flags)).collect();
+    let second = rig.device.cache(&rig.device.cache_data(first));
+    let mut taken: Vec<_> = infos
+        .iter()
+        .zip(&compiled)
+        .map(|(info, compiled)| (look(&rig, make(second, info, flags | fail_on), flags), compiled))
+        .collect();
+    taken.retain(|(offered, _)| !offered.is_null());
+    [first, second].into_iter().for_each(|cache| rig.device.destroy_cache(cache));
+    json!([taken.len(), taken.iter().filter(|(offered, compiled)| offered == *compiled).count()])
+}
+
+/// What src/state/policy.rs says of drivers, measured: on others VKSTASH_TEST_DRIVER names one, and --nocapture shows it.
+#[test]
+fn caches_answer_for_what_tools_look_into_as_the_table_of_drivers_says() {
+    scenario(&[("offer", offer)], |scenario| {
+        let forgetful = json!({ "caches_statistics": false });
+        for driver in [
+            Driver::Radv,
+            Driver::RadvOnShim,
+            Driver::Test(json!({})),
+            Driver::Test(forgetful.clone()),
+            Driver::Machine,
+        ] {
+            let Some(env) = scenario.on(driver.clone()).map(Env::without_layer) else { continue };
+            let measured = [STATISTICS, REPRESENTATIONS].map(|flags| {
+                let of = scenario.run_ok::<Value>("offer", &env, &flags.as_raw()).value;
+                println!("{}, {flags:?}: [taken, with equal answers] of 10: {of}", driver.name());
+                of
+            });
+            let expected = match &driver {
+                Driver::Machine => continue,
+                Driver::Test(script) if *script == forgetful => [json!([10, 0]), json!([10, 0])],
+                Driver::Test(_) => [json!([10, 10]), json!([10, 10])],
+                _ => [json!([10, 10]), json!([0, 0])],
+            };
+            assert_eq!(measured, expected, "{}", driver.name());
+        }
+    });
+}
