@@ -64,7 +64,8 @@ pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     unsafe { call_and_record(request, false) }.0
 }
 
-/// The call goes down as the program made it, because the driver has answered it with an error before.
+/// The call goes down as the program made it: the driver has answered it with an error before, or nothing of a cache
+/// may stand in.
 ///
 /// # Safety
 /// As [`compile`].

@@ -301,6 +301,10 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
         if steering.nothing_to_compile {
             return pass_on(device, request.passed, request.allocator, &request.info);
         }
+        if steering.joins_retained {
+            let ours = device.identifiers == IdentifierMode::Emulated && steering.identifier_only;
+            return if ours { refuse(&request.info) } else { compile::untouched(request) };
+        }
         if let Some(answer) = artifact::serve(request, artifact) {
             if steering.identifier_only {
                 device.count(Count::IdentifierServed);

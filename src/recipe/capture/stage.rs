@@ -109,6 +109,9 @@ pub struct Steering {
     pub looked_at: bool,
     /// Libraries are linked.
     pub linked: bool,
+    /// A library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in a cache, its own disk
+    /// cache too, dereferences NULL in such a link.
+    pub joins_retained: bool,
     /// Neither does it have shaders of its own nor are those of its libraries optimized again.
     pub nothing_to_compile: bool,
     /// What has to be known of it where it is a library.

@@ -141,6 +141,7 @@ pub unsafe fn graphics<'a>(
         };
         let optimized = u64::from(vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw());
         steering.linked = !keys.is_empty();
+        steering.joins_retained = steering.library && steering.linked && flags & stage::RETAINS != 0;
         steering.nothing_to_compile = stages.is_empty() && (keys.is_empty() || flags & optimized == 0);
         steering.made = made;
         let pipeline = Pipeline::Graphics(Graphics {
