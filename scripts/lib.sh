@@ -42,6 +42,9 @@ apt_update() {
     updated=yes
 }
 
+# Whether packages can be installed at all. A password may still be asked for.
+may_install() { have apt-get && { [ "${#as_root[@]}" = 0 ] || have sudo; }; }
+
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 # fetch_source_package NAME VERSION FOLDER [SUITE]: upstream's archives of the distribution's source package, into
@@ -91,6 +94,15 @@ in_suite() {
     *) sed -i -E "s/^(Suites:).*[[:space:]]$codename([[:space:]].*|)\$/\1 $suite/I; t; s/^(Suites:).*/\1 $suite-none/I" "$file" ;;
     esac
 }
+
+# --- Rust -------------------------------------------------------------------------------------------------
+
+# Lints and the formatter differ from version to version: this one's must be content.
+rust_of_lints=1.95
+rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
+has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
+
+# --- drivers ----------------------------------------------------------------------------------------------
 
 # RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,
 # and is gone in the other.

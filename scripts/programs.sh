@@ -37,7 +37,7 @@ version() { printf '%s: %s\n' "$1" "$2" >>"$folder/versions"; }
 packages=(vkd3d-demos mpv vulkan-tools xvfb xauth xdotool python3-venv)
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
-if [ "${#missing[@]}" != 0 ] && have apt-get; then
+if [ "${#missing[@]}" != 0 ] && may_install; then
     apt_update
     say "installing: ${missing[*]}"
     # All at once is quicker; one that there is not must not keep the others away.

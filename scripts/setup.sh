@@ -119,7 +119,7 @@ add_backports() {
 }
 
 mesa=$(installed_version mesa-vulkan-drivers)
-if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
+if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted" && may_install; then
     apt_update
     if dpkg --compare-versions "$(candidate_version mesa-vulkan-drivers)" ge "$mesa_wanted"; then
         apt_install mesa-vulkan-drivers
@@ -166,15 +166,24 @@ vulkan_registry
 
 # --- Rust -------------------------------------------------------------------------------------------------
 
-rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
-
 if ! version_at_least "$(rust_version)" "$rust_wanted"; then
     apt_update
     packaged=$(candidate_version cargo)
     # Debian's cargo carries a version of its own behind Rust's.
     if ! have cargo && version_at_least "${packaged:-0}" "$rust_wanted"; then
         say "installing the distribution's Rust"
-        apt_install cargo rustc rustfmt rust-clippy
+        apt_install cargo rustc
+    fi
+fi
+# Packages of their own where Rust is the distribution's; the layer is built without them.
+if installed cargo && ! have rustup; then
+    missing=()
+    need_package rustfmt
+    need_package rust-clippy
+    if [ "${#missing[@]}" != 0 ] && may_install; then
+        apt_update
+        say "installing: ${missing[*]}"
+        apt_install "${missing[@]}" || say "that failed; going on without"
     fi
 fi
 if ! version_at_least "$(rust_version)" "$rust_wanted"; then

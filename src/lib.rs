@@ -36,6 +36,9 @@ pub mod recipe;
 mod registry;
 mod resolve;
 mod signals;
+#[cfg(test)]
+#[path = "../layer-tests/src/skip.rs"]
+mod skip;
 mod state;
 pub mod stats;
 pub mod store;

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::env::{self, Driver, Env};
 use crate::report::Reports;
+use crate::skip;
 use crate::vulkan;
 
 /// Names the step that a child process is to run.
@@ -102,9 +103,12 @@ impl Scenario {
 
     /// Says that this test could not be done here; a failure if VKSTASH_REQUIRE_DRIVERS=1.
     pub fn skip(&self, reason: &str) {
-        let required = std::env::var(env::REQUIRE_DRIVERS).is_ok_and(|value| value == "1");
-        assert!(!required, "{}: {reason}", self.test);
-        eprintln!("{}: skipped: {reason}", self.test);
+        skip::missing(&self.test, reason);
+    }
+
+    /// The same for what set-up cannot install, as a right: never a failure.
+    pub fn not_here(&self, reason: &str) {
+        skip::not_here(&self.test, reason);
     }
 
     /// Whether the driver is installed and offers a device, asked once in each test program.

@@ -9,14 +9,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::paths;
+use crate::{paths, skip};
 
 /// The layer's name.
 pub const LAYER: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 /// The Khronos validation layer's name.
 pub const VALIDATION: &str = "VK_LAYER_KHRONOS_validation";
-/// Turns a missing driver from a skipped test into a failed one.
-pub const REQUIRE_DRIVERS: &str = "VKSTASH_REQUIRE_DRIVERS";
 
 /// Names the manifest of [`Driver::Machine`]; its tests exist only where it is set.
 pub const MACHINE_DRIVER: &str = "VKSTASH_TEST_DRIVER";
@@ -378,7 +376,13 @@ pub fn write_implicit_manifest(folder: &Path) {
 /// Variables of the tester's own that would change what a test sees.
 fn leaks(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let kept = [paths::LAYER_VARIABLE, paths::TEST_DRIVER_VARIABLE, MACHINE_DRIVER, REQUIRE_DRIVERS];
+    let kept = [
+        paths::LAYER_VARIABLE,
+        paths::TEST_DRIVER_VARIABLE,
+        MACHINE_DRIVER,
+        skip::REQUIRE_DRIVERS,
+        skip::SKIPPED,
+    ];
     let prefixes = ["VK_", "VKSTASH", "MESA", "RADV_", "LVP_", "LP_", "XDG_", "ENABLE_VK", "DISABLE_VK"];
     !kept.contains(&name) && prefixes.iter().any(|prefix| name.starts_with(prefix))
 }

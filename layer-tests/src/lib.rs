@@ -9,6 +9,7 @@
 //! - [`report`] what the layer says that it did
 //! - [`test_driver`] control of the programmable test driver
 //! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
+//! - [`skip`] what is said where a test cannot do its work
 //! - [`suite`] what the suites have in common
 //! - [`corpus`] real compute shaders
 //! - [`translators`] clients with the habits of programs that translate shaders
@@ -25,6 +26,7 @@ pub mod khronos;
 pub mod paths;
 pub mod programs;
 pub mod report;
+pub mod skip;
 pub mod suite;
 pub mod test_driver;
 pub mod translators;

@@ -57,7 +57,7 @@ fn test(scenario: &Scenario, env: &Env) {
     // SAFETY: no preconditions.
     let is_root = unsafe { libc::geteuid() } == 0;
     if !is_root || !probe.status().is_ok_and(|status| status.success()) {
-        scenario.skip("only root can make such a program, and stand in for the system's folders");
+        scenario.not_here("only root can make such a program, and stand in for the system's folders");
         return;
     }
     let system = scenario.folder().join("system");

@@ -38,7 +38,7 @@ fn measure(scenario: &Scenario, program: Program, driver: &Driver, pairs: usize)
     match program.find(driver) {
         Ok(()) => {}
         Err(Missing::Known(reason)) => {
-            println!("{name}: skipped: {reason}");
+            scenario.not_here(&format!("{}: {reason}", program.title()));
             return None;
         }
         Err(Missing::Unknown(reason)) => {

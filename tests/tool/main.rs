@@ -8,6 +8,8 @@ mod keep;
 mod layer;
 mod quarantine;
 mod run;
+#[path = "../../layer-tests/src/skip.rs"]
+mod skip;
 mod stats;
 
 use std::ffi::OsStr;
