@@ -42,6 +42,8 @@ apt_update() {
     updated=yes
 }
 
+candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+
 # Whether packages can be installed at all. A password may still be asked for.
 may_install() { have apt-get && { [ "${#as_root[@]}" = 0 ] || have sudo; }; }
 

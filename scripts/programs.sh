@@ -9,8 +9,10 @@ set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-webgpu=0.6.2 ncnn=1.0.20261020 taichi=1.7.4
+webgpu=0.6.2 llama=3.22.1 ncnn=1.0.20261020 taichi=1.7.4
 rust_for_wgpu=1.87
+# The first whose Vulkan renderer draws what the others draw.
+gtk_wanted=4.14
 
 table=no
 case ${1:-} in
@@ -34,7 +36,11 @@ version() { printf '%s: %s\n' "$1" "$2" >>"$folder/versions"; }
 
 # --- from the distribution --------------------------------------------------------------------------------
 
-packages=(vkd3d-demos mpv vulkan-tools xvfb xauth xdotool python3-venv)
+packages=(vkd3d-demos mpv vulkan-tools xvfb xauth xdotool python3-venv mesa-utils libgl1-mesa-dri
+    qml-qt6 qml6-module-qtquick qml6-module-qtquick-window qml6-module-qtqml-workerscript)
+# has_gtk VERSION
+has_gtk() { dpkg --compare-versions "${1:-0}" ge "$gtk_wanted"; }
+has_gtk "$(candidate_version libgtk-4-bin)" && packages+=(libgtk-4-bin)
 missing=()
 for package in "${packages[@]}"; do installed "$package" || missing+=("$package"); done
 if [ "${#missing[@]}" != 0 ] && may_install; then
@@ -52,6 +58,14 @@ from_package() {
 from_package vkd3d vkd3d-demos vkd3d-triangle
 from_package mpv mpv mpv
 from_package vkcube vulkan-tools vkcube
+from_package qt qml-qt6 /usr/lib/qt6/bin/qml
+if have glxgears; then version zink "$(installed_version libgl1-mesa-dri)"; else skip zink "no package mesa-utils here"; fi
+gtk=$(installed_version libgtk-4-bin)
+if has_gtk "$gtk"; then
+    from_package gtk libgtk-4-bin gtk4-rendernode-tool
+else
+    skip gtk "GTK $gtk_wanted or newer is needed, with its Vulkan renderer; here is ${gtk:-none}"
+fi
 if ! have xvfb-run || ! have xauth; then
     skip xvfb "no packages xvfb and xauth here"
 elif ! have xdotool; then
@@ -60,25 +74,38 @@ fi
 
 # --- from npm ---------------------------------------------------------------------------------------------
 
-dawn() {
-    have npm && have node || { skip dawn "no Node.js here" && return; }
-    local place=$folder/node
-    if [ "$(cat "$place/version" 2>/dev/null)" != "$webgpu" ]; then
-        say "fetching webgpu@$webgpu with npm"
+# node_program NAME FOLDER PACKAGE@VERSION...: the first package is the program.
+node_program() {
+    local name=$1 place=$folder/$2 wanted=${*:3}
+    have npm && have node || { skip "$name" "no Node.js here" && return; }
+    if [ "$(cat "$place/version" 2>/dev/null)" != "$wanted" ]; then
+        say "fetching $wanted with npm"
         rm -rf "$place"
         mkdir -p "$place"
         echo '{}' >"$place/package.json"
-        if ! (cd "$place" && npm install --silent --no-audit --no-fund --ignore-scripts "webgpu@$webgpu") \
+        # Without what they would like to have for other systems.
+        if ! (cd "$place" &&
+            npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional "${@:3}") \
             >"$folder/npm.log" 2>&1; then
             rm -rf "$place"
-            skip dawn "npm could not fetch webgpu@$webgpu"
+            skip "$name" "npm could not fetch $wanted"
             return
         fi
-        echo "$webgpu" >"$place/version"
+        echo "$wanted" >"$place/version"
     fi
-    version dawn "npm webgpu $webgpu"
+    version "$name" "npm ${3/@/ }"
 }
-dawn
+node_program dawn node "webgpu@$webgpu"
+
+# llama.cpp, and a model for it.
+if [ "$(uname -m)" != x86_64 ]; then
+    skip llama "its package is for x86-64"
+elif ! have python3; then
+    skip llama "no python3 here, which makes its model"
+else
+    node_program llama llama "node-llama-cpp@$llama" "@node-llama-cpp/linux-x64-vulkan@$llama"
+    [ ! -d "$folder/llama" ] || python3 "$repository/layer-tests/programs/llama/model.py" "$folder/llama/model.gguf"
+fi
 
 # --- from PyPI --------------------------------------------------------------------------------------------
 
@@ -126,7 +153,17 @@ wgpu
 
 # --- Mesa's stand-in for the kernel's amdgpu driver ---------------------------------------------------------
 
-# Upstream's parts of the DRM shim and what they use of Mesa's utilities, in one call of the compiler. Mesa's
+# Debian's own package of it, of the driver's version.
+packaged_shim() {
+    local wanted package=mesa-drm-shim
+    wanted=$(installed_version mesa-vulkan-drivers)
+    if [ "$(installed_version "$package")" != "$wanted" ] && may_install; then
+        apt_install "$package=$wanted" >>"$folder/apt.log" 2>&1 || true
+    fi
+    [ "$(installed_version "$package")" = "$wanted" ] && dpkg -L "$package" | grep '/libamdgpu_noop_drm_shim\.so$'
+}
+
+# Where there is none: upstream's parts of the DRM shim and what they use of Mesa's utilities, in one call of the compiler. Mesa's
 # build would ask for libdrm's headers for the numbers of four buses; they are given here in their place.
 compile_shim() {
     local source=$1 util
@@ -152,6 +189,12 @@ shim() {
     read -r name wanted < <(dpkg-query -W -f '${source:Package} ${source:Version}\n' mesa-vulkan-drivers 2>/dev/null) ||
         { skip amdgpu-shim "no package mesa-vulkan-drivers here" && return; }
     if [ -e "$library" ] && [ "$(cat "$folder/amdgpu-shim.version" 2>/dev/null)" = "$wanted" ]; then
+        return
+    fi
+    local packaged
+    if packaged=$(packaged_shim); then
+        ln -sf "$packaged" "$library"
+        echo "$wanted" >"$folder/amdgpu-shim.version"
         return
     fi
     say "fetching the source of $name $wanted"

@@ -14,8 +14,6 @@ Vulkan drivers >= $mesa_wanted, the Khronos validation layers, vulkan-tools, npm
 . /etc/os-release
 codename=${VERSION_CODENAME:-}
 
-candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
-
 # --- packages ---------------------------------------------------------------------------------------------
 
 missing=()

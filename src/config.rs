@@ -133,7 +133,10 @@ mod tests {
             return;
         }
         if !rustix::process::geteuid().is_root() {
-            crate::skip::not_here(&crate::skip::this_test(), "only root can make a program that gives a group");
+            crate::skip::not_here(
+                &crate::skip::this_test(),
+                "only root can make a program that gives a group",
+            );
             return;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn what_root_makes_belongs_to_whoever_has_the_folder() {
         if !geteuid().is_root() {
-            return eprintln!("skipped: only root can give a folder away");
+            return crate::skip::not_here(&crate::skip::this_test(), "only root can give a folder away");
         }
         let root = tempfile::tempdir().unwrap();
         let (theirs, file) = (root.path().join("theirs"), root.path().join("file"));

@@ -41,10 +41,18 @@ pub enum Program {
     Vkd3dTriangle,
     /// Direct3D 12 through vkd3d: gears that turn, ended by a signal.
     Vkd3dGears,
+    /// llama.cpp, as Node.js module: a model of nothing says eight tokens.
+    Llama,
+    /// GTK 4 draws a scene into a picture.
+    Gtk,
+    /// Qt Quick does.
+    Qt,
+    /// OpenGL through Mesa's zink: gears that turn, ended by a signal.
+    Zink,
 }
 
 /// All of them, in the order of the table.
-pub const ALL: [Program; 9] = [
+pub const ALL: [Program; 13] = [
     Program::Wgpu,
     Program::WgpuCache,
     Program::Dawn,
@@ -52,7 +60,11 @@ pub const ALL: [Program; 9] = [
     Program::Vkd3dGears,
     Program::Ncnn,
     Program::Taichi,
+    Program::Llama,
     Program::Mpv,
+    Program::Gtk,
+    Program::Qt,
+    Program::Zink,
     Program::Vkcube,
 ];
 
@@ -124,6 +136,10 @@ impl Program {
             Program::Mpv => "mpv",
             Program::Vkcube => "vkcube",
             Program::Vkd3dTriangle | Program::Vkd3dGears => "vkd3d",
+            Program::Llama => "llama",
+            Program::Gtk => "gtk",
+            Program::Qt => "qt",
+            Program::Zink => "zink",
         }
     }
 
@@ -139,7 +155,17 @@ impl Program {
             Program::Vkcube => "vkcube",
             Program::Vkd3dTriangle => "vkd3d-triangle",
             Program::Vkd3dGears => "vkd3d-gears",
+            Program::Llama => "llama.cpp",
+            Program::Gtk => "GTK 4",
+            Program::Qt => "Qt Quick",
+            Program::Zink => "zink, glxgears",
         }
+    }
+
+    /// Whether its runs on this driver say something: on lavapipe llama.cpp compiles for minutes, without the layer too, and
+    /// what zink's own threads compile until a signal ends the program is a matter of chance.
+    pub fn runs_on(self, driver: &Driver) -> bool {
+        !matches!((self, driver), (Program::Llama, Driver::Lavapipe) | (Program::Zink, Driver::Radv))
     }
 
     /// Its version, as scripts/programs.sh noted it.
@@ -156,12 +182,17 @@ impl Program {
 
     /// Whether what it puts out says something about what it drew.
     pub fn is_compared(self) -> bool {
-        !matches!(self, Program::Vkcube | Program::Vkd3dGears)
+        !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)
     }
 
     /// Whether it needs a screen.
     fn windowed(self) -> bool {
-        matches!(self, Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears)
+        match self {
+            Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears => true,
+            Program::Gtk | Program::Qt | Program::Zink => true,
+            Program::Wgpu | Program::WgpuCache | Program::Dawn | Program::Ncnn => false,
+            Program::Taichi | Program::Llama => false,
+        }
     }
 
     /// Whether it is here, with what it needs on this driver.
@@ -197,16 +228,26 @@ impl Program {
             Program::Vkcube => "/usr/bin/vkcube",
             Program::Vkd3dTriangle => "/usr/bin/vkd3d-triangle",
             Program::Vkd3dGears => "/usr/bin/vkd3d-gears",
+            Program::Llama => "llama/model.gguf",
+            Program::Gtk => "/usr/bin/gtk4-rendernode-tool",
+            Program::Qt => "/usr/lib/qt6/bin/qml",
+            Program::Zink => "/usr/bin/glxgears",
         };
         folder.join(file)
     }
 
-    /// The command line, without what is needed around it.
-    fn command(self, driver: &Driver) -> Vec<String> {
+    /// The command line, without what is needed around it. `place`: where it may leave a picture.
+    fn command(self, driver: &Driver, place: &Path) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().expect("a readable path").to_owned();
         let folder = folder();
         let python = |name: &str| {
             vec![text(folder.join("python/bin/python")), text(sources().join(name).join("run.py"))]
+        };
+        // A picture to a file, then its hash.
+        let drawn = |script: &str, scene: &str| {
+            let script = format!("{script} && sha256sum <\"$2\"");
+            let (program, scene) = (text(self.file()), text(sources().join(scene)));
+            vec!["sh".into(), "-c".into(), script, program, scene, text(place.join("picture.png"))]
         };
         match self {
             Program::Wgpu => vec![text(self.file())],
@@ -233,6 +274,28 @@ impl Program {
             Program::Vkcube => vec!["vkcube".into(), "--c".into(), "20".into()],
             Program::Vkd3dTriangle => vec!["vkd3d-triangle".into()],
             Program::Vkd3dGears => vec!["vkd3d-gears".into()],
+            Program::Llama => vec![
+                "node".into(),
+                text(sources().join("llama/run.mjs")),
+                text(folder.join("llama")),
+                text(self.file()),
+            ],
+            Program::Gtk => drawn("\"$0\" render --renderer=vulkan \"$1\" \"$2\" >&2", "gtk/scene.node"),
+            Program::Qt => drawn("\"$0\" \"$1\" -- \"$2\"", "qt/scene.qml"),
+            Program::Zink => vec!["glxgears".into()],
+        }
+    }
+
+    /// What has it draw with Vulkan.
+    fn variables(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // The device, also where it takes it for one that is not worth it.
+            Program::Llama => &[("GGML_VK_VISIBLE_DEVICES", "0")],
+            Program::Gtk => &[("GDK_BACKEND", "x11")],
+            Program::Qt => &[("QSG_RHI_BACKEND", "vulkan"), ("QT_QPA_PLATFORM", "xcb")],
+            // It takes a CPU only if told to.
+            Program::Zink => &[("MESA_LOADER_DRIVER_OVERRIDE", "zink"), ("LIBGL_ALWAYS_SOFTWARE", "1")],
+            _ => &[],
         }
     }
 
@@ -241,7 +304,7 @@ impl Program {
         match self {
             Program::Vkd3dTriangle => Some("key"),
             Program::Mpv => Some("term"),
-            Program::Vkd3dGears => Some("moving"),
+            Program::Vkd3dGears | Program::Zink => Some("moving"),
             _ => None,
         }
     }
@@ -277,7 +340,10 @@ impl Program {
             fs::write(&manifest, content.to_string()).expect("a private file");
             env = env.var("VK_ICD_FILENAMES", manifest);
         }
-        words.extend(self.command(env.driver()));
+        for (name, value) in self.variables() {
+            env = env.var(name, value);
+        }
+        words.extend(self.command(env.driver(), place));
         if words.iter().any(|word| word.contains("@DEVICE@")) {
             let name = mpv_device(&env);
             words.iter_mut().for_each(|word| *word = word.replace("@DEVICE@", &name));

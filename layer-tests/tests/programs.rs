@@ -164,16 +164,24 @@ fn on_radv(program: Program) {
         result.check(&name);
         let (cold, warm) = (outcomes(&result.cold), outcomes(&result.warm[0]));
         let stderr = &result.warm[0].stderr;
+        // What the driver finds in the program's own cache already in the first run it finds there again.
+        let driver_had = cold["driver_had"];
         // Or the rest says nothing.
         assert!(cold["compiled"] > 0, "{name}: {cold:?} {}", result.cold.stderr);
         assert_eq!(warm["bypassed"], 0, "{name}: {:?}", result.warm[0].reports.bypassed());
         for (outcome, count) in &warm {
-            assert!(*outcome == "served" || *count == 0, "{name}: {outcome}: {warm:?} {stderr}");
+            let most = match *outcome {
+                "served" => u64::MAX,
+                "driver_had" => driver_had,
+                _ => 0,
+            };
+            assert!(*count <= most, "{name}: {outcome}: {cold:?} {warm:?} {stderr}");
         }
         assert!(warm["served"] > 0, "{name}: {warm:?} {stderr}");
         if program.ends_by_itself() {
             let all: u64 = cold.values().sum();
-            assert_eq!(warm["served"], all, "{name}: {cold:?} {warm:?} {stderr}");
+            let had = warm["served"] + warm["driver_had"];
+            assert_eq!(had, all, "{name}: {cold:?} {warm:?} {stderr}");
         }
     });
 }
@@ -186,22 +194,28 @@ fn table() {
         let mut text = TABLE.to_owned();
         for program in programs::ALL {
             // A folder of its own for each program.
-            let on = |driver| measure(scenario, program, &driver, 3);
+            let on = |driver| match program.runs_on(&driver) {
+                true => measure(scenario, program, &driver, 3).map(Some),
+                false => Some(None),
+            };
             let (Some(radv), Some(lavapipe)) = (on(Driver::Radv), on(Driver::Lavapipe)) else {
                 writeln!(text, "| {} | {} | not here | | | | |", program.title(), program.version()).unwrap();
                 continue;
             };
-            let (cold, warm) = (outcomes(&radv.cold), outcomes(&radv.warm[0]));
-            let output = match (lavapipe.repeats(), lavapipe.same_output()) {
+            let output = match lavapipe.as_ref().map(|runs| (runs.repeats(), runs.same_output())) {
+                None => "not run",
                 _ if !program.is_compared() => "not compared: it moves",
-                (false, _) => "not compared: it differs without the layer already",
-                (true, true) => "the same",
-                (true, false) => "OTHER",
+                Some((false, _)) => "not compared: it differs without the layer already",
+                Some((true, true)) => "the same",
+                Some((true, false)) => "OTHER",
             };
-            let (pipelines, served) = (cold.values().sum::<u64>(), warm["served"]);
+            let count = |count: Option<u64>| count.map_or("not run".to_owned(), |count| count.to_string());
+            let pipelines = count(radv.as_ref().map(|runs| outcomes(&runs.cold).values().sum::<u64>()));
+            let served = count(radv.as_ref().map(|runs| outcomes(&runs.warm[0])["served"]));
             let (title, version) = (program.title(), program.version());
-            let (ratio, ratio_radv) = (lavapipe.ratio(), radv.ratio());
-            let row = format!("{pipelines} | {served} | {output} | {ratio:.2} | {ratio_radv:.2} |");
+            let [ratio, ratio_radv] = [lavapipe, radv]
+                .map(|runs| runs.map_or("-".to_owned(), |runs| format!("{:.2}", runs.ratio())));
+            let row = format!("{pipelines} | {served} | {output} | {ratio} | {ratio_radv} |");
             writeln!(text, "| {title} | {version} | {row}").unwrap();
         }
         match std::env::var_os("VKSTASH_PROGRAMS_TABLE") {
@@ -218,7 +232,8 @@ Written by `scripts/programs.sh --table`; the suite `layer-tests/tests/programs.
 change. Each program runs without the layer, then cold with it, then three times in turns without it and warm.
 
 - *pipelines*: what the cold run made on RADV (family navi21, on Mesa's stand-in for the kernel driver)
-- *served*: how many of them the second run on RADV got from the stash; whatever else it did would fail the suite
+- *served*: how many of them the second run on RADV got from the stash; the rest the driver found in the program's own
+  cache, as in the first run, and whatever else it did would fail the suite
 - *output*: on lavapipe, with the layer (cold and warm) against without it, byte for byte: what the program
   computed, drew or showed
 - *ratio*: time of a whole warm run by that of a run without the layer, medians; start-up and waiting included.
@@ -257,4 +272,16 @@ programs! {
     vkcube: Vkcube,
     vkd3d_triangle: Vkd3dTriangle,
     vkd3d_gears: Vkd3dGears,
+    gtk: Gtk,
+    qt_quick: Qt,
+}
+
+/// Not on RADV, where what it makes depends on its own threads.
+mod zink {
+    use super::*;
+
+    #[test]
+    fn does_the_same_on_lavapipe() {
+        on_lavapipe(Program::Zink);
+    }
 }

@@ -1,0 +1,44 @@
+// A scene of what Qt Quick has shaders for, drawn and saved to the file that is the last argument.
+import QtQuick
+import QtQuick.Window
+
+Window {
+    id: window
+    width: 640
+    height: 480
+    visible: true
+    color: "steelblue"
+
+    Item {
+        id: scene
+        anchors.fill: parent
+
+        Rectangle {
+            x: 20; y: 20; width: 300; height: 200; radius: 30
+            border { width: 6; color: "white" }
+            gradient: Gradient {
+                GradientStop { position: 0; color: "crimson" }
+                GradientStop { position: 1; color: "gold" }
+            }
+        }
+        Rectangle {
+            x: 350; y: 60; width: 200; height: 200; color: "seagreen"; opacity: 0.5; rotation: 30; antialiasing: true
+        }
+        // An effect of its own: half as dark, through a texture.
+        Item {
+            x: 60; y: 260; width: 520; height: 180; opacity: 0.5
+            layer { enabled: true; smooth: true; samples: 4 }
+            Rectangle { anchors.fill: parent; color: "black"; clip: true; rotation: 5 }
+            Text { anchors.centerIn: parent; text: "vkstash"; color: "white"; font.pixelSize: 80 }
+        }
+    }
+
+    Timer {
+        interval: 500
+        running: true
+        onTriggered: scene.grabToImage(function (picture) {
+            const file = Qt.application.arguments[Qt.application.arguments.length - 1]
+            Qt.exit(picture.saveToFile(file) ? 0 : 1)
+        })
+    }
+}
