@@ -70,8 +70,7 @@ impl Registry {
                 return Some(Registry { newer_than_bindings, ..Registry::parse(&text) });
             }
         }
-        assert!(std::env::var_os("VKSTASH_REQUIRE_DRIVERS").is_none(), "no vk.xml on this machine");
-        eprintln!("skipped: no vk.xml on this machine");
+        crate::skip::missing(&crate::skip::this_test(), "no vk.xml");
         None
     }
 

@@ -285,3 +285,13 @@ mod zink {
         on_lavapipe(Program::Zink);
     }
 }
+
+/// Not on lavapipe, where it does not come to its end.
+mod llama {
+    use super::*;
+
+    #[test]
+    fn is_served_on_radv() {
+        on_radv(Program::Llama);
+    }
+}
