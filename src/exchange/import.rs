@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use tar::Entry;
 
-use super::check;
 use super::entry::{LongName, Name};
-use crate::recipe;
+use crate::recipe::{self, check};
 use crate::store::header::DeviceHeader;
 use crate::store::name::AppName;
 use crate::store::part::{Key, Kind, Part, UseRecord};

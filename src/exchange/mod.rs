@@ -6,9 +6,7 @@
 //! | `export` | which files of a stash make an archive |
 //! | `import` | what of an archive is taken, and where it goes |
 //! | `entry` | what a file in an archive is called |
-//! | `check` | whether a record is what its key says |
 
-mod check;
 mod entry;
 pub mod export;
 pub mod import;

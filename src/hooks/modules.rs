@@ -8,8 +8,9 @@ use crate::guard::guard;
 use crate::identifier;
 use crate::recipe::capture::stage;
 use crate::recipe::chain;
-use crate::state::device::{self, Device, module_record};
+use crate::state::device::{self, Device};
 use crate::state::objects::{Module, Unhashed};
+use crate::state::stored::module_record;
 use crate::stats::Count;
 
 /// vkCreateShaderModule.

@@ -6,10 +6,12 @@
 //! - [`chain`] walking and copying pNext chains by that table
 //! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
 //! - [`key`] encoding and hashing; `list` lists whose length is not believed
+//! - [`check`] whether a record is what its key says
 //! - [`shader_set`] which shaders a pipeline is made of, as one number
 
 pub mod capture;
 pub mod chain;
+pub mod check;
 pub mod key;
 mod list;
 pub mod model;

@@ -12,8 +12,9 @@ use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::key;
 use crate::recipe::model::{Code, Recipe};
-use crate::state::device::{Device, Stored};
-use crate::store::part::{Key, Kind};
+use crate::state::device::Device;
+use crate::state::stored::Stored;
+use crate::store::part::Key;
 
 type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;
 
@@ -130,7 +131,7 @@ impl<'a> Brought<'a> {
 
     fn create(&mut self, identity: &Key, stored: &Stored) -> Option<vk::ShaderModule> {
         let mut bytes = Vec::new();
-        if !stored.portable.read(Kind::Module, identity, &mut bytes) {
+        if !stored.read_module(identity, &mut bytes) {
             self.lacking = true;
             return None;
         }
@@ -143,7 +144,7 @@ impl<'a> Brought<'a> {
             .flags(vk::ShaderModuleCreateFlags::from_raw(flags))
             .code(&words);
         let mut module = vk::ShaderModule::null();
-        // SAFETY: SPIR-V that the program once passed, verified by checksum.
+        // SAFETY: SPIR-V that a program once passed: the identity is its digest.
         let result = unsafe {
             (self.device.table.create_shader_module?)(
                 self.device.handle,

@@ -9,8 +9,9 @@ use super::{Contents, Passed, Request};
 use crate::identifier;
 use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
-use crate::state::device::{Device, Stored, module_record};
+use crate::state::device::Device;
 use crate::state::objects::{EncodedObject, Objects};
+use crate::state::stored::{Stored, module_record};
 use crate::stats::Count;
 use crate::store::part::{Key, Kind};
 
@@ -230,8 +231,8 @@ unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored,
             // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
             let code = unsafe { stage::code(inline) };
             let identity = identifier::module_identity(inline.flags, code);
-            if !stored.portable.contains(Kind::Module, &identity) {
-                stored.put_record(device, Kind::Module, &identity, module_record(inline.flags, code));
+            if !stored.has_module(&identity) {
+                stored.put_module(device, &identity, module_record(inline.flags, code));
             }
             // SAFETY: as above.
             unsafe { device.keep_inline_identifier(inline.flags, code, &identity) };

@@ -20,18 +20,18 @@ use super::objects::{
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
+use super::stored::{RECORD_FLAGS, Stored, module_record};
 use crate::fork;
 use crate::guard::{guard, is_late};
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
-use crate::memory::{self, Taken, UNHASHED};
+use crate::memory::{Taken, UNHASHED};
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{BypassReason, Count, Counters, DeviceReport};
 use crate::store::header::DeviceHeader;
-use crate::store::part::{Key, Kind, Part};
-use crate::store::stash::Stash;
+use crate::store::part::{Key, Kind};
 
 /// Who answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +105,6 @@ pub struct Device {
     pub deferred: Operations,
     /// In [`fork::now`].
     process: u32,
-}
-
-/// The parts of the stash that a device works with.
-pub struct Stored {
-    /// The stash.
-    pub stash: Arc<Stash>,
-    /// Modules, recipes and what they name.
-    pub portable: Arc<Part>,
-    /// Artifacts and identifier pairs of this device header.
-    pub device: Arc<Part>,
 }
 
 /// A registered device.
@@ -381,15 +371,14 @@ impl Device {
         let header = self.header()?;
         match stash.device(&header) {
             Ok(device) => {
-                let portable = stash.portable().clone();
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
                 if let Ok((digest, encoded)) = self.decided.setup.encoded() {
-                    if !portable.contains(Kind::Setup, &digest) {
-                        portable.put(Kind::Setup, &digest, encoded.into());
+                    if !stash.portable().contains(Kind::Setup, &digest) {
+                        stash.portable().put(Kind::Setup, &digest, encoded.into());
                     }
                 }
-                Some(Stored { stash, portable, device })
+                Some(Stored::new(stash, device))
             }
             Err(error) => {
                 tracing::warn!("no artifacts in this run: {error}");
@@ -469,11 +458,9 @@ impl Device {
         record: impl FnOnce() -> Option<Box<[u8]>>,
     ) {
         let Some(stored) = self.stored() else { return };
-        if !stored.portable.contains(Kind::Module, identity) {
+        if !stored.has_module(identity) {
             self.count(Count::ModulesNew);
-            if !record().is_some_and(|record| stored.portable.put(Kind::Module, identity, record)) {
-                self.count(Count::Dropped);
-            }
+            stored.put_module(self, identity, record());
         }
         if self.identifiers == IdentifierMode::Native {
             // SAFETY: the caller's contract; the program enabled the extension.
@@ -536,14 +523,16 @@ impl Device {
         }
     }
 
-    /// Learns that a driver's identifier stands for a module.
+    /// Learns that a driver's identifier stands for a module: the driver has just said so.
     fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
         let digest = native.digest();
-        if self.pairs.pin().insert(digest, *identity).is_some() {
+        let before = self.pairs.pin().insert(digest, *identity).copied();
+        if before == Some(*identity) {
             return;
         }
         if let Some(stored) = self.stored() {
-            if !stored.device.contains(Kind::IdentifierPair, &digest) {
+            // What was known before came from the stash, and is wrong.
+            if before.is_some() || !stored.device.contains(Kind::IdentifierPair, &digest) {
                 stored.device.put(Kind::IdentifierPair, &digest, Box::new(*identity));
             }
         }
@@ -564,30 +553,6 @@ impl Device {
         pairs.insert(digest, identity);
         Some(identity)
     }
-}
-
-impl Stored {
-    /// Queues a portable record unless it is there.
-    pub fn put(&self, device: &Device, kind: Kind, key: &Key, bytes: &[u8]) {
-        if !self.portable.contains(kind, key) {
-            self.put_record(device, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
-        }
-    }
-
-    /// Queues a portable record that is not there. None: there was no memory for it.
-    pub fn put_record(&self, device: &Device, kind: Kind, key: &Key, record: Option<Box<[u8]>>) {
-        if !record.is_some_and(|record| self.portable.put(kind, key, record)) {
-            device.count(Count::Dropped);
-        }
-    }
-}
-
-/// Bytes of a module's record before its code.
-const RECORD_FLAGS: usize = 4;
-
-/// A module's payload (docs/format.md): its flags, then the SPIR-V words. None where there is no memory for it.
-pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<Box<[u8]>> {
-    memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
 }
 
 fn unknown_object() -> Refusal {
@@ -620,9 +585,8 @@ impl capture::Objects for Device {
         let identity = identifier::module_identity(flags, code);
         if self.rehydrates() {
             // Otherwise it is kept together with the artifact, if there is one.
-            let lacking = |stored: &&Stored| !stored.portable.contains(Kind::Module, &identity);
-            if let Some(stored) = self.stored().filter(lacking) {
-                stored.put_record(self, Kind::Module, &identity, module_record(flags, code));
+            if let Some(stored) = self.stored().filter(|stored| !stored.has_module(&identity)) {
+                stored.put_module(self, &identity, module_record(flags, code));
             }
         }
         identity

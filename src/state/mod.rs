@@ -11,6 +11,7 @@
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`family`] the families of pipelines that a driver's caches may hold or not
 //! - [`policy`] what is known about drivers, in one table
+//! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
@@ -27,3 +28,4 @@ pub mod objects;
 pub mod policy;
 pub mod process;
 pub mod setup;
+pub mod stored;

@@ -6,6 +6,7 @@
 //! - [`served`] pipelines by identifier, across devices and processes; sizes and wild bytes
 //! - [`cache_control`] drivers without pipelineCreationCacheControl
 //! - [`rehydrate`] VKSTASH_REHYDRATE
+//! - [`wrong_records`] records that are not what their keys say
 //! - [`validation`] nothing of it is seen below the layer
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
@@ -15,6 +16,7 @@ mod rehydrate;
 mod sameness;
 mod served;
 mod validation;
+mod wrong_records;
 
 use std::sync::Arc;
 

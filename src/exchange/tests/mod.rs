@@ -10,10 +10,10 @@ use std::path::Path;
 use ash::vk;
 use tar::{Builder, EntryType, Header};
 
-use super::check;
 use super::export::export;
 use super::import::{ImportError, Imported, Taken, import};
 use crate::identifier::module_identity;
+use crate::recipe::check;
 use crate::recipe::key::{self, digest};
 use crate::store::inspect::list_applications;
 use crate::store::name::AppName;

@@ -2,13 +2,13 @@
 
 use ash::vk;
 
+use super::key::{self, digest};
 use crate::identifier::module_identity;
-use crate::recipe::key::{self, digest};
 use crate::store::part::{Key, Kind};
 
 /// Whether the key of a portable record is that of its payload, so that nothing else can stand under this key. Never of
 /// a kind whose key says nothing about its payload.
-pub(super) fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
+pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
     let tag = match kind {
         Kind::Module => {
             let Some((flags, code)) = payload.split_first_chunk() else { return false };

@@ -1,0 +1,118 @@
+//! Records that are whole and not what their keys say: another module's code under an identity, another module under a
+//! driver's identifier. Nobody is given a pipeline of them, and who comes back with the code puts them right.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use VkLayer_vkstash::store::inspect::list_applications;
+use VkLayer_vkstash::store::name::AppName;
+use VkLayer_vkstash::store::part::{Key, Kind, Part};
+use VkLayer_vkstash::store::stash::Stash;
+
+use super::*;
+
+/// The payload of each record of this kind becomes that of another one. The store writes them: they are newer, and
+/// their checksums are right.
+fn rotate(part: &Part, kind: Kind) {
+    let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
+    part.for_each(kind, &mut |key, payload| records.push((*key, payload.to_vec())));
+    assert!(records.len() >= 3, "{}", records.len());
+    for (number, (key, _)) in records.iter().enumerate() {
+        let (_, other) = &records[(number + 1) % records.len()];
+        assert!(part.put(kind, key, other.as_slice().into()));
+    }
+}
+
+/// The same for a kind of the portable part, or of each device part.
+fn rotate_in(stash: &Path, kind: Kind) {
+    let [application] = list_applications(stash).unwrap().try_into().unwrap();
+    let name = AppName { display: application.display, folder: application.folder };
+    let stash = Stash::open(stash, &name).unwrap();
+    if kind == Kind::Module {
+        return rotate(stash.portable(), kind);
+    }
+    for header in application.parts.iter().filter_map(|part| part.device.as_ref()) {
+        rotate(&stash.device(header).unwrap(), kind);
+    }
+}
+
+/// The step: asks by identifier alone, and where that is refused comes back with the code, as translators do.
+fn translate(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let asked = Work { code: Code::Identifier, ..work.clone() }.run(&device);
+    if asked.all_refused() {
+        assert!(work.run(&device).all_made());
+    }
+    drop(device);
+    answer(asked, instance)
+}
+
+const STEPS: &[(&str, Step)] = &[("job", do_job), ("translate", translate)];
+
+fn translating(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
+    scenario.run_ok("translate", env, work)
+}
+
+fn asks_by_identifier(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
+    run(scenario, env, Work { code: Code::Identifier, ..work.clone() })
+}
+
+fn made_modules(seen: &Seen) -> usize {
+    seen.calls("vkCreateShaderModule").count()
+}
+
+/// What is served beside an artifact, and what is compiled because VKSTASH_REHYDRATE says so.
+#[test]
+fn code_under_another_modules_identity_never_reaches_the_driver() {
+    let keeps_nothing = Setting::auto(test_driver(json!({ "cache_data": "header_only", "driver_id": 13 })));
+    let settings = [
+        (Setting::auto(test_driver(json!({}))), "0"),
+        (Setting::auto(test_driver(json!({}))), "1"),
+        (Setting::forced(Driver::Radv), "0"),
+        (Setting::auto(Driver::Lavapipe), "1"),
+        (keeps_nothing, "1"),
+    ];
+    for (setting, rehydrate) in settings {
+        each(vec![setting], STEPS, |scenario, env, setting| {
+            let env = &env.clone().var("VKSTASH_REHYDRATE", rehydrate);
+            let by_code = Work { identifiers: true, ..Work::default() };
+            run(scenario, env, by_code.clone());
+            let sound = asks_by_identifier(scenario, env, &by_code);
+            assert!(sound.value.done.all_made(), "{:?} {rehydrate}: {:?}", setting.driver, sound.reports);
+            rotate_in(&env.stash_folder(), Kind::Module);
+            let wrong = asks_by_identifier(scenario, env, &by_code);
+            assert!(wrong.value.done.all_refused(), "{:?} {rehydrate}: {:?}", setting.driver, wrong.reports);
+            assert_eq!((made_modules(&wrong.value), wrong.value.compiles), (0, 0), "{:?}", wrong.value.calls);
+            assert_eq!(wrong.reports.sum("rehydrated"), 0);
+            assert!(wrong.stderr.contains("something else under a module's identity"), "{}", wrong.stderr);
+            if setting.driver != Driver::Lavapipe {
+                assert_eq!(wrong.reports.sum("compiled_unrecorded"), 0);
+            }
+            let back = translating(scenario, env, &by_code);
+            assert!(back.value.done.all_refused(), "{:?}", back.reports);
+            let healed = asks_by_identifier(scenario, env, &by_code);
+            assert!(healed.value.done.all_made(), "{:?} {rehydrate}: {:?}", setting.driver, healed.reports);
+            assert!(!healed.stderr.contains("something else"), "{}", healed.stderr);
+        });
+    }
+}
+
+/// The driver checks what it is offered, so nobody gets a wrong pipeline of it; what the driver says is put right.
+#[test]
+fn an_identifier_that_stands_for_another_module_is_put_right() {
+    each(native(), STEPS, |scenario, env, setting| {
+        let by_code = Work { identifiers: true, ..Work::default() };
+        run(scenario, env, by_code.clone());
+        assert!(asks_by_identifier(scenario, env, &by_code).value.done.all_made());
+        rotate_in(&env.stash_folder(), Kind::IdentifierPair);
+        let back = translating(scenario, env, &by_code);
+        assert!(back.value.done.all_refused(), "{:?} {:?}", setting.driver, back.reports);
+        assert_eq!((back.reports.sum("served"), back.reports.sum("compiled")), (3, 0), "{:?}", back.reports);
+        let healed = asks_by_identifier(scenario, env, &by_code);
+        assert!(healed.value.done.all_made(), "{:?} {:?}", setting.driver, healed.reports);
+        assert_eq!(healed.reports.sum("identifier_served"), 3, "{:?}", healed.reports);
+    });
+}
