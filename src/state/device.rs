@@ -91,8 +91,8 @@ pub struct Device {
     pub null: NullCache,
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
-    /// Driver identifiers (by digest) to module identities, as far as met in this process.
-    pairs: papaya::HashMap<Key, Key, FxBuildHasher>,
+    /// Driver identifiers to module identities, as far as met in this process.
+    pairs: papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>,
     stats: Arc<DeviceStats>,
     instance: Arc<Instance>,
     decided: Decided,
@@ -525,12 +525,12 @@ impl Device {
 
     /// Learns that a driver's identifier stands for a module: the driver has just said so.
     fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
-        let digest = native.digest();
-        let before = self.pairs.pin().insert(digest, *identity).copied();
+        let before = self.pairs.pin().insert(*native, *identity).copied();
         if before == Some(*identity) {
             return;
         }
         if let Some(stored) = self.stored() {
+            let digest = native.digest();
             // What was known before came from the stash, and is wrong.
             if before.is_some() || !stored.device.contains(Kind::IdentifierPair, &digest) {
                 stored.device.put(Kind::IdentifierPair, &digest, Box::new(*identity));
@@ -539,18 +539,16 @@ impl Device {
     }
 
     fn pair(&self, native: &NativeIdentifier) -> Option<Key> {
-        let digest = native.digest();
         let pairs = self.pairs.pin();
-        if let Some(identity) = pairs.get(&digest) {
+        if let Some(identity) = pairs.get(native) {
             return Some(*identity);
         }
         let mut bytes = Vec::new();
-        let stored = self.stored()?;
-        if !stored.device.read(Kind::IdentifierPair, &digest, &mut bytes) {
+        if !self.stored()?.device.read(Kind::IdentifierPair, &native.digest(), &mut bytes) {
             return None;
         }
         let identity = Key::try_from(bytes.as_slice()).ok()?;
-        pairs.insert(digest, identity);
+        pairs.insert(*native, identity);
         Some(identity)
     }
 }

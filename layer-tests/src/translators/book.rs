@@ -21,6 +21,8 @@ struct Identifiers {
 pub struct Book {
     folder: PathBuf,
     identifiers: Identifiers,
+    /// Data by pipeline: as it was found, and what is new.
+    blobs: BTreeMap<String, Vec<u8>>,
     /// A file was there, and another algorithm had made it.
     pub rejected: bool,
 }
@@ -41,7 +43,12 @@ impl Book {
         let rejected = kept.as_ref().is_some_and(|kept| kept.algorithm != algorithm);
         let fresh = Identifiers { algorithm, of: BTreeMap::new() };
         let identifiers = if rejected { fresh } else { kept.unwrap_or(fresh) };
-        Ok(Book { folder: folder.to_path_buf(), identifiers, rejected })
+        let mut blobs = BTreeMap::new();
+        for entry in fs::read_dir(folder.join("blobs"))? {
+            let entry = entry?;
+            blobs.insert(entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?);
+        }
+        Ok(Book { folder: folder.to_path_buf(), identifiers, blobs, rejected })
     }
 
     /// A shader's identifier.
@@ -56,22 +63,23 @@ impl Book {
 
     /// The data kept for a pipeline; nothing where there is none.
     pub fn blob(&self, pipeline: &str) -> Vec<u8> {
-        fs::read(self.folder.join("blobs").join(pipeline)).unwrap_or_default()
+        self.blobs.get(pipeline).cloned().unwrap_or_default()
     }
 
-    /// Keeps a pipeline's data.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn keep_blob(&self, pipeline: &str, data: &[u8]) -> io::Result<()> {
-        fs::write(self.folder.join("blobs").join(pipeline), data)
+    /// Keeps a pipeline's data. In memory: vkd3d-proton leaves writing to another thread, and a file that is made between
+    /// two calls makes the second one dearer.
+    pub fn keep_blob(&mut self, pipeline: &str, data: Vec<u8>) {
+        self.blobs.insert(pipeline.to_owned(), data);
     }
 
-    /// Writes the identifiers. A device without the extension has nothing to write.
+    /// Writes all of it. A device without the extension has no identifiers to write.
     ///
     /// # Errors
     /// The file system's.
     pub fn save(&self) -> io::Result<()> {
+        for (pipeline, data) in &self.blobs {
+            fs::write(self.folder.join("blobs").join(pipeline), data)?;
+        }
         if self.identifiers.algorithm == [0; 16] {
             return Ok(());
         }

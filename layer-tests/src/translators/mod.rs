@@ -65,6 +65,8 @@ pub struct Plan {
     pub libraries: bool,
     /// vkd3d-proton: each pipeline's cache starts with the data that an earlier run kept.
     pub load_blobs: bool,
+    /// vkd3d-proton: nothing is asked for by identifier; code stands in the stages' chains.
+    pub inline: bool,
     /// DXVK: the pipeline behind a fast link.
     pub optimised: Optimised,
     /// Creation flags stand in VkPipelineCreateFlags2CreateInfo; otherwise in the create info itself, as in the
@@ -85,6 +87,7 @@ impl Plan {
             store: store.into(),
             libraries: false,
             load_blobs: false,
+            inline: false,
             optimised: Optimised::Whole,
             flags2: true,
             messages: false,

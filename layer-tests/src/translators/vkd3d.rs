@@ -71,30 +71,42 @@ impl Client<'_> {
         // SAFETY: a live device; data that a driver gave out, which another driver passes over.
         let cache = unsafe { self.gpu.device.create_pipeline_cache(&info, None) }?;
         let mut made = None;
+        if self.plan.inline {
+            made = self.inline(state, cache);
+        }
         let identifiers: Option<Vec<Vec<u8>>> = state
             .shaders
             .iter()
             .map(|shader| self.book.identifier(&shader.digest).map(<[u8]>::to_vec))
             .collect();
-        let asked = identifiers.filter(|_| self.gpu.identifiers.is_some());
+        let asked = identifiers.filter(|_| self.gpu.identifiers.is_some() && !self.plan.inline);
         if let Some(identifiers) = &asked {
             made = self.by_identifier(state, cache, identifiers);
         }
-        if made.is_none() {
+        if made.is_none() && !self.plan.inline {
             made = self.translate(state, cache, asked.is_some())?;
         }
         self.report.pipelines += u32::from(made.is_some());
         // SAFETY: a live cache that no other thread uses.
         let data = unsafe { self.gpu.device.get_pipeline_cache_data(cache) }?;
-        self.book.keep_blob(&state.name, &data)?;
         self.report.blobs += 1;
         self.report.blob_bytes += data.len() as u64;
+        self.book.keep_blob(&state.name, data);
         if let Some(attempt) = made {
             self.gpu.destroy_pipelines(attempt.library.into_iter().chain([attempt.created.pipeline]));
         }
         // SAFETY: made above, used by nobody any more.
         unsafe { self.gpu.device.destroy_pipeline_cache(cache, None) };
         Ok(())
+    }
+
+    /// Makes the pipeline of code in the stages' chains, and of nothing else.
+    fn inline(&mut self, state: &State<'_>, cache: vk::PipelineCache) -> Option<Attempt> {
+        let shaders: Vec<(&Shader, Code<'_>)> =
+            state.shaders.iter().map(|&shader| (shader, Code::Inline(&shader.code))).collect();
+        let attempt = self.create(state, cache, 0, &Stages::new(&shaders));
+        self.report.translated(attempt.created.took, false);
+        self.finish("inline", attempt, false)
     }
 
     /// Asks for the pipeline with no module at all. None: the shaders must be translated.

@@ -1,6 +1,8 @@
 //! Pipelines by identifier: across devices and processes, with code from wherever, and identifiers that are
 //! none.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -82,6 +84,45 @@ fn what_was_made_of_inline_code_is_served_by_identifier() {
             assert_eq!(warm.reports.sum("identifier_served"), 3);
         }
     });
+}
+
+/// How often the driver was called by each command that makes something.
+fn creations(seen: &Seen) -> BTreeMap<&str, usize> {
+    let mut commands = BTreeMap::new();
+    for command in seen.calls.iter().filter_map(|call| call["command"].as_str()) {
+        if command.starts_with("vkCreate") || command.contains("PipelineCache") {
+            *commands.entry(command).or_default() += 1;
+        }
+    }
+    commands
+}
+
+/// A driver with identifiers of its own needs no code beside an artifact: it hears what it hears of a request with code.
+#[test]
+fn a_served_request_by_identifier_costs_the_driver_no_more_than_one_with_code() {
+    each(
+        vec![Setting::auto(test_driver(json!({ "identifiers": true })))],
+        &[("job", do_job)],
+        |scenario, env, _| {
+            for shader in [Shader::Compute, Shader::RenderPass] {
+                for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+                    let inline = Work { shader, caches, flags2: true, identifiers: true, ..Work::default() };
+                    let inline = Work { code: Code::Inline, ..inline };
+                    let by_identifier = Work { code: Code::Identifier, ..inline.clone() };
+                    run(scenario, env, inline.clone());
+                    let inline = run(scenario, env, inline);
+                    let by_identifier = run(scenario, env, by_identifier);
+                    assert!(by_identifier.value.done.all_made(), "{:?}", by_identifier.reports);
+                    assert_eq!([&inline, &by_identifier].map(|run| run.reports.sum("served")), [3, 3]);
+                    assert_eq!(
+                        creations(&by_identifier.value),
+                        creations(&inline.value),
+                        "{shader:?} {caches:?}"
+                    );
+                }
+            }
+        },
+    );
 }
 
 /// Sizes and contents whose requests were not answered with COMPILE_REQUIRED. The real identifiers' code is

@@ -114,7 +114,8 @@ impl Runner {
         Ok(Outcome { report: serde_json::from_slice(&output)?, runs, wall, cpu })
     }
 
-    /// Runs a translator that makes so many graphics pipelines and keeps what it keeps in `store`.
+    /// Runs a translator that makes so many graphics pipelines and keeps what it keeps in `store`. Says as well how many
+    /// pipelines were compiled and recorded.
     pub(crate) fn translate(
         &self,
         environment: &Environment<'_>,
@@ -122,7 +123,7 @@ impl Runner {
         pipelines: &str,
         arguments: &[&str],
         further: &[&str],
-    ) -> Result<translators::report::Report, Failure> {
+    ) -> Result<(translators::report::Report, u64), Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash-translator"));
         command.args(["--count", "0", "--graphics", pipelines]).args(arguments).args(further);
         // The report as it is, every call in it.
@@ -134,7 +135,7 @@ impl Runner {
         let report: translators::report::Report = serde_json::from_slice(&ended.output)?;
         match report.failures.first() {
             Some(failure) => Err(format!("{arguments:?}: {failure}").into()),
-            None => Ok(report),
+            None => Ok((report, counted(&ended.runs, "compiled"))),
         }
     }
 
@@ -163,6 +164,12 @@ impl Runner {
 
 /// Anything printed after this would compare the driver with itself.
 const NO_LAYER: &str = "the layer wrote no report: it was not loaded, or could not do its work";
+
+/// Sum of a counter over the layer's reports.
+fn counted(runs: &[RunReport], name: &str) -> u64 {
+    let devices = runs.iter().flat_map(|run| &run.devices);
+    devices.filter_map(|device| device.counters.get(name)).sum()
+}
 
 /// A child process that has ended well; the members are those of [`Outcome`].
 struct Ended {
@@ -235,8 +242,7 @@ impl Outcome {
         if self.runs.is_empty() {
             return None;
         }
-        let devices = self.runs.iter().flat_map(|run| &run.devices);
-        Some(devices.filter_map(|device| device.counters.get(name)).sum())
+        Some(counted(&self.runs, name))
     }
 
     /// Share of the pipelines that the stash served, 0 to 1.

@@ -16,12 +16,14 @@ use crate::{Failure, progress};
 /// Graphics pipelines of one run.
 const PIPELINES: &str = "100";
 
-/// What is compared: a translator's run with the layer and a filled stash, and one without the layer.
+/// What is compared: a translator's run with the layer and a filled stash, and one of its peer.
 struct Comparison {
     /// The translator's arguments in both.
     arguments: &'static [&'static str],
-    /// Further ones without the layer.
+    /// Further ones of the peer.
     peer: &'static [&'static str],
+    /// Whether the peer has the layer, and a filled stash of its own.
+    layered: bool,
     rows: &'static [Row],
 }
 
@@ -30,67 +32,91 @@ struct Row {
     what: &'static str,
     against: &'static str,
     pick: fn(&Times) -> &Latency,
+    /// The same of the peer, where that is another kind of call.
+    of_peer: Option<fn(&Times) -> &Latency>,
 }
 
 const HIT: &str = "in-memory hit, no layer";
 const WITHOUT: &str = "without the layer";
 const COMPILED: &str = "compiled, no layer";
 
-const COMPARISONS: [Comparison; 4] = [
+const COMPARISONS: [Comparison; 5] = [
+    Comparison {
+        arguments: &["--habit", "vkd3d"],
+        peer: &["--inline"],
+        layered: true,
+        rows: &[Row {
+            id: "identifier",
+            what: "served, shaders by identifier, fresh cache",
+            against: "served, inline code, fresh cache",
+            pick: |times| &times.by_identifier,
+            of_peer: Some(|times| &times.from_code),
+        }],
+    },
     Comparison {
         arguments: &["--habit", "vkd3d"],
         peer: &["--load-blobs"],
+        layered: false,
         rows: &[Row {
             id: "whole",
             what: "served, shaders by identifier, fresh cache",
             against: HIT,
             pick: |times| &times.by_identifier,
+            of_peer: None,
         }],
     },
     Comparison {
         arguments: &["--habit", "vkd3d", "--libraries"],
         peer: &["--load-blobs"],
+        layered: false,
         rows: &[
             Row {
                 id: "library",
                 what: "served library with its fast link",
                 against: HIT,
                 pick: |times| &times.by_identifier,
+                of_peer: None,
             },
             Row {
                 id: "library_link",
                 what: "fast link of one library",
                 against: HIT,
                 pick: |times| &times.fast_link,
+                of_peer: None,
             },
         ],
     },
     Comparison {
         arguments: &["--habit", "dxvk"],
         peer: &[],
+        layered: false,
         rows: &[
             Row {
                 id: "fast_link",
                 what: "fast link of four libraries",
                 against: WITHOUT,
                 pick: |times| &times.fast_link,
+                of_peer: None,
             },
             Row {
                 id: "inline",
                 what: "served, inline code, a thread of its own",
                 against: COMPILED,
                 pick: |times| &times.optimised,
+                of_peer: None,
             },
         ],
     },
     Comparison {
         arguments: &["--habit", "dxvk", "--link-optimised"],
         peer: &[],
+        layered: false,
         rows: &[Row {
             id: "optimised_link",
             what: "served optimised link of four libraries",
             against: COMPILED,
             pick: |times| &times.optimised,
+            of_peer: None,
         }],
     },
 ];
@@ -117,6 +143,11 @@ pub(crate) fn run(runner: &Runner, rounds: usize) -> Result<Vec<Table>, Failure>
     Ok(tables)
 }
 
+/// The report of a run in which nothing was left to record.
+fn served((report, compiled): (Report, u64)) -> Result<Report, Failure> {
+    if compiled == 0 { Ok(report) } else { Err(format!("{compiled} pipelines were not served").into()) }
+}
+
 fn compare(
     runner: &Runner,
     driver: Driver,
@@ -126,14 +157,17 @@ fn compare(
 ) -> Result<(), Failure> {
     progress(&format!("{driver:?}: {}", comparison.arguments.join(" ")));
     let plain = Environment::bare(driver);
-    let stash = runner.path("stash");
+    let (stash, peers_stash) = (runner.path("stash"), runner.path("stash"));
     let layered = plain.with_stash(&stash);
-    let (with_store, plain_store) = (runner.folder("store")?, runner.folder("store")?);
+    let peers = if comparison.layered { plain.with_stash(&peers_stash) } else { plain };
+    let (with_store, peers_store) = (runner.folder("store")?, runner.folder("store")?);
     let with = || runner.translate(&layered, &with_store, PIPELINES, comparison.arguments, &[]);
-    let without = || runner.translate(&plain, &plain_store, PIPELINES, comparison.arguments, comparison.peer);
-    // Fills the stash and the stores; nothing of it counts.
+    let without = || runner.translate(&peers, &peers_store, PIPELINES, comparison.arguments, comparison.peer);
+    // Fills the stashes and the stores; nothing of it counts.
     with()?;
     without()?;
+    let with = || served(with()?);
+    let without = || served(without()?);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         // In turns, so that a machine that gets slower hurts both alike.
@@ -146,10 +180,10 @@ fn compare(
         }
     }
     for row in comparison.rows {
-        let medians = |reports: &[Report]| -> Vec<f64> {
-            reports.iter().map(|report| (row.pick)(&report.times).p50()).collect()
+        let medians = |reports: &[Report], pick: fn(&Times) -> &Latency| -> Vec<f64> {
+            reports.iter().map(|report| pick(&report.times).p50()).collect()
         };
-        let (with, without) = (medians(&left), medians(&right));
+        let (with, without) = (medians(&left, row.pick), medians(&right, row.of_peer.unwrap_or(row.pick)));
         if median(&without).is_nan() {
             return Err(format!("{}: the translator made no such call", row.what).into());
         }

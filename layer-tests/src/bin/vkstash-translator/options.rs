@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// vkd3d: each pipeline's cache starts with the data that an earlier run kept.
     #[arg(long)]
     load_blobs: bool,
+    /// vkd3d: nothing is asked for by identifier; code stands in the stages' chains.
+    #[arg(long)]
+    inline: bool,
     /// dxvk: optimised pipelines are linked of libraries that retain what that needs, not made in one piece.
     #[arg(long)]
     link_optimised: bool,
@@ -64,6 +67,7 @@ impl Options {
             flags2: !self.plain_flags,
             libraries: self.libraries,
             load_blobs: self.load_blobs,
+            inline: self.inline,
             optimised: if self.link_optimised { Optimised::Link } else { Optimised::Whole },
             ..Plan::new(habit, &self.store)
         }
