@@ -25,6 +25,10 @@ pub(crate) const NONE: Habit = Habit { id: "none", what: "no cache", arguments: 
 /// A new empty VkPipelineCache for each pipeline: vkd3d-proton.
 pub(crate) const FRESH: Habit = Habit { id: "fresh", what: "fresh cache", arguments: &["--cache", "fresh"] };
 
+/// One VkPipelineCache, empty at first, for all pipelines: engines.
+pub(crate) const SHARED: Habit =
+    Habit { id: "shared", what: "one shared cache", arguments: &["--cache", "shared"] };
+
 /// One element a round in every list; the lists that need the layer are empty without it.
 #[derive(Default)]
 pub(crate) struct Measured {
