@@ -1,47 +1,54 @@
-//! Which shaders a pipeline is made of, as one number.
+//! Which shaders a pipeline is made of, as a number each.
 //!
-//! Drivers leave state out of their own shader keys: pipelines that differ in a static viewport alone are one entry
-//! of their caches. Two pipelines can be one entry only if their shaders are the same, so this number finds, among
-//! the pipelines of a program, the few whose artifacts may fit one that has none.
+//! Drivers leave state out of their own keys: pipelines that differ in a static viewport alone are one entry of their
+//! caches, and some drivers keep an entry for each shader. So a cache can have a pipeline only if it has seen all of its
+//! shaders, and these numbers find, among the pipelines of a program, the few whose artifacts may fit one that has none.
 
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, Hash as _, Hasher};
 
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use super::model::{Code, Pipeline, Stage};
 
-/// Equal for pipelines of the same shaders, entry points, specialization and libraries. Others may be equal by
-/// chance: whoever uses it asks the driver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ShaderSet(u64);
+/// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Others
+/// may have the same by chance: whoever uses them asks the driver. Empty where nothing is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShaderSet(SmallVec<[u64; 5]>);
 
 impl ShaderSet {
     /// Of this pipeline.
     pub fn of(pipeline: &Pipeline<'_>) -> ShaderSet {
-        let mut hasher = FxBuildHasher.build_hasher();
-        for stage in pipeline.stages() {
-            add(stage, &mut hasher);
-        }
-        pipeline.libraries().hash(&mut hasher);
-        ShaderSet(hasher.finish())
+        let mut set: SmallVec<[u64; 5]> = pipeline.stages().iter().map(number_of).collect();
+        set.extend(pipeline.libraries().iter().map(|library| FxBuildHasher.hash_one(library)));
+        set.sort_unstable();
+        set.dedup();
+        ShaderSet(set)
     }
 
-    /// One of so many parts of a map.
-    pub fn shard(self, shards: usize) -> usize {
-        self.0 as usize % shards
+    /// The numbers.
+    pub fn numbers(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// Whether nothing is known.
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
-fn add(stage: &Stage<'_>, hasher: &mut impl std::hash::Hasher) {
-    stage.stage.hash(hasher);
+fn number_of(stage: &Stage<'_>) -> u64 {
+    let mut hasher = FxBuildHasher.build_hasher();
+    stage.stage.hash(&mut hasher);
     match &stage.code {
-        Code::Module(identity) => identity.hash(hasher),
-        Code::Native { identifier, .. } => identifier.0.hash(hasher),
+        Code::Module(identity) => identity.hash(&mut hasher),
+        Code::Native { identifier, .. } => identifier.0.hash(&mut hasher),
     }
-    stage.entry_point.0.hash(hasher);
+    stage.entry_point.0.hash(&mut hasher);
     for (constant, value) in &stage.specialization {
-        (constant, value.0).hash(hasher);
+        (constant, value.0).hash(&mut hasher);
     }
+    hasher.finish()
 }
 
 #[cfg(test)]

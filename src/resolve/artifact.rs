@@ -132,12 +132,12 @@ unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut
         Passed::Known { cache, .. } => {
             let held = cache.holds(&request.key);
             if !held {
-                cache.owe(&request.key, request.shaders);
+                cache.owe(&request.key, &request.shaders);
             }
             held
         }
         Passed::Null => {
-            request.device.null.beside.note(&request.key, request.shaders);
+            request.device.null.beside.note(&request.key, &request.shaders);
             false
         }
         Passed::Unknown(_) => false,

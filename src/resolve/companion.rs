@@ -10,6 +10,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use rustc_hash::FxHashSet;
 
 use super::artifact::Offered;
 use super::call::{self, Answer, CreateInfo};
@@ -40,9 +41,9 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
         Passed::Known { cache, .. } => &cache.beside,
         Passed::Unknown(_) => return None,
     };
-    let Lacking(lacking) = beside.of(request.shaders)?;
+    let Lacking(lacking) = beside.of(&request.shaders)?;
     if lacking {
-        fill(device, request.passed.known(), beside, request.shaders);
+        fill(device, request.passed.known(), beside, &request.shaders);
     }
     let mut offered = Offered::new(device);
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
@@ -69,20 +70,23 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
     Some(answer)
 }
 
-/// Puts the artifacts of these shaders into the companion.
-fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: ShaderSet) {
+/// Puts the artifacts that may fit pipelines of these shaders into the companion.
+fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &ShaderSet) {
     let mut companion = beside.companion.write().unwrap_or_else(PoisonError::into_inner);
     if companion.is_none() {
         let Some(made) = PrivateCache::for_threads(device) else { return };
         let handle = made.into_handle();
         device.keep_companion(handle);
-        *companion = Some(Companion { handle, room: Vec::new() });
+        *companion = Some(Companion { handle, keys: FxHashSet::default(), room: Vec::new() });
     }
-    let Some(Companion { handle, room }) = companion.as_mut() else { return };
+    let Some(Companion { handle, keys, room }) = companion.as_mut() else { return };
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     let started = Instant::now();
     while started.elapsed() < LONGEST {
         let Some(key) = beside.next_lacking(shaders) else { return };
+        if !keys.insert(key) {
+            continue;
+        }
         let Some(blob) = app_data::artifact(device, cache, &key) else { continue };
         let Some(taken) = Room::in_companions(blob.len()) else { return };
         let Some(part) = PrivateCache::new(device, &blob) else { continue };

@@ -86,7 +86,7 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
 /// As [`compile`].
 unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
     let device = request.device;
-    request.passed.mark_filled_with(device, request.shaders);
+    request.passed.mark_filled_with(device, &request.shaders);
     // SAFETY: the caller's contract.
     let answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
     if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
@@ -104,7 +104,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
         Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
-            request.passed.mark_filled_with(device, request.shaders);
+            request.passed.mark_filled_with(device, &request.shaders);
             request.passed.handle()
         }
     };
@@ -135,7 +135,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(*info.p_next_mut()) };
         if let Passed::Known { cache, .. } = request.passed {
-            cache.owe(&request.key, request.shaders);
+            cache.owe(&request.key, &request.shaders);
         }
         record::settle(request, false, None, cost);
         return (answer, Outcome::MadeOfRefused);

@@ -155,6 +155,7 @@ unsafe fn without_compiling(
     // SAFETY: as above; the arena stays on this stack frame.
     let alone = unsafe { call::alone(info, &mut arena, base) };
     let held = Held::default();
+    let its_shaders = shaders.clone();
     let request = Request {
         device,
         passed,
@@ -198,7 +199,16 @@ unsafe fn without_compiling(
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
     let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
     drop(request);
-    Attempt { had, held, key: Some((key, shaders)), library, refusals, left_alone, refusal: None, ours_alone }
+    Attempt {
+        had,
+        held,
+        key: Some((key, its_shaders)),
+        library,
+        refusals,
+        left_alone,
+        refusal: None,
+        ours_alone,
+    }
 }
 
 /// The driver's turn, in the operation.
@@ -396,7 +406,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         let kept = match (&element.key, &blob, device.stored()) {
             (Some((key, shaders)), Some(blob), Some(stored)) => {
                 if let Some(passed) = &passed {
-                    passed.owe_compiled(key, *shaders, &blob[record::PREFIX..]);
+                    passed.owe_compiled(key, shaders, &blob[record::PREFIX..]);
                 }
                 if record::is_lost(stored, key) {
                     // Which of them took how long is not known.

@@ -7,7 +7,7 @@
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
-use super::past::Past;
+use super::past::{Asked, Past};
 use super::{Contents, Passed, Request, binary, companion, compile};
 use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::LIBRARY;
@@ -66,8 +66,8 @@ impl Objects for Unnamed<'_> {
     }
 }
 
-/// Rung 4 before any other, where the stash has nothing to serve: the program's own call, asked of the driver
-/// before anything is hashed. None: the ladder's turn.
+/// Rung 4 before any other, where the stash has nothing to serve, or the program has loaded a cache: the program's own
+/// call, asked of the driver before anything is hashed. None: the ladder's turn, with what has come of it so far.
 ///
 /// # Safety
 /// `info` is a valid create info of the device.
@@ -76,19 +76,19 @@ pub unsafe fn ask_first<I: CreateInfo>(
     passed: &Passed,
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
-) -> Option<Answer> {
+) -> (Option<Answer>, Asked) {
     let mut copy = *info;
     // Libraries need keys: they may be linked later.
     // SAFETY: the caller's contract.
     if unsafe { call::flags_of(&mut copy) }.0 & LIBRARY != 0 {
-        return None;
+        return (None, Asked::default());
     }
     let mut scratch = Scratch::default();
     // SAFETY: as above.
-    let steering = unsafe { info.capture(&Unnamed(device), &mut scratch) }.ok()?.1;
-    if steering.fail_on_compile_required {
-        return None;
-    }
+    let steering = match unsafe { info.capture(&Unnamed(device), &mut scratch) } {
+        Ok((_, steering)) if !steering.fail_on_compile_required => steering,
+        _ => return (None, Asked::default()),
+    };
     // Neither key nor parts are looked at before something is recorded, which this rung never does. Its shaders are
     // not known either, so only a cache that may hold anything is asked where asking another is dear.
     let (key, parts, shaders) = (Key::default(), Parts::default(), ShaderSet::default());
@@ -109,7 +109,8 @@ pub unsafe fn ask_first<I: CreateInfo>(
         held: None,
     };
     // SAFETY: as above.
-    unsafe { ask_itself(&request) }
+    let answer = unsafe { ask_itself(&request) };
+    (answer, request.past.asked())
 }
 
 /// Asks the driver for what it has. None: it has nothing, or there is no way to ask.
@@ -134,9 +135,10 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
 unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     let device = request.device;
     let recorded = device.keeps_artifacts() && device.gives(request.family);
-    if !device.cache_control || !recorded || !may_have(request) {
+    if !device.cache_control || !recorded || request.past.asked_itself() || !may_have(request) {
         return None;
     }
+    request.past.ask_itself();
     let mut arena = Arena::default();
     let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
     let none = vk::PipelineCreateFlags::empty();
@@ -155,11 +157,7 @@ unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> 
         _ => return None,
     }
     // What nobody has described, as where nothing was hashed, may be anything.
-    if request.shaders == ShaderSet::default() {
-        request.passed.mark_filled(device);
-    } else {
-        request.passed.mark_filled_with(device, request.shaders);
-    }
+    request.passed.mark_filled_with(device, &request.shaders);
     request.count_had(Count::DriverHad, 1);
     Some(answer)
 }
@@ -173,12 +171,12 @@ fn may_have<I>(request: &Request<'_, I>) -> bool {
         Passed::Null => {
             !policy.free_recording
                 || binary::applies(request)
-                || request.device.null.filled.may_have(request.shaders)
+                || request.device.null.filled.may_have(&request.shaders)
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,
-        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(request.shaders),
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),
         Passed::Known { contents: Contents::Anything, cache, .. } => {
-            !policy.dear_disk_beside_cache || cache.filled.may_have(request.shaders)
+            !policy.dear_disk_beside_cache || cache.filled.may_have(&request.shaders)
         }
         Passed::Unknown(_) => false,
     }

@@ -35,6 +35,7 @@ use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::time::Instant;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -109,18 +110,28 @@ impl Passed {
     /// The driver gets it in a call that nobody has described, and may fill it.
     pub fn mark_filled(&self, device: &Device) {
         match self {
-            Passed::Null => device.null.filled.note_anything(),
+            Passed::Null => device.null.filled.note(&ShaderSet::default()),
             Passed::Known { cache, .. } => cache.mark_filled(),
             Passed::Unknown(_) => {}
         }
     }
 
     /// The same for a pipeline of these shaders.
-    pub fn mark_filled_with(&self, device: &Device, shaders: ShaderSet) {
+    pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
         match self {
             Passed::Null => device.null.filled.note(shaders),
             Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
             Passed::Unknown(_) => {}
+        }
+    }
+
+    /// A cache that the program has loaded, while asking it before the stash is worth it.
+    fn loaded(&self) -> Option<&AppCache> {
+        match self {
+            Passed::Known { cache, contents: Contents::Anything, .. } => {
+                Some(&**cache).filter(|cache| cache.holds_earlier_runs() && cache.itself_first.is_worth_it())
+            }
+            _ => None,
         }
     }
 
@@ -241,11 +252,19 @@ unsafe fn serve_with<I: CreateInfo>(
         count_result(device, answer.result);
         return answer;
     }
-    if device.asks_driver_first() {
+    let mut past = Past::default();
+    let loaded = passed.loaded();
+    if device.may_ask_driver_first() && (loaded.is_some() || device.has_no_artifacts()) {
+        let started = Instant::now();
         // SAFETY: the caller vouches for the create info.
-        if let Some(answer) = unsafe { driver::ask_first(device, passed, allocator, info) } {
+        let (answer, asked) = unsafe { driver::ask_first(device, passed, allocator, info) };
+        if let Some(loaded) = loaded.filter(|_| asked.itself) {
+            loaded.itself_first.note(answer.map(|_| started.elapsed()));
+        }
+        if let Some(answer) = answer {
             return answer;
         }
+        past = Past::after(asked);
     }
     let mut scratch = Scratch::default();
     // SAFETY: the caller vouches for the create info.
@@ -278,7 +297,7 @@ unsafe fn serve_with<I: CreateInfo>(
         recipe,
         parts,
         shaders,
-        past: Past::default(),
+        past,
         held: None,
     };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.

@@ -14,6 +14,16 @@ pub struct Past<'a> {
     lacks_module: Cell<bool>,
     fails: Cell<bool>,
     recorded_failure: Cell<bool>,
+    asked_itself: Cell<bool>,
+}
+
+/// What came of asking the driver before anything was hashed.
+#[derive(Clone, Copy, Default)]
+pub struct Asked {
+    /// The program's own call and cache were asked.
+    pub itself: bool,
+    /// The driver answers this call with an error.
+    pub fails: bool,
 }
 
 /// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
@@ -82,6 +92,29 @@ impl<'a> Past<'a> {
         self.recorded_failure.get()
     }
 
+    /// The program's own call and cache are asked, with FAIL_ON_COMPILE_REQUIRED.
+    pub fn ask_itself(&self) {
+        self.asked_itself.set(true);
+    }
+
+    /// Whether they have been.
+    pub fn asked_itself(&self) -> bool {
+        self.asked_itself.get()
+    }
+
+    /// What has come of asking, without what belongs to one request.
+    pub fn asked(&self) -> Asked {
+        Asked { itself: self.asked_itself(), fails: self.fails() }
+    }
+
+    /// Of a request that follows one of which this has come.
+    pub fn after(asked: Asked) -> Past<'a> {
+        let past = Past::default();
+        past.asked_itself.set(asked.itself);
+        past.fails.set(asked.fails);
+        past
+    }
+
     /// All of it, for a request that takes this one's place.
     pub fn take(&self) -> Past<'a> {
         let refusals = Cell::new(self.refusals.get());
@@ -89,6 +122,7 @@ impl<'a> Past<'a> {
         let lacks_module = Cell::new(self.lacks_module.get());
         let (fails, recorded_failure) = (self.fails.clone(), self.recorded_failure.clone());
         let refused = Cell::new(self.refused.take());
-        Past { refusals, left_alone, refused, lacks_module, fails, recorded_failure }
+        let asked_itself = self.asked_itself.clone();
+        Past { refusals, left_alone, refused, lacks_module, fails, recorded_failure, asked_itself }
     }
 }

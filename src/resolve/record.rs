@@ -174,10 +174,10 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         // The driver has put it in.
         Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&request.key),
         Passed::Known { cache, .. } => {
-            cache.owe_compiled(&request.key, request.shaders, payload.get(PREFIX..).unwrap_or_default());
+            cache.owe_compiled(&request.key, &request.shaders, payload.get(PREFIX..).unwrap_or_default());
         }
         Passed::Null => {
-            request.device.null.beside.note(&request.key, request.shaders);
+            request.device.null.beside.note(&request.key, &request.shaders);
         }
         Passed::Unknown(_) => {}
     }

@@ -40,7 +40,8 @@ pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answe
     let answer = unsafe {
         let info = call::with_flags(&info, request.steering.flags2, none, fail_on, &mut arena)?;
         let steering = Steering { fail_on_compile_required: false, ..request.steering };
-        let request = Request { info, steering, past: request.past.take(), ..*request };
+        let (past, shaders) = (request.past.take(), request.shaders.clone());
+        let request = Request { info, steering, past, shaders, ..*request };
         if let Some(answer) = driver::ask(&request) {
             return Some(answer);
         }

@@ -6,8 +6,9 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
@@ -46,6 +47,8 @@ pub struct AppCache {
     fills: AtomicU32,
     /// The one pipeline that the program's own call put into the empty cache, and that was recorded from it.
     fresh: OnceLock<Key>,
+    /// Whether it is asked before the stash.
+    pub itself_first: ItselfFirst,
     /// What it is owed, and the companion cache.
     pub beside: Beside,
     /// What the driver's own object may have.
@@ -65,6 +68,7 @@ impl AppCache {
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
             fresh: OnceLock::new(),
+            itself_first: ItselfFirst::default(),
             beside: Beside::default(),
             filled: Filled::new(!empty_at_first),
             owed_changes: AtomicU32::new(0),
@@ -81,25 +85,20 @@ impl AppCache {
 
     /// The driver gets this cache in a call that nobody has described, and may fill it.
     pub fn mark_filled(&self) {
-        self.filled.note_anything();
-        self.count_fill();
+        self.mark_filled_with(&ShaderSet::default());
     }
 
     /// The driver gets this cache in a call for a pipeline of these shaders, and may fill it.
-    pub fn mark_filled_with(&self, shaders: ShaderSet) {
+    pub fn mark_filled_with(&self, shaders: &ShaderSet) {
         self.filled.note(shaders);
-        self.count_fill();
+        self.driver_filled.store(true, Ordering::Release);
+        self.fills.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The call that found the cache empty put just this pipeline into it.
     pub fn note_fresh(&self, key: &Key) {
         // Only one call finds it empty.
         let _ = self.fresh.set(*key);
-    }
-
-    fn count_fill(&self) {
-        self.driver_filled.store(true, Ordering::Release);
-        self.fills.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether the driver's own object may hold anything.
@@ -124,7 +123,7 @@ impl AppCache {
     }
 
     /// The stash made a pipeline of this key for a call that named this cache.
-    pub fn owe(&self, key: &Key, shaders: ShaderSet) {
+    pub fn owe(&self, key: &Key, shaders: &ShaderSet) {
         if self.beside.note(key, shaders) {
             self.owe_more();
         }
@@ -137,7 +136,7 @@ impl AppCache {
 
     /// The same for a pipeline that was compiled through a cache of ours: the driver would have kept it in
     /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
-    pub fn owe_compiled(&self, key: &Key, shaders: ShaderSet, blob: &[u8]) {
+    pub fn owe_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
         if let Some(kept) = Kept::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
@@ -182,7 +181,45 @@ impl AppCache {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
             }
-            self.owe(&key, shaders);
+            self.owe(&key, &shaders);
+        }
+    }
+}
+
+/// Whether a cache that the program has loaded is asked for a pipeline before anything is hashed: while it has what it
+/// is asked for, in memory. What the driver finds on disk instead takes many times as long as a served call.
+pub struct ItselfFirst {
+    score: AtomicI32,
+    fastest_ns: AtomicU64,
+}
+
+impl Default for ItselfFirst {
+    fn default() -> ItselfFirst {
+        ItselfFirst { score: AtomicI32::new(8), fastest_ns: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl ItselfFirst {
+    /// Slower hits than this may come from the disk.
+    const FAST: Duration = Duration::from_micros(30);
+
+    /// Whether it has been worth it so far.
+    pub fn is_worth_it(&self) -> bool {
+        self.score.load(Ordering::Relaxed) >= 0
+    }
+
+    /// What asking has brought: how long a hit took, None for a miss.
+    pub fn note(&self, hit: Option<Duration>) {
+        let fast = hit.is_some_and(|took| {
+            let nanos = took.as_nanos() as u64;
+            let fastest = self.fastest_ns.fetch_min(nanos, Ordering::Relaxed);
+            took <= ItselfFirst::FAST || nanos / 4 <= fastest
+        });
+        let step = if fast { 1 } else { -4 };
+        let next = (self.score.load(Ordering::Relaxed) + step).min(16);
+        // Once it was not worth it, it stays so. Threads that meet here lose a step at worst.
+        if self.is_worth_it() {
+            self.score.store(next, Ordering::Relaxed);
         }
     }
 }
@@ -228,11 +265,35 @@ mod tests {
     }
 
     #[test]
+    fn a_loaded_cache_is_asked_first_while_it_has_what_it_is_asked_for() {
+        let micros = |micros| Some(Duration::from_micros(micros));
+        let first = ItselfFirst::default();
+        for _ in 0..100 {
+            first.note(micros(4));
+            first.note(micros(4));
+            first.note(micros(4));
+            first.note(micros(4));
+            first.note(None);
+        }
+        assert!(first.is_worth_it());
+        (0..5).for_each(|_| first.note(micros(65)));
+        assert!(!first.is_worth_it(), "from the disk");
+        (0..100).for_each(|_| first.note(micros(4)));
+        assert!(!first.is_worth_it());
+        let slow = ItselfFirst::default();
+        (0..100).for_each(|_| slow.note(micros(80)));
+        assert!(slow.is_worth_it(), "this driver is no faster");
+        let empty = ItselfFirst::default();
+        (0..3).for_each(|_| empty.note(None));
+        assert!(!empty.is_worth_it());
+    }
+
+    #[test]
     fn keys_are_owed_once_in_order_and_merge() {
         let (one, two) = (AppCache::new(true), AppCache::new(true));
         let shaders = ShaderSet::default();
-        one.owe_compiled(&[1; 32], shaders, b"blob");
-        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key, shaders));
+        one.owe_compiled(&[1; 32], &shaders, b"blob");
+        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key, &shaders));
         let before = two.version();
         two.merge_from(&one);
         assert_eq!(two.owed(), [[1; 32], [2; 32], [3; 32]]);
@@ -247,11 +308,11 @@ mod tests {
         let cache = AppCache::new(false);
         let mut last = cache.version();
         let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
-        cache.owe(&[1; 32], ShaderSet::default());
+        cache.owe(&[1; 32], &ShaderSet::default());
         assert!(changed(&cache));
         let call = InCall::new(&cache);
         cache.begin_call();
-        cache.owe(&[1; 32], ShaderSet::default());
+        cache.owe(&[1; 32], &ShaderSet::default());
         drop(call);
         assert!(!changed(&cache), "served again");
         let call = InCall::new(&cache);

@@ -29,13 +29,13 @@ pub struct Beside {
 struct Further {
     keys: papaya::HashMap<Key, (u32, ShaderSet), FxBuildHasher>,
     order: AtomicU32,
-    by_shaders: [Mutex<HashMap<ShaderSet, Alike, FxBuildHasher>>; SHARDS],
+    by_shader: [Mutex<HashMap<u64, Alike, FxBuildHasher>>; SHARDS],
 }
 
 /// Threads that make different pipelines rarely meet at the same one.
 const SHARDS: usize = 16;
 
-/// Keys of the same shaders.
+/// Keys that have a shader in common.
 #[derive(Default)]
 struct Alike {
     keys: Vec<Key>,
@@ -47,29 +47,35 @@ struct Alike {
 pub struct Companion {
     /// The handle; the device destroys it.
     pub handle: vk::PipelineCache,
-    /// What it takes.
+    /// The keys whose artifacts are in it.
+    pub keys: FxHashSet<Key>,
+    /// What they take.
     pub room: Vec<Room>,
 }
 
 impl Beside {
     /// A pipeline of this key was made beside the cache. Says whether it is the first time. Takes no lock for a key
     /// that is known: engines share one cache between all their threads.
-    pub fn note(&self, key: &Key, shaders: ShaderSet) -> bool {
-        if self.first.get().is_some_and(|(first, _)| first == key) {
+    pub fn note(&self, key: &Key, shaders: &ShaderSet) -> bool {
+        let is_first = || self.first.get().is_some_and(|(first, _)| first == key);
+        if is_first() {
             return false;
         }
-        if self.first.set((*key, shaders)).is_ok() {
+        if self.first.get().is_none() && self.first.set((*key, shaders.clone())).is_ok() {
             return true;
         }
         let further = self.further.get_or_init(Box::default);
         let keys = further.keys.pin();
-        if keys.get(key).is_some() || self.first.get().is_some_and(|(first, _)| first == key) {
+        if keys.get(key).is_some() || is_first() {
             return false;
         }
-        if keys.insert(*key, (further.order.fetch_add(1, Ordering::Relaxed), shaders)).is_some() {
+        let order = further.order.fetch_add(1, Ordering::Relaxed);
+        if keys.insert(*key, (order, shaders.clone())).is_some() {
             return false;
         }
-        further.shard(shaders).entry(shaders).or_default().keys.push(*key);
+        for number in shaders.numbers() {
+            further.shard(*number).entry(*number).or_default().keys.push(*key);
+        }
         true
     }
 
@@ -83,40 +89,70 @@ impl Beside {
     pub fn keys(&self) -> Vec<(Key, ShaderSet)> {
         let mut keys: Vec<(u32, Key, ShaderSet)> = Vec::new();
         if let Some(further) = self.further.get() {
-            keys.extend(further.keys.pin().iter().map(|(key, (order, shaders))| (*order, *key, *shaders)));
+            let all = further.keys.pin();
+            keys.extend(all.iter().map(|(key, (order, shaders))| (*order, *key, shaders.clone())));
         }
         keys.sort_unstable_by_key(|(order, ..)| *order);
         let further = keys.into_iter().map(|(_, key, shaders)| (key, shaders));
-        self.first.get().copied().into_iter().chain(further).collect()
+        self.first.get().cloned().into_iter().chain(further).collect()
     }
 
-    /// Whether a pipeline of these shaders was, and whether there is one that the companion lacks.
-    pub fn of(&self, shaders: ShaderSet) -> Option<Lacking> {
-        let first = self.first.get().is_some_and(|(_, first)| *first == shaders);
-        let mut lacking = first && !self.first_is_in.load(Ordering::Acquire);
-        let mut any = first;
-        if let Some(further) = self.further.get() {
-            if let Some(alike) = further.shard(shaders).get(&shaders) {
-                any = true;
-                lacking |= alike.done < alike.keys.len();
+    /// Whether each of these shaders was met, and whether the companion lacks an artifact that may fit. Drivers that
+    /// keep whole pipelines can have one only of exactly these shaders, which is among the keys of the rarest of them;
+    /// for those that keep an entry a shader, one key of each of the others is enough.
+    pub fn of(&self, shaders: &ShaderSet) -> Option<Lacking> {
+        let mut lacking = false;
+        let mut rarest = usize::MAX;
+        if shaders.is_unknown() {
+            return None;
+        }
+        for &number in shaders.numbers() {
+            let first = self.first_has(number);
+            let (count, done) = self.further_of(number).map_or((0, 0), |(count, done)| (count, done));
+            if !first && count == 0 {
+                return None;
+            }
+            lacking |= first && !self.first_is_in.load(Ordering::Acquire);
+            lacking |= !first && done == 0;
+            if count < rarest {
+                rarest = count;
+                lacking |= done < count;
             }
         }
-        any.then_some(Lacking(lacking))
+        Some(Lacking(lacking))
     }
 
-    /// The next key of these shaders that the companion lacks; from now on it counts as put in. To be called while
-    /// the companion is locked for writing.
-    pub fn next_lacking(&self, shaders: ShaderSet) -> Option<Key> {
-        if let Some((key, first)) = self.first.get() {
-            if *first == shaders && !self.first_is_in.swap(true, Ordering::AcqRel) {
-                return Some(*key);
-            }
+    /// The next key that the companion should have; from now on it counts as put in. To be called while the companion
+    /// is locked for writing. A key may come more than once.
+    pub fn next_lacking(&self, shaders: &ShaderSet) -> Option<Key> {
+        let numbers = shaders.numbers();
+        if numbers.iter().any(|&number| self.first_has(number))
+            && !self.first_is_in.swap(true, Ordering::AcqRel)
+        {
+            return self.first.get().map(|(key, _)| *key);
         }
-        let mut shard = self.further.get()?.shard(shaders);
-        let alike = shard.get_mut(&shaders)?;
-        let key = alike.keys.get(alike.done).copied()?;
-        alike.done += 1;
-        Some(key)
+        let further = self.further.get()?;
+        let next = |number: u64, most: usize| {
+            let mut shard = further.shard(number);
+            let alike = shard.get_mut(&number).filter(|alike| alike.done < most)?;
+            let key = alike.keys.get(alike.done).copied()?;
+            alike.done += 1;
+            Some(key)
+        };
+        let count = |number: &&u64| self.further_of(**number).map_or(0, |(count, _)| count);
+        let rarest = numbers.iter().min_by_key(count);
+        rarest
+            .and_then(|&number| next(number, usize::MAX))
+            .or_else(|| numbers.iter().find_map(|&number| next(number, 1)))
+    }
+
+    fn first_has(&self, number: u64) -> bool {
+        self.first.get().is_some_and(|(_, first)| first.numbers().contains(&number))
+    }
+
+    fn further_of(&self, number: u64) -> Option<(usize, usize)> {
+        let shard = self.further.get()?.shard(number);
+        shard.get(&number).map(|alike| (alike.keys.len(), alike.done))
     }
 }
 
@@ -128,21 +164,21 @@ impl Default for Further {
         Further {
             keys: papaya::HashMap::with_hasher(FxBuildHasher),
             order: AtomicU32::new(0),
-            by_shaders: Default::default(),
+            by_shader: Default::default(),
         }
     }
 }
 
 impl Further {
-    fn shard(&self, shaders: ShaderSet) -> MutexGuard<'_, HashMap<ShaderSet, Alike, FxBuildHasher>> {
-        lock(&self.by_shaders[shaders.shard(SHARDS)])
+    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, Alike, FxBuildHasher>> {
+        lock(&self.by_shader[number as usize % SHARDS])
     }
 }
 
-/// What the driver may have put into its own object: of which shaders, as far as that is known.
+/// What the driver may have put into its own object: which shaders, as far as that is known.
 pub struct Filled {
     anything: AtomicBool,
-    shaders: Mutex<FxHashSet<ShaderSet>>,
+    shaders: Mutex<FxHashSet<u64>>,
 }
 
 impl Filled {
@@ -151,21 +187,22 @@ impl Filled {
         Filled { anything: AtomicBool::new(anything), shaders: Mutex::default() }
     }
 
-    /// A pipeline of these shaders went through the driver's object.
-    pub fn note(&self, shaders: ShaderSet) {
-        if !self.anything.load(Ordering::Acquire) {
-            lock(&self.shaders).insert(shaders);
+    /// A pipeline of these shaders went through the driver's object; of unknown ones: it may have anything.
+    pub fn note(&self, shaders: &ShaderSet) {
+        if shaders.is_unknown() {
+            self.anything.store(true, Ordering::Release);
+        } else if !self.anything.load(Ordering::Acquire) {
+            lock(&self.shaders).extend(shaders.numbers());
         }
     }
 
-    /// So did one that nobody has described.
-    pub fn note_anything(&self) {
-        self.anything.store(true, Ordering::Release);
-    }
-
     /// Whether the driver's object can have a pipeline of these shaders.
-    pub fn may_have(&self, shaders: ShaderSet) -> bool {
-        self.anything.load(Ordering::Acquire) || lock(&self.shaders).contains(&shaders)
+    pub fn may_have(&self, shaders: &ShaderSet) -> bool {
+        if self.anything.load(Ordering::Acquire) {
+            return true;
+        }
+        let met = lock(&self.shaders);
+        !shaders.is_unknown() && shaders.numbers().iter().all(|number| met.contains(number))
     }
 }
 
@@ -184,59 +221,85 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::model::{Bytes, Code, Compute, Extensions, Pipeline, Stage};
+    use crate::recipe::model::{Bytes, Code, Extensions, Pipeline, RayTracing, Stage};
 
-    fn shaders(code: u8) -> ShaderSet {
-        ShaderSet::of(&Pipeline::Compute(Compute {
+    fn shaders(codes: &[u8]) -> ShaderSet {
+        let stage = |code: &u8| Stage {
             flags: 0,
-            stage: Stage {
-                flags: 0,
-                stage: 32,
-                code: Code::Module([code; 32]),
-                entry_point: Bytes(b"main"),
-                specialization: Default::default(),
-                mappings: Default::default(),
-                extensions: Extensions::default(),
-            },
+            stage: 1,
+            code: Code::Module([*code; 32]),
+            entry_point: Bytes(b"main"),
+            specialization: Default::default(),
+            mappings: Default::default(),
+            extensions: Extensions::default(),
+        };
+        ShaderSet::of(&Pipeline::RayTracing(RayTracing {
+            flags: 0,
+            stages: codes.iter().map(stage).collect(),
+            groups: Default::default(),
+            max_recursion: 1,
+            interface: None,
+            libraries: Default::default(),
+            dynamic: Default::default(),
             layout: None,
             extensions: Extensions::default(),
         }))
     }
 
+    fn lacking(beside: &Beside, codes: &[u8]) -> Vec<u8> {
+        let mut keys: Vec<u8> =
+            std::iter::from_fn(|| beside.next_lacking(&shaders(codes))).map(|key| key[0]).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
     #[test]
     fn a_key_is_noted_once_and_in_order() {
-        let beside = Beside::default();
-        assert!(beside.note(&[2; 32], shaders(1)) && !beside.note(&[2; 32], shaders(1)));
-        assert!(beside.note(&[1; 32], shaders(1)) && !beside.note(&[1; 32], shaders(1)));
-        assert!(beside.note(&[3; 32], shaders(2)));
+        let (beside, shaders) = (Beside::default(), shaders(&[1]));
+        for key in [2, 1, 3] {
+            assert!(beside.note(&[key; 32], &shaders) && !beside.note(&[key; 32], &shaders));
+        }
         let keys: Vec<Key> = beside.keys().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [[2; 32], [1; 32], [3; 32]]);
         assert!(beside.contains(&[1; 32]) && !beside.contains(&[4; 32]));
     }
 
     #[test]
-    fn what_the_companion_lacks_is_of_the_same_shaders_and_handed_out_once() {
+    fn all_keys_of_the_same_shaders_are_handed_out_once() {
         let beside = Beside::default();
-        assert!(beside.of(shaders(1)).is_none());
-        for key in 1..=4 {
-            beside.note(&[key; 32], shaders(key % 2));
+        assert!(beside.of(&shaders(&[1, 9])).is_none());
+        for key in 1..=6 {
+            beside.note(&[key; 32], &shaders(&[key % 2, 9]));
         }
-        assert!(beside.of(shaders(1)).is_some_and(|Lacking(lacking)| lacking));
-        assert_eq!(beside.next_lacking(shaders(1)), Some([1; 32]));
-        assert_eq!(beside.next_lacking(shaders(1)), Some([3; 32]));
-        assert_eq!(beside.next_lacking(shaders(1)), None);
-        assert!(beside.of(shaders(1)).is_some_and(|Lacking(lacking)| !lacking));
-        beside.note(&[5; 32], shaders(1));
-        assert_eq!(beside.next_lacking(shaders(1)), Some([5; 32]));
-        assert_eq!(beside.next_lacking(shaders(0)), Some([2; 32]));
+        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| lacking));
+        assert_eq!(lacking(&beside, &[1, 9]), [1, 2, 3, 5], "all of the rarer shader, one of the other");
+        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| !lacking));
+        beside.note(&[7; 32], &shaders(&[1, 9]));
+        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| lacking));
+        assert_eq!(lacking(&beside, &[1, 9]), [7]);
+        assert!(beside.of(&shaders(&[1, 8])).is_none(), "one of its shaders was never met");
+        assert!(beside.of(&ShaderSet::default()).is_none());
+    }
+
+    #[test]
+    fn shaders_that_were_met_apart_may_be_had_together() {
+        let beside = Beside::default();
+        for (key, codes) in [(1, [1, 11]), (2, [1, 12]), (3, [2, 11]), (4, [3, 13])] {
+            beside.note(&[key; 32], &shaders(&codes));
+        }
+        let found = lacking(&beside, &[2, 12]);
+        assert!(found.contains(&2) && found.contains(&3), "{found:?}");
+        assert!(beside.of(&shaders(&[2, 12])).is_some_and(|Lacking(lacking)| !lacking));
     }
 
     #[test]
     fn what_nobody_described_may_be_anything() {
         let filled = Filled::new(false);
-        filled.note(shaders(1));
-        assert!(filled.may_have(shaders(1)) && !filled.may_have(shaders(2)));
-        filled.note_anything();
-        assert!(filled.may_have(shaders(2)));
+        filled.note(&shaders(&[1, 2]));
+        assert!(filled.may_have(&shaders(&[2])) && !filled.may_have(&shaders(&[2, 3])));
+        assert!(!filled.may_have(&ShaderSet::default()));
+        filled.note(&ShaderSet::default());
+        assert!(filled.may_have(&shaders(&[3])));
     }
 }

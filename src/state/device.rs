@@ -432,18 +432,20 @@ impl Device {
         self.harvests.give(family)
     }
 
-    /// Whether the driver is asked for a pipeline before anything is hashed: the stash has nothing to serve. A
-    /// program whose driver, or whose own cache, has everything then pays next to nothing.
-    pub fn asks_driver_first(&self) -> bool {
-        self.cache_control
-            && self.identifiers != IdentifierMode::Emulated
-            && self.keeps_artifacts()
-            && self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
+    /// Whether the driver may be asked for a pipeline before anything is hashed.
+    pub fn may_ask_driver_first(&self) -> bool {
+        self.cache_control && self.identifiers != IdentifierMode::Emulated && self.keeps_artifacts()
+    }
+
+    /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
+    /// next to nothing.
+    pub fn has_no_artifacts(&self) -> bool {
+        self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
     /// Room for a module of this size that may be left unhashed.
     pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
-        if self.asks_driver_first() { UNHASHED.take(bytes) } else { None }
+        if self.may_ask_driver_first() && self.has_no_artifacts() { UNHASHED.take(bytes) } else { None }
     }
 
     /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns
