@@ -140,7 +140,8 @@ impl Scenario {
         let mut process = command.spawn().expect("the test program starts once more");
         let stdout = Some(collect(process.stdout.take().expect("a pipe")));
         let stderr = Some(collect(process.stderr.take().expect("a pipe")));
-        Running { step: step.to_owned(), process, stdout, stderr, report: env.report_folder() }
+        let step = format!("{step}{}", if env.has_layer() { "" } else { " without the layer" });
+        Running { step, process, stdout, stderr, report: env.report_folder() }
     }
 
     /// Runs a step to its end, whatever that is.

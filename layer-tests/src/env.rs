@@ -145,6 +145,11 @@ impl Env {
         self.layer(Layer::Off)
     }
 
+    /// Whether the layer is there.
+    pub fn has_layer(&self) -> bool {
+        self.layer != Layer::Off
+    }
+
     /// Another stash folder.
     pub fn stash(self, folder: impl AsRef<OsStr>) -> Env {
         self.var("VKSTASH_DIR", folder)
