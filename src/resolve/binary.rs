@@ -23,7 +23,13 @@ use crate::store::part::{Handing, Key, Kind};
 /// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs, and binaries hold code
 /// alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.
 pub fn applies<I>(request: &Request<'_, I>) -> bool {
-    request.device.binaries.is_some() && !request.steering.looked_at && matches!(request.passed, Passed::Null)
+    // NVIDIA 580.159.04 dereferences NULL where the binaries of a link with shaders of its own are captured, and no
+    // rule says what binaries beside pLibraries mean (contract 5.8).
+    let steering = &request.steering;
+    request.device.binaries.is_some()
+        && !steering.looked_at
+        && !steering.linked
+        && matches!(request.passed, Passed::Null)
 }
 
 /// Where the binaries of a recipe are stored. None where the driver does not tell its global key.
