@@ -9,62 +9,16 @@ use ash::vk;
 use super::call::{self, Answer, CreateInfo};
 use super::past::{Asked, Past};
 use super::{Contents, Passed, Request, binary, companion, compile};
-use crate::identifier::NativeIdentifier;
-use crate::recipe::capture::stage::LIBRARY;
-use crate::recipe::capture::{Library, Objects, Scratch, SubpassUse};
-use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::capture::stage::{self, Steering};
+use crate::recipe::chain::{self, Arena};
 use crate::recipe::model::Parts;
+use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::recipe::shader_set::ShaderSet;
+use crate::recipe::structures::{self, Handling};
 use crate::state::device::Device;
 use crate::state::family::Family;
-use crate::stats::{BypassReason, Count};
+use crate::stats::Count;
 use crate::store::part::Key;
-
-/// What capture needs to know to find out whether a call may be changed, without hashing anything.
-struct Unnamed<'a>(&'a Device);
-
-impl Objects for Unnamed<'_> {
-    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
-        let known = self.0.modules.read(module, |module| module.refusal);
-        match known {
-            Some(None) => Ok(Key::default()),
-            Some(Some(refusal)) => Err(refusal),
-            None => Err(Refusal::plain(BypassReason::UnknownObject)),
-        }
-    }
-
-    fn inline_module(&self, _: vk::ShaderModuleCreateFlags, _: &[u8]) -> Key {
-        Key::default()
-    }
-
-    fn identified(&self, _: &NativeIdentifier) -> Option<Key> {
-        Some(Key::default())
-    }
-
-    fn algorithm(&self) -> [u8; 16] {
-        self.0.algorithm()
-    }
-
-    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
-        self.0.layout(layout)
-    }
-
-    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
-        self.0.render_pass(render_pass, subpass)
-    }
-
-    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
-        self.0.library(library)
-    }
-
-    fn advanced_blend(&self) -> bool {
-        self.0.advanced_blend()
-    }
-
-    fn looked_into(&self) -> vk::PipelineCreateFlags {
-        self.0.looked_into()
-    }
-}
 
 /// Rung 4 before any other, where the stash has nothing to serve, or the program has loaded a cache: the program's own
 /// call, asked of the driver before anything is hashed. None: the ladder's turn, with what has come of it so far.
@@ -77,17 +31,9 @@ pub unsafe fn ask_first<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> (Option<Answer>, Asked) {
-    let mut copy = *info;
-    // Libraries need keys: they may be linked later.
     // SAFETY: the caller's contract.
-    if unsafe { call::flags_of(&mut copy) }.0 & LIBRARY != 0 {
+    let Some(steering) = (unsafe { may_forbid_compiling(device, info) }) else {
         return (None, Asked::default());
-    }
-    let mut scratch = Scratch::default();
-    // SAFETY: as above.
-    let steering = match unsafe { info.capture(&Unnamed(device), &mut scratch) } {
-        Ok((_, steering)) if !steering.fail_on_compile_required => steering,
-        _ => return (None, Asked::default()),
     };
     // Neither key nor parts are looked at before something is recorded, which this rung never does. Its shaders are
     // not known either, so only a cache that may hold anything is asked where asking another is dear.
@@ -111,6 +57,34 @@ pub unsafe fn ask_first<I: CreateInfo>(
     // SAFETY: as above.
     let answer = unsafe { ask_itself(&request) };
     (answer, request.past.asked())
+}
+
+/// What steers a call to which FAIL_ON_COMPILE_REQUIRED may be added although nothing of it was described: its flags and
+/// the structures in its chains are known. Libraries need keys, because they may be linked later.
+///
+/// # Safety
+/// A valid create info of the device.
+unsafe fn may_forbid_compiling<I: CreateInfo>(device: &Device, info: &I) -> Option<Steering> {
+    let mut copy = *info;
+    let known = |p_next| {
+        // SAFETY: the chains of a valid create info.
+        unsafe { chain::walk(p_next) }.all(|node| {
+            // SAFETY: `walk` yields valid structures.
+            let s_type = unsafe { (*node).s_type };
+            let row = structures::find(s_type).filter(|_| s_type != PIPELINE_BINARY_INFO);
+            row.is_some_and(|row| !matches!(row.handling, Handling::Bypass(_)))
+        })
+    };
+    // SAFETY: the caller's contract.
+    let (steering, stages) = unsafe {
+        let (_, steering) = stage::flags(*copy.flags_mut(), *copy.p_next_mut(), device).ok()?;
+        (steering, info.stages())
+    };
+    let may = !steering.fail_on_compile_required
+        && !steering.library
+        && known(*copy.p_next_mut())
+        && stages.iter().all(|stage| known(stage.p_next));
+    may.then_some(steering)
 }
 
 /// Asks the driver for what it has. None: it has nothing, or there is no way to ask.
