@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
-use vkstash_layer_tests::work::Work;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{Code, Work};
 
 /// VK_ERROR_FEATURE_NOT_PRESENT and VK_ERROR_OUT_OF_DEVICE_MEMORY.
 const LASTING: i32 = -8;
@@ -20,21 +20,23 @@ fn fault(result: i32) -> Value {
 /// Makes the same pipelines twice; what it was answered, and each time how many calls the driver got.
 fn make(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let by_identifier = input["identifier"] == true;
+    let code = if by_identifier { Code::Identifier } else { Code::Module };
+    let work = Work { code, ..Work::default() };
+    let device = Device::new(&instance, &work.device_options()).unwrap();
     let driver = TestDriver::open();
     let cached = input["cache"].as_bool().unwrap();
     let cache = if cached { device.cache(&[]) } else { Default::default() };
-    if cached {
-        // So that it is not new and empty.
-        driver.control(&json!({ "faults": [] }));
-        Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
-    }
+    // So that the cache is not new, and the stash has something: a stash that has nothing to serve is asked last.
+    driver.control(&json!({ "faults": [] }));
+    Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
     driver.control(&json!({ "faults": input["faults"] }));
     let mut rounds = Vec::new();
     for _ in 0..2 {
         driver.take_record();
-        let done = Work::default().run_through(&device, cache);
+        let done = work.run_through(&device, cache);
         let record = driver.take_record();
+        assert_eq!(record["violations"], json!([]), "{record}");
         let calls = record["calls"].as_array().unwrap();
         let creations = calls.iter().filter(|call| call["command"] == "vkCreateComputePipelines");
         rounds.push(json!({ "results": done.results, "calls": creations.count() }));
@@ -94,5 +96,38 @@ fn a_lack_of_memory_is_no_property_of_the_pipeline() {
         let working = json!({ "cache": false, "faults": [] });
         let after = scenario.run_ok::<Value>("make", &env, &working);
         assert_eq!(after.reports.sum("compiled"), 3, "{:?}", after.reports.counters());
+    });
+}
+
+#[test]
+fn an_identifier_of_ours_whose_code_the_driver_refuses_never_reaches_it() {
+    scenario(&[("make", make)], |scenario| {
+        for rehydrate in ["0", "1"] {
+            let stash = scenario.folder().join(format!("stash {rehydrate}"));
+            let env = scenario.on(Driver::Test(json!({}))).unwrap().stash(&stash);
+            let env = env.var("VKSTASH_IDENTIFIERS", "emulate").var("VKSTASH_REHYDRATE", rehydrate);
+            let with_code = json!({ "cache": false, "faults": fault(LASTING) });
+            expect(&scenario.run_ok::<Value>("make", &env, &with_code).value, LASTING, [None, None]);
+            let by_identifier = json!({ "cache": false, "faults": fault(LASTING), "identifier": true });
+            let required = 1_000_297_000;
+            expect(
+                &scenario.run_ok::<Value>("make", &env, &by_identifier).value,
+                required,
+                [Some(0), Some(0)],
+            );
+        }
+    });
+}
+
+#[test]
+fn what_was_made_once_is_not_given_up_for_an_error() {
+    scenario(&[("make", make)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let working = json!({ "cache": false, "faults": [] });
+        scenario.run_ok::<Value>("make", &env, &working);
+        let failing = json!({ "cache": false, "faults": fault(LASTING) });
+        expect(&scenario.run_ok::<Value>("make", &env, &failing).value, LASTING, [None, None]);
+        let after = scenario.run_ok::<Value>("make", &env, &working);
+        assert_eq!(after.reports.sum("served"), 7, "{:?}", after.reports.counters());
     });
 }

@@ -185,7 +185,7 @@ impl<'a> Target<'a> {
                     Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
                     Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
                     // To be found out here.
-                    Kind::Proven | Kind::Deaths => return,
+                    Kind::Proven | Kind::Deaths | Kind::Failed => return,
                     _ => false,
                 },
             };

@@ -1,6 +1,7 @@
 //! The program's own pipeline caches: passed through, and their bookkeeping.
 
 use std::ffi::c_void;
+use std::slice;
 
 use ash::vk;
 
@@ -31,7 +32,14 @@ pub unsafe extern "system" fn create(
         // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
         let note = || unsafe {
             if (*info).p_next.is_null() && device.keeps_artifacts() {
-                device.caches.insert(*cache, AppCache::new((*info).initial_data_size == 0));
+                // The driver passes over data of another device or driver (contract 4.3). Without any the pointer may be
+                // garbage (contract 6).
+                let size = (*info).initial_data_size;
+                let loaded = size > app_data::HEADER_SIZE && {
+                    let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
+                    app_data::holds_pipelines(&device, data)
+                };
+                device.caches.insert(*cache, AppCache::new(!loaded));
             }
         };
         guard("vkCreatePipelineCache", note, || ());

@@ -19,7 +19,9 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::RenderPass => key::RENDER_PASS,
         Kind::Recipe => key::RECIPE,
         Kind::Setup => key::SETUP,
-        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths => return false,
+        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths | Kind::Failed => {
+            return false;
+        }
     };
     digest(tag, payload) == *key
 }

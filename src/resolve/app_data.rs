@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError};
 use ash::vk;
 use rustc_hash::FxHashSet;
 
-pub use super::private_cache::HEADER_SIZE;
 use super::private_cache::PrivateCache;
+pub use super::private_cache::{HEADER_SIZE, holds_pipelines};
 use super::record;
 use crate::memory;
 use crate::state::app_cache::{AppCache, Remembered, Version};

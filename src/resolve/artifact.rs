@@ -34,10 +34,6 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
         return None;
     }
-    if record::is_failure(buffer) {
-        request.past.failed_before();
-        return None;
-    }
     let refusals = record::refusals(buffer);
     if refusals >= record::REFUSALS_LIMIT {
         request.past.leave_alone();

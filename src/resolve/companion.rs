@@ -83,15 +83,20 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     let started = Instant::now();
     while started.elapsed() < LONGEST {
-        let Some(key) = beside.next_lacking(shaders) else { return };
-        if !keys.insert(key) {
+        let Some((key, place)) = beside.next_lacking(shaders) else { return };
+        let wanted = !keys.contains(&key);
+        let blob = wanted.then(|| app_data::artifact(device, cache, &key)).flatten();
+        let Some(blob) = blob else {
+            beside.pass_by(place);
             continue;
-        }
-        let Some(blob) = app_data::artifact(device, cache, &key) else { continue };
+        };
+        // What there is no room for now is put in when there is.
         let Some(taken) = Room::in_companions(blob.len()) else { return };
+        beside.pass_by(place);
         let Some(part) = PrivateCache::new(device, &blob) else { continue };
         // SAFETY: both caches are the layer's own; the lock synchronises the destination (contract 4.4).
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
+            keys.insert(key);
             room.push(taken);
         }
     }

@@ -193,6 +193,15 @@ fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
     {
         return Source::Nowhere;
     }
+    // What the program forbids to compile may be in the driver's own object.
+    let its_own = match request.passed {
+        Passed::Null => device.null.filled.may_have(&request.shaders),
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),
+        Passed::Known { .. } | Passed::Unknown(_) => false,
+    };
+    if request.steering.fail_on_compile_required && its_own {
+        return Source::Nowhere;
+    }
     if asked && binary::applies(request) {
         return Source::Captured;
     }

@@ -97,7 +97,10 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
         if request.steering.fail_on_compile_required {
             return Some(ask_for_the_program(request));
         }
-        ask_itself(request).or_else(|| companion::ask(request))
+        match ask_itself(request) {
+            None if !request.past.fails() => companion::ask(request),
+            answer => answer,
+        }
     }
 }
 
@@ -106,7 +109,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
 ///
 /// # Safety
 /// As [`ask`].
-unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
+pub(super) unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
     let device = request.device;
     let recorded = device.keeps_artifacts() && device.gives(request.family);
     if !device.cache_control || !recorded || request.past.asked_itself() || !may_have(request) {
@@ -150,7 +153,9 @@ fn may_have<I>(request: &Request<'_, I>) -> bool {
         Passed::Known { contents: Contents::Nothing, .. } => false,
         Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),
         Passed::Known { contents: Contents::Anything, cache, .. } => {
-            !policy.dear_disk_beside_cache || cache.filled.may_have(&request.shaders)
+            // A loaded cache whose hits have come from the disk is no better than an empty one.
+            let loaded = cache.holds_earlier_runs() && !cache.itself_first.is_worth_it();
+            !policy.dear_disk_beside_cache || !loaded && cache.filled.may_have(&request.shaders)
         }
         Passed::Unknown(_) => false,
     }

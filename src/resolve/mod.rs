@@ -258,7 +258,7 @@ unsafe fn serve_with<I: CreateInfo>(
         let started = Instant::now();
         // SAFETY: the caller vouches for the create info.
         let (answer, asked) = unsafe { driver::ask_first(device, passed, allocator, info) };
-        if let Some(loaded) = loaded.filter(|_| asked.itself) {
+        if let Some(loaded) = loaded.filter(|_| asked.itself && !asked.fails) {
             loaded.itself_first.note(answer.map(|_| started.elapsed()));
         }
         if let Some(answer) = answer {
@@ -330,10 +330,15 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
             }
             return answer;
         }
-        if request.past.fails() {
-            return compile::untouched(request);
+        // Code that is named by an identifier of ours is nothing to the driver.
+        let ours = device.identifiers == IdentifierMode::Emulated && steering.identifier_only;
+        if record::has_failed(request) {
+            request.past.failed_before();
         }
-        if device.identifiers == IdentifierMode::Emulated && steering.identifier_only {
+        if request.past.fails() {
+            return if ours { refuse(&request.info) } else { compile::untouched(request) };
+        }
+        if ours {
             return companion::ask(request)
                 .or_else(|| rehydrate::rehydrate(request))
                 .unwrap_or_else(|| refuse(&request.info));
@@ -355,7 +360,10 @@ unsafe fn pass_on<I: CreateInfo>(
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
 ) -> Answer {
-    passed.mark_filled(device);
+    // The driver compiles nothing, so there is nothing that its own cache behind NULL would have of it.
+    if let Passed::Known { cache, .. } = passed {
+        cache.mark_filled();
+    }
     // SAFETY: the caller's contract.
     let answer = unsafe { call::create(device, passed.handle(), info, allocator) };
     if answer.result == vk::Result::SUCCESS {

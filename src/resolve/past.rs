@@ -30,7 +30,7 @@ pub struct Asked {
 pub struct Refused<'a> {
     /// The cache.
     pub cache: PrivateCache<'a>,
-    /// What the compile cost from which the artifact is.
+    /// Time that the driver needed to compile this artifact.
     pub cost: Duration,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Past<'a> {
         Asked { itself: self.asked_itself(), fails: self.fails() }
     }
 
-    /// Of a request that follows one of which this has come.
+    /// Starts from what the early question to the driver has shown.
     pub fn after(asked: Asked) -> Past<'a> {
         let past = Past::default();
         past.asked_itself.set(asked.itself);

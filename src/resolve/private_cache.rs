@@ -149,7 +149,7 @@ pub unsafe fn data_behind(device: &Device, cache: vk::PipelineCache, prefix: &[u
 }
 
 /// Whether this is cache data of the device (contract 4.1) with something behind its header.
-fn holds_pipelines(device: &Device, data: &[u8]) -> bool {
+pub fn holds_pipelines(device: &Device, data: &[u8]) -> bool {
     let properties = &device.physical.properties;
     let expected = [HEADER_SIZE as u32, 1, properties.vendor_id, properties.device_id];
     let words = data.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));

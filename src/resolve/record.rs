@@ -36,16 +36,18 @@ const FORM_CACHE_BLOB: u8 = 1;
 /// refusals an artifact is neither offered nor made again for this device header.
 pub const REFUSALS_LIMIT: u8 = 3;
 
-/// There is nothing behind the prefix: the driver answers the call with an error.
-const FORM_FAILURE: u8 = 3;
-
-/// Whether the driver has answered the call with an error before.
-pub fn is_failure(payload: &[u8]) -> bool {
-    payload.get(4) == Some(&FORM_FAILURE)
+/// Whether the driver has answered this call with an error before, and not made it since.
+pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
+    let mut payload = Vec::new();
+    request.device.stored().is_some_and(|stored| {
+        stored.device.has_any(Kind::Failed)
+            && stored.device.read(Kind::Failed, &request.key, &mut payload)
+            && payload == [1]
+    })
 }
 
 /// Notes for the next time that the driver answers this call with an error, or that it does no longer. What lacks
-/// memory or a device today may well have it then.
+/// memory or a device today may well have it then, and what has been made once can be made.
 pub fn note_failure<I>(request: &Request<'_, I>, result: vk::Result) {
     let passing = [
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -57,15 +59,13 @@ pub fn note_failure<I>(request: &Request<'_, I>, result: vk::Result) {
         return;
     }
     let Some(stored) = request.device.stored() else { return };
-    let mut payload = prefix(Duration::ZERO, 0);
-    payload[4] = if now { FORM_FAILURE } else { FORM_NOTHING };
-    if !stored.device.put(Kind::Artifact, &request.key, Box::new(payload)) {
+    if now && stored.device.contains(Kind::Artifact, &request.key) {
+        return;
+    }
+    if !stored.device.put(Kind::Failed, &request.key, Box::new([u8::from(now)])) {
         request.device.count(Count::Dropped);
     }
 }
-
-/// There is nothing behind the prefix, and the driver makes the pipeline: it has failed to once.
-const FORM_NOTHING: u8 = 4;
 
 /// How often in a row the driver has refused what was recorded under this key.
 pub fn refusals(payload: &[u8]) -> u8 {
@@ -176,13 +176,14 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         Passed::Known { cache, .. } => {
             cache.owe_compiled(&request.key, &request.shaders, payload.get(PREFIX..).unwrap_or_default());
         }
-        Passed::Null => {
-            request.device.null.beside.note(&request.key, &request.shaders);
-        }
-        Passed::Unknown(_) => {}
+        Passed::Null | Passed::Unknown(_) => {}
     }
     // SAFETY: the caller's contract.
-    unsafe { record_as(request, &request.key, payload) };
+    let queued = unsafe { record_as(request, &request.key, payload) };
+    // Afterwards: another thread may look for the artifact as soon as the key is known.
+    if queued && matches!(request.passed, Passed::Null) {
+        request.device.null.beside.note(&request.key, &request.shaders);
+    }
 }
 
 /// Queues what the stash does not have yet of a recipe and of what it names.

@@ -42,7 +42,7 @@ pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answe
         let steering = Steering { fail_on_compile_required: false, ..request.steering };
         let (past, shaders) = (request.past.take(), request.shaders.clone());
         let request = Request { info, steering, past, shaders, ..*request };
-        if let Some(answer) = driver::ask(&request) {
+        if let Some(answer) = driver::ask_itself(&request) {
             return Some(answer);
         }
         compile::compile(&request)

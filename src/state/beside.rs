@@ -39,8 +39,8 @@ const SHARDS: usize = 16;
 #[derive(Default)]
 struct Alike {
     keys: Vec<Key>,
-    /// How many of them, from the front, need not be put into the companion any more.
-    done: usize,
+    /// The first so many keys are in the companion, or cannot be put there.
+    merged_up_to: usize,
 }
 
 /// The companion cache.
@@ -101,59 +101,64 @@ impl Beside {
     /// keep whole pipelines can have one only of exactly these shaders, which is among the keys of the rarest of them;
     /// for those that keep an entry a shader, one key of each of the others is enough.
     pub fn of(&self, shaders: &ShaderSet) -> Option<Lacking> {
-        let mut lacking = false;
-        let mut rarest = usize::MAX;
         if shaders.is_unknown() {
             return None;
         }
-        for &number in shaders.numbers() {
-            let first = self.first_has(number);
-            let (count, done) = self.further_of(number).map_or((0, 0), |(count, done)| (count, done));
-            if !first && count == 0 {
-                return None;
-            }
-            lacking |= first && !self.first_is_in.load(Ordering::Acquire);
-            lacking |= !first && done == 0;
-            if count < rarest {
-                rarest = count;
-                lacking |= done < count;
-            }
-        }
-        Some(Lacking(lacking))
+        let met = |&number: &u64| self.first_has(number) || self.count_of(number) > 0;
+        shaders.numbers().iter().all(met).then(|| Lacking(self.next_lacking(shaders).is_some()))
     }
 
-    /// The next key that the companion should have; from now on it counts as put in. To be called while the companion
-    /// is locked for writing. A key may come more than once.
-    pub fn next_lacking(&self, shaders: &ShaderSet) -> Option<Key> {
+    /// The next key that the companion should have. A key may come more than once.
+    pub fn next_lacking(&self, shaders: &ShaderSet) -> Option<(Key, Place)> {
         let numbers = shaders.numbers();
-        if numbers.iter().any(|&number| self.first_has(number))
-            && !self.first_is_in.swap(true, Ordering::AcqRel)
-        {
-            return self.first.get().map(|(key, _)| *key);
+        if numbers.iter().any(|&number| self.first_has(number)) && !self.first_is_in.load(Ordering::Acquire) {
+            return self.first.get().map(|(key, _)| (*key, Place::First));
         }
-        let further = self.further.get()?;
         let next = |number: u64, most: usize| {
-            let mut shard = further.shard(number);
-            let alike = shard.get_mut(&number).filter(|alike| alike.done < most)?;
-            let key = alike.keys.get(alike.done).copied()?;
-            alike.done += 1;
-            Some(key)
+            let shard = self.further.get()?.shard(number);
+            let alike = shard.get(&number).filter(|alike| alike.merged_up_to < most)?;
+            Some((*alike.keys.get(alike.merged_up_to)?, Place::Of(number)))
         };
-        let count = |number: &&u64| self.further_of(**number).map_or(0, |(count, _)| count);
-        let rarest = numbers.iter().min_by_key(count);
+        let rarest = numbers.iter().min_by_key(|number| self.count_of(**number));
         rarest
             .and_then(|&number| next(number, usize::MAX))
             .or_else(|| numbers.iter().find_map(|&number| next(number, 1)))
+    }
+
+    /// That key is in the companion, or cannot be put there. To be called while the companion is locked for writing.
+    pub fn pass_by(&self, place: Place) {
+        match place {
+            Place::First => self.first_is_in.store(true, Ordering::Release),
+            Place::Of(number) => {
+                let further = self.further.get();
+                if let Some(alike) = further
+                    .map(|further| further.shard(number))
+                    .as_mut()
+                    .and_then(|shard| shard.get_mut(&number))
+                {
+                    alike.merged_up_to += 1;
+                }
+            }
+        }
     }
 
     fn first_has(&self, number: u64) -> bool {
         self.first.get().is_some_and(|(_, first)| first.numbers().contains(&number))
     }
 
-    fn further_of(&self, number: u64) -> Option<(usize, usize)> {
-        let shard = self.further.get()?.shard(number);
-        shard.get(&number).map(|alike| (alike.keys.len(), alike.done))
+    fn count_of(&self, number: u64) -> usize {
+        let Some(further) = self.further.get() else { return 0 };
+        further.shard(number).get(&number).map_or(0, |alike| alike.keys.len())
     }
+}
+
+/// Where a key stands that the companion lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The first key of all.
+    First,
+    /// The next one of those that have this shader.
+    Of(u64),
 }
 
 /// Whether the companion lacks some of the artifacts that may fit.
@@ -247,8 +252,12 @@ mod tests {
     }
 
     fn lacking(beside: &Beside, codes: &[u8]) -> Vec<u8> {
-        let mut keys: Vec<u8> =
-            std::iter::from_fn(|| beside.next_lacking(&shaders(codes))).map(|key| key[0]).collect();
+        let mut keys: Vec<u8> = std::iter::from_fn(|| {
+            let (key, place) = beside.next_lacking(&shaders(codes))?;
+            beside.pass_by(place);
+            Some(key[0])
+        })
+        .collect();
         keys.sort_unstable();
         keys.dedup();
         keys

@@ -52,11 +52,13 @@ pub enum Kind {
     Proven = 18,
     /// How many processes died while the driver was looking at the artifact of this key. Device part.
     Deaths = 19,
+    /// Whether the driver answers the call of this key with an error. Device part.
+    Failed = 20,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -67,6 +69,7 @@ impl Kind {
         Kind::IdentifierPair,
         Kind::Proven,
         Kind::Deaths,
+        Kind::Failed,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -82,6 +85,7 @@ impl Kind {
             Kind::IdentifierPair => "identifier_pair",
             Kind::Proven => "proven",
             Kind::Deaths => "deaths",
+            Kind::Failed => "failed",
         }
     }
 
@@ -103,6 +107,7 @@ impl Kind {
             Kind::IdentifierPair => 7,
             Kind::Proven => 8,
             Kind::Deaths => 9,
+            Kind::Failed => 10,
         }
     }
 }

@@ -35,7 +35,7 @@ impl Class {
             Kind::Artifact => Class::Artifact,
             Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Proven => Class::Description,
             Kind::Layout | Kind::RenderPass | Kind::Setup => Class::Shared,
-            Kind::Deaths => Class::Warning,
+            Kind::Deaths | Kind::Failed => Class::Warning,
         }
     }
 }
