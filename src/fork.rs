@@ -2,32 +2,57 @@
 //! locked, and what they were about to write is the parent's to write.
 
 use std::ptr::{NonNull, null_mut};
-use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// How often this process, or one before it, was seen to be forked.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-/// A word that the kernel sets to 0 in every forked child, also in those of `clone` and `_Fork`, which run no
-/// handlers. Null where the kernel cannot do that.
+/// The largest number that this process, or one before it, has taken.
+static NUMBERS: AtomicU32 = AtomicU32::new(1);
+/// A word with the number of this process. The kernel sets it to 0 in every forked child, also in those of `clone`
+/// and `_Fork`, which run no handlers. Null where the kernel cannot do that.
 static WIPED: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 
 extern "C" fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Release);
+    // SAFETY: never unmapped once it is set.
+    match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
+        // An earlier handler may have asked for the number: then it is the number.
+        Some(word) => number_in(word),
+        None => NUMBERS.fetch_add(1, Ordering::AcqRel),
+    };
 }
 
-/// Sees to it that forks are noticed from now on, without a system call in [`now`].
+/// Sees to it that forks are noticed from now on, without a system call in [`now`]. Waits for no other thread, which a
+/// forked child might not have: two may do it at once, and a second handler does no harm.
 fn watch() {
-    static WATCH: Once = Once::new();
-    WATCH.call_once(|| {
-        if let Some(word) = wiped_word() {
-            // SAFETY: mapped for good, zeroed, and aligned to a page.
-            unsafe { word.as_ref() }.store(1, Ordering::Release);
-            WIPED.store(word.as_ptr(), Ordering::Release);
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if WATCHED.load(Ordering::Acquire) {
+        return;
+    }
+    if let Some(word) = wiped_word() {
+        // SAFETY: mapped, zeroed, and aligned to a page.
+        unsafe { word.as_ref() }.store(NUMBERS.load(Ordering::Acquire), Ordering::Release);
+        let set = WIPED.compare_exchange(null_mut(), word.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
+        if set.is_err() {
+            // SAFETY: mapped above, and nobody else has seen it.
+            unsafe { libc::munmap(word.as_ptr().cast(), size_of::<AtomicU32>()) };
         }
-        // SAFETY: the handler only changes an atomic, which is safe in the child of a threaded process, and
-        // it lives as long as the library, which is never unloaded (linked `-z nodelete`).
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-    });
+    }
+    // SAFETY: the handler only changes atomics, which is safe in the child of a threaded process, and it lives
+    // as long as the library, which is never unloaded (linked `-z nodelete`).
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+    WATCHED.store(true, Ordering::Release);
+}
+
+/// The number in the word. Where the kernel has wiped it, all threads agree on a new one: larger than every one before
+/// it, because it is in [`NUMBERS`] before it can be in the word.
+fn number_in(word: &AtomicU32) -> u32 {
+    let known = word.load(Ordering::Acquire);
+    if known != 0 {
+        return known;
+    }
+    let new = NUMBERS.fetch_add(1, Ordering::AcqRel) + 1;
+    match word.compare_exchange(0, new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => new,
+        Err(others) => others,
+    }
 }
 
 /// A page of its own, because the kernel wipes whole pages.
@@ -49,16 +74,11 @@ fn wiped_word() -> Option<NonNull<AtomicU32>> {
 
 /// The number of this process: another one in a forked child.
 pub fn now() -> u32 {
-    let word = WIPED.load(Ordering::Acquire);
     // SAFETY: never unmapped once it is set.
-    if let Some(word) = unsafe { word.as_ref() } {
-        // Two threads of a child may both count, before anything was made under either number.
-        if word.load(Ordering::Acquire) == 0 {
-            FORKS.fetch_add(1, Ordering::Release);
-            word.store(1, Ordering::Release);
-        }
+    match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
+        Some(word) => number_in(word),
+        None => NUMBERS.load(Ordering::Acquire),
     }
-    FORKS.load(Ordering::Acquire)
 }
 
 /// The number of this process, for what belongs to it and must know its children: forks are noticed from now on.
@@ -76,7 +96,7 @@ struct Owned<T> {
     value: T,
 }
 
-impl<T: Default + Send + Sync> PerProcess<T> {
+impl<T: Send + Sync> PerProcess<T> {
     /// Not made yet.
     pub const fn new() -> PerProcess<T> {
         PerProcess(AtomicPtr::new(null_mut()))
@@ -90,18 +110,27 @@ impl<T: Default + Send + Sync> PerProcess<T> {
     }
 
     /// This process's, made now if it has none.
-    pub fn get(&self) -> &T {
-        let process = here();
+    pub fn get(&self) -> &T
+    where
+        T: Default,
+    {
+        self.get_or_make(|_| T::default())
+    }
+
+    /// This process's, made now if it has none, of that of a process before it if there is one.
+    pub fn get_or_make(&self, make: impl Fn(Option<&T>) -> T) -> &T {
+        watch();
         loop {
-            if let Some(known) = self.known() {
-                return known;
-            }
+            // Every time: a signal handler may fork here, and its child goes on in this loop.
+            let process = now();
             let before = self.0.load(Ordering::Acquire);
             // SAFETY: null, or what was leaked below.
-            if unsafe { before.as_ref() }.is_some_and(|owned| owned.process == process) {
-                continue;
+            let owned = unsafe { before.as_ref() };
+            if let Some(owned) = owned.filter(|owned| owned.process == process) {
+                return &owned.value;
             }
-            let new = Box::into_raw(Box::new(Owned { process, value: T::default() }));
+            let value = make(owned.map(|owned| &owned.value));
+            let new = Box::into_raw(Box::new(Owned { process, value }));
             if self.0.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // SAFETY: made above, and nobody else has seen it.
                 drop(unsafe { Box::from_raw(new) });
@@ -152,5 +181,58 @@ mod tests {
         };
         assert_eq!(exit_status(cloned), 0);
         assert_eq!((now(), COUNTED.get().load(Ordering::Relaxed)), (parent, 7));
+    }
+
+    #[test]
+    fn a_child_has_its_number_before_its_threads_ask() {
+        here();
+        // SAFETY: never unmapped once it is set.
+        let Some(word) = (unsafe { WIPED.load(Ordering::Acquire).as_ref() }) else { return };
+        // SAFETY: the child reads an atomic and leaves at once.
+        let child = unsafe {
+            match libc::fork() {
+                0 => libc::_exit(i32::from(word.load(Ordering::Acquire) == 0)),
+                child => child,
+            }
+        };
+        assert_eq!(exit_status(child), 0);
+    }
+
+    #[test]
+    fn threads_of_a_child_agree_on_one_number() {
+        let threads = 4;
+        let barrier = std::sync::Barrier::new(threads);
+        let mut last = here();
+        for _ in 0..500 {
+            let wiped = AtomicU32::new(0);
+            let ask = || {
+                barrier.wait();
+                let first = number_in(&wiped);
+                barrier.wait();
+                [first, number_in(&wiped)]
+            };
+            let numbers: Vec<_> = std::thread::scope(|scope| {
+                let asking: Vec<_> = (0..threads).map(|_| scope.spawn(ask)).collect();
+                asking.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(numbers.iter().all(|number| *number == numbers[0] && *number > last), "{numbers:?}");
+            last = numbers[0];
+        }
+    }
+
+    #[test]
+    fn what_a_child_has_may_be_made_of_its_parents() {
+        static GROWN: PerProcess<u32> = PerProcess::new();
+        let grow = |parents: Option<&u32>| parents.map_or(1, |parents| parents + 1);
+        assert_eq!(*GROWN.get_or_make(grow), 1);
+        // SAFETY: the child allocates, which the C library allows it, and leaves at once.
+        let child = unsafe {
+            match libc::fork() {
+                0 => libc::_exit(i32::from(*GROWN.get_or_make(grow) != 2 || *GROWN.get_or_make(grow) != 2)),
+                child => child,
+            }
+        };
+        assert_eq!(exit_status(child), 0);
+        assert_eq!(*GROWN.get_or_make(grow), 1);
     }
 }

@@ -32,8 +32,12 @@ pub fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
 pub fn silenced(body: impl FnOnce()) {
     let Ok(held) = Held::hold() else { return };
     body();
-    held.take_back(libc::SIGPIPE);
-    held.take_back(libc::SIGXFSZ);
+    for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+        // One that was pending before is the program's: taken from the process it would go back to this thread alone.
+        if !has(&held.pending, signal) {
+            held.take_back(signal);
+        }
+    }
 }
 
 fn quietly<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
@@ -211,6 +215,36 @@ pub(crate) mod tests {
             assert_eq!(take(libc::SIGPIPE), Some((libc::SI_QUEUE, 77)));
             assert_eq!(take(libc::SIGPIPE), None);
         }
+    }
+
+    #[test]
+    fn what_the_process_has_pending_stays_the_processs_through_code_of_others() {
+        // The only thread of a child: of several, one that does not block it would get it.
+        let judge = || {
+            change(libc::SIG_BLOCK, &RAISED);
+            // SAFETY: plain calls of a process for itself.
+            unsafe {
+                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                libc::kill(libc::getpid(), libc::SIGPIPE);
+            }
+            silenced(|| ());
+            let status = fs::read_to_string("/proc/self/status").unwrap();
+            let set = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+                u64::from_str_radix(line.trim(), 16).unwrap()
+            };
+            let only = 1 << (libc::SIGPIPE - 1);
+            i32::from((set("SigPnd:"), set("ShdPnd:")) != (0, only))
+        };
+        let mut status = 0;
+        // SAFETY: the child allocates, which the C library allows it, and leaves at once.
+        unsafe {
+            match libc::fork() {
+                0 => libc::_exit(judge()),
+                child => assert_eq!(libc::waitpid(child, &mut status, 0), child),
+            }
+        }
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
     }
 
     /// Names of what writes elsewhere in the standard library and in the crates that the layer uses.

@@ -259,6 +259,7 @@ unsafe fn compile(
             Passed::Known { cache, .. } => Some(cache.clone()),
             Passed::Null | Passed::Unknown(_) => None,
         },
+        passed_null: matches!(passed, Passed::Null),
         pipelines,
         refusals,
         started: Instant::now(),
@@ -285,6 +286,7 @@ pub unsafe fn watch(
         cache: vk::PipelineCache::null(),
         elements: (0..count).map(|_| Element::default()).collect(),
         passed: None,
+        passed_null: false,
         pipelines,
         refusals: 0,
         started: Instant::now(),
@@ -307,7 +309,12 @@ unsafe fn hand_over(
     let ticket = device.deferred.begin(operation, pending);
     let result = below();
     let after = || match result {
-        vk::Result::OPERATION_DEFERRED_KHR => device.deferred.deferred(operation, ticket),
+        vk::Result::OPERATION_DEFERRED_KHR => {
+            if device.deferred.deferred(operation, ticket) {
+                // SAFETY: the call has not returned, so the program keeps the operation and the array valid.
+                unsafe { settle(device, operation, Some(ticket), None) };
+            }
+        }
         vk::Result::OPERATION_NOT_DEFERRED_KHR => {
             // SAFETY: nothing was deferred, so the driver is done, and the call has not returned.
             unsafe { settle(device, operation, Some(ticket), Some(vk::Result::SUCCESS)) };
@@ -333,7 +340,8 @@ pub unsafe fn settle(
 ) {
     let mut result = result.filter(|_| noted.is_some());
     loop {
-        // A thread that stays behind may complete what the operation got after it came: then that is asked about.
+        // While this thread was in the driver, the operation may have completed and been given new work; then the
+        // driver is asked about that.
         let Some(ticket) = noted.take().or_else(|| device.deferred.under_way(operation)) else { return };
         // Asked while nobody has been told: from then on the operation may be used again.
         // SAFETY: a live operation.
@@ -345,7 +353,8 @@ pub unsafe fn settle(
         if outcome == vk::Result::NOT_READY {
             return;
         }
-        // SAFETY: the call is complete and nobody has been told, so the program keeps the array valid.
+        // SAFETY: the call is complete, and nobody has been told or its creating call has not returned: until this
+        // entry is taken out neither goes on. So the program keeps the array valid.
         let read = |pending: &mut Pending| unsafe { read(device, pending) };
         match device.deferred.take(operation, ticket, read) {
             Taken::Over(pending) => return finish(device, pending, outcome),
@@ -359,7 +368,7 @@ pub unsafe fn settle(
 /// Looks at what the driver has written, and remembers the libraries.
 ///
 /// # Safety
-/// The call is complete, and the program has not been told yet.
+/// The call is complete, and the program has not been told yet, or is still in the creating call.
 unsafe fn read(device: &Device, pending: &mut Pending) {
     for (index, element) in pending.elements.iter_mut().enumerate() {
         // SAFETY: the driver has written the handles, and the program has kept them valid until now.
@@ -374,7 +383,7 @@ unsafe fn read(device: &Device, pending: &mut Pending) {
 
 /// What an operation made is recorded and counted.
 fn finish(device: &Device, pending: Pending, result: vk::Result) {
-    let Pending { cache, elements, passed, refusals, started, pipelines: _ } = pending;
+    let Pending { cache, elements, passed, passed_null, refusals, started, pipelines: _ } = pending;
     let cost = started.elapsed();
     let blob = if cache.is_null() || result != vk::Result::SUCCESS {
         None
@@ -407,6 +416,8 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
             (Some((key, shaders)), Some(blob), Some(stored)) => {
                 if let Some(passed) = &passed {
                     passed.owe_compiled(key, shaders, &blob[record::PREFIX..]);
+                } else if passed_null {
+                    device.null.beside.note(key, shaders);
                 }
                 if record::is_lost(stored, key) {
                     // Which of them took how long is not known.

@@ -37,6 +37,8 @@ pub struct Pending {
     pub elements: Vec<Element>,
     /// The cache that the program passed.
     pub passed: Option<Arc<AppCache>>,
+    /// The program passed VK_NULL_HANDLE instead.
+    pub passed_null: bool,
     /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is
     /// complete.
     pub pipelines: *mut vk::Pipeline,
@@ -47,7 +49,7 @@ pub struct Pending {
 }
 
 // SAFETY: the pointer is read by the one call that takes the entry out, before any thread tells the program that
-// the operation is complete (contract 3.6).
+// the operation is complete, or before the creating call returns (contract 3.6).
 unsafe impl Send for Pending {}
 
 /// One call that was deferred; an operation may see many.
@@ -58,6 +60,8 @@ struct Entry {
     ticket: Ticket,
     /// The driver has said that it deferred the call: what it says of the operation it says of this call.
     deferred: bool,
+    /// A thread asked before that: the program may have been told that the operation is complete.
+    asked: bool,
     pending: Pending,
 }
 
@@ -91,23 +95,28 @@ impl Operations {
         let mut state = self.state();
         state.calls += 1;
         let ticket = Ticket(state.calls);
-        state.entries.insert(operation.as_raw(), Entry { ticket, deferred: false, pending });
+        state.entries.insert(operation.as_raw(), Entry { ticket, deferred: false, asked: false, pending });
         ticket
     }
 
-    /// The driver has deferred the call.
-    pub fn deferred(&self, operation: vk::DeferredOperationKHR, ticket: Ticket) {
+    /// The driver has deferred the call. True: a thread has asked already and found nothing, so the creating call
+    /// must ask the driver itself before it returns.
+    #[must_use]
+    pub fn deferred(&self, operation: vk::DeferredOperationKHR, ticket: Ticket) -> bool {
         let mut state = self.state();
         let entry = state.entries.get_mut(&operation.as_raw());
-        if let Some(entry) = entry.filter(|entry| entry.ticket == ticket) {
+        entry.filter(|entry| entry.ticket == ticket).is_some_and(|entry| {
             entry.deferred = true;
-        }
+            entry.asked
+        })
     }
 
     /// The call of which the driver's next answer about this operation speaks. To be asked before the driver.
     pub fn under_way(&self, operation: vk::DeferredOperationKHR) -> Option<Ticket> {
-        let state = self.state();
-        state.entries.get(&operation.as_raw()).filter(|entry| entry.deferred).map(|entry| entry.ticket)
+        let mut state = self.state();
+        let entry = state.entries.get_mut(&operation.as_raw())?;
+        entry.asked |= !entry.deferred;
+        entry.deferred.then_some(entry.ticket)
     }
 
     /// Takes a complete call out. `read` is where the program's memory is read: no thread has been told yet, and

@@ -2,7 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
@@ -21,7 +21,7 @@ use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use super::stored::{RECORD_FLAGS, Stored, module_record};
-use crate::fork;
+use crate::fork::{self, PerProcess};
 use crate::guard::{guard, is_late};
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
@@ -130,10 +130,23 @@ enum Registered {
 type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
 static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
 /// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
-static OWNERS: Mutex<BTreeMap<usize, Entry>> = Mutex::new(BTreeMap::new());
+static OWNERS: PerProcess<Owners> = PerProcess::new();
+
+type Owners = Mutex<BTreeMap<usize, Entry>>;
 
 fn owners() -> MutexGuard<'static, BTreeMap<usize, Entry>> {
-    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+    OWNERS.get_or_make(of_parents).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A forked child's own, with its parent's devices, which exit handlers look up here. Without them where a thread of
+/// the parent held the lock at the fork: nobody will release it in the child.
+fn of_parents(parents: Option<&Owners>) -> Owners {
+    let known = parents.map(|parents| match parents.try_lock() {
+        Ok(known) => known.clone(),
+        Err(TryLockError::Poisoned(known)) => known.into_inner().clone(),
+        Err(TryLockError::WouldBlock) => BTreeMap::new(),
+    });
+    Mutex::new(known.unwrap_or_default())
 }
 
 /// Registers a device.
@@ -632,5 +645,24 @@ impl capture::Objects for Device {
 
     fn looked_into(&self) -> vk::PipelineCreateFlags {
         self.policy.looked_into
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "system" fn next(_: vk::Device, _: *const std::ffi::c_char) -> vk::PFN_vkVoidFunction {
+        None
+    }
+
+    #[test]
+    fn a_child_has_its_parents_devices_and_waits_for_no_thread_of_its_parent() {
+        let parents = Owners::new(BTreeMap::from([(1, Entry::Inert { next })]));
+        let known = |owners: Owners| owners.into_inner().unwrap().len();
+        assert_eq!(known(of_parents(Some(&parents))), 1);
+        let _held = parents.lock().unwrap();
+        assert_eq!(known(of_parents(Some(&parents))), 0);
+        assert_eq!(known(of_parents(None)), 0);
     }
 }

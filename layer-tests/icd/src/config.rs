@@ -94,6 +94,8 @@ pub struct Config {
     pub deferral: Deferral,
     /// How long a join that has completed an operation takes to return, in milliseconds.
     pub join_lingers_ms: u64,
+    /// How long a call whose work was deferred takes to return, in milliseconds.
+    pub defer_lingers_ms: u64,
     /// Caches hold pipeline libraries.
     pub caches_libraries: bool,
     /// Caches hold pipelines that are linked without link time optimization.
@@ -154,6 +156,7 @@ impl Default for Config {
             prefers_internal_cache: false,
             deferral: Deferral::Never,
             join_lingers_ms: 0,
+            defer_lingers_ms: 0,
             caches_libraries: true,
             caches_fast_links: false,
             caches_statistics: true,

@@ -156,6 +156,9 @@ pub fn defer(call: &Call, device: &Device, handle: vk::DeferredOperationKHR, job
     }
     let results = vec![vk::Result::SUCCESS; job.tasks];
     *state = State::Running { job, started: 0, done: 0, results };
+    drop(state);
+    // Other threads can do the work before this one returns.
+    std::thread::sleep(Duration::from_millis(config::current().defer_lingers_ms));
     vk::Result::OPERATION_DEFERRED_KHR
 }
 

@@ -335,6 +335,53 @@ fn an_operation_that_is_used_again_is_not_mistaken_for_what_it_was() {
     });
 }
 
+/// A thread completes an operation before the call that gave it its work has returned.
+fn overtaken(_: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).unwrap();
+    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
+    let (commands, none) = (deferring.fp(), vk::PipelineCache::null());
+    let infos = [rays.library(rays.plain(63))];
+    let mut slots = [vk::Pipeline::null()];
+    // SAFETY: create infos and slots live until their call has returned and the operation is complete, and slots are
+    // overwritten then; each object is destroyed once.
+    let (mut told, library) = unsafe {
+        let operation = deferring.create_deferred_operation(None).unwrap();
+        let told = std::thread::scope(|scope| {
+            let creating = scope.spawn(|| rays.create(operation, none, &infos, &mut slots));
+            while (commands.get_deferred_operation_max_concurrency_khr)(device, operation) == 0 {
+                std::thread::yield_now();
+            }
+            let joined = (commands.deferred_operation_join_khr)(device, operation);
+            assert!(!creating.is_finished());
+            vec![joined, creating.join().unwrap()]
+        });
+        let library = std::mem::take(&mut slots[0]);
+        let asked = (commands.get_deferred_operation_result_khr)(device, operation);
+        deferring.destroy_deferred_operation(operation, None);
+        ([told, vec![asked]].concat(), library)
+    };
+    let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(64), &[library]));
+    told.push(linked);
+    rays.destroy(&[library, pipeline]);
+    drop(rays);
+    let told: Vec<_> = told.into_iter().map(vk::Result::as_raw).collect();
+    json!({ "told": told, "violations": TestDriver::open().take_record()["violations"] })
+}
+
+#[test]
+fn an_operation_that_overtakes_its_call_is_read_before_that_returns() {
+    scenario(&[("overtaken", overtaken)], |scenario| {
+        let driver = Driver::Test(json!({ "deferral": "always", "defer_lingers_ms": 300 }));
+        let Some(env) = scenario.on(driver.clone()) else { return };
+        let without = scenario.run_ok::<Value>("overtaken", &env.clone().without_layer(), &()).value;
+        assert_eq!(without["violations"], json!([]));
+        let cold = scenario.run_ok::<Value>("overtaken", &env, &());
+        assert_eq!(cold.value, without);
+        assert!(cold.reports.bypassed().is_empty(), "{:?}", cold.reports.bypassed());
+        assert_eq!(cold.reports.sum("compiled"), 2, "{:?}", cold.reports.counters());
+    });
+}
+
 /// Two pipelines, of which the second derives from the first by its index.
 fn derived(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
