@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 const NOBODY: u32 = 65534;
 
 /// The user whose folder it is, for root; None: root's, or one that all write to.
-fn other(owner: u32, mode: u32) -> Option<u32> {
+fn foreign_owner(owner: u32, mode: u32) -> Option<u32> {
     let is_somebodys = geteuid().is_root() && owner != 0 && owner != NOBODY && mode & 0o002 == 0;
     is_somebodys.then_some(owner)
 }
@@ -23,7 +23,7 @@ pub fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
         return Ok(());
     }
     let folder = fstat(folder)?;
-    if let Some(owner) = other(folder.st_uid, folder.st_mode) {
+    if let Some(owner) = foreign_owner(folder.st_uid, folder.st_mode) {
         fchown(file, Some(Uid::from_raw(owner)), Some(Gid::from_raw(folder.st_gid)))?;
     }
     Ok(())
@@ -32,7 +32,7 @@ pub fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
 /// Whether a file of that owner in `folder` is this user's, or has been handed over by root.
 pub fn is_ours(owner: u32, folder: impl AsFd) -> bool {
     let handed_over =
-        || fstat(folder).is_ok_and(|folder| other(folder.st_uid, folder.st_mode) == Some(owner));
+        || fstat(folder).is_ok_and(|folder| foreign_owner(folder.st_uid, folder.st_mode) == Some(owner));
     owner == geteuid().as_raw() || handed_over()
 }
 
@@ -46,7 +46,7 @@ pub fn whose(path: &Path) -> Option<u32> {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.metadata().ok()
     });
-    nearest.and_then(|folder| other(folder.uid(), folder.mode()))
+    nearest.and_then(|folder| foreign_owner(folder.uid(), folder.mode()))
 }
 
 #[cfg(test)]

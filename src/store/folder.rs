@@ -237,7 +237,7 @@ impl Folder {
                 Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {
                     return Ok((aside, fd));
                 }
-                // Whoever takes half made files away has it, and was told a wrong time.
+                // The crash cleanup holds its lock: the clock made the file look old.
                 Err(Errno::WOULDBLOCK) => break Errno::EXIST,
                 // Without its lock it would be taken for one that was left behind.
                 Err(error) => break error,

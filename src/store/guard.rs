@@ -112,10 +112,18 @@ impl Left {
     }
 }
 
-/// The files that dead processes have left in this part.
-pub(super) fn left_behind(folder: &Folder) -> Vec<Left> {
-    let names = folder.names(SUFFIX).unwrap_or_default();
-    names.into_iter().filter_map(|name| read_left(folder, name)).collect()
+/// The files that dead processes have left in this part. `None`: they cannot be listed, or not before `interrupted` says
+/// true.
+pub(super) fn left_behind(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Option<Vec<Left>> {
+    let (names, complete) = folder.names_until(SUFFIX, interrupted).ok()?;
+    let mut left = Vec::new();
+    for name in names {
+        if interrupted() {
+            return None;
+        }
+        left.extend(read_left(folder, name));
+    }
+    complete.then_some(left)
 }
 
 fn read_left(folder: &Folder, name: String) -> Option<Left> {
@@ -135,9 +143,12 @@ fn read_left(folder: &Folder, name: String) -> Option<Left> {
         return None;
     }
     let in_flight = |block: &[u8]| block.starts_with(&IN_FLIGHT.to_le_bytes()) && is_closed(block);
-    let keys = blocks
+    let mut keys: Vec<Key> = blocks
         .filter(|block| in_flight(block))
         .filter_map(|block| block[4..].first_chunk().copied())
         .collect();
+    // However many threads had it at once, one process died of it.
+    keys.sort_unstable();
+    keys.dedup();
     Some(Left { keys, name, _locked: fd })
 }

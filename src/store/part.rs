@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::format::{MAX_PAYLOAD, PartIdentity, hex};
 use super::guard::{self, Entered, Guard, Left};
 use super::index::{Index, Payload, Place, Slot};
 use super::refusal::OpenError;
-use super::segment::{self, Instead, Location, Read, Segment, State};
+use super::segment::{self, DamagedIndex, Location, Read, Segment, State};
 use super::shared::{Pending, Shared, lock, unix_ms};
 use super::table::{self, Row};
 use super::timer::{Timer, never};
@@ -196,6 +196,8 @@ pub struct Part {
     stamped: AtomicBool,
     /// The deaths of others are counted once everything is read.
     uncounted: AtomicBool,
+    /// How often in a row the helper could not read what was put off.
+    failures: AtomicU32,
     /// Whether this process has a segment here.
     written: AtomicBool,
     /// Segments of which the index still has records, although their own tables are asked, or they are gone.
@@ -244,18 +246,23 @@ impl Part {
             closed_until: AtomicU64::new(0),
             stamped: AtomicBool::new(false),
             uncounted: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
             written: AtomicBool::new(false),
             left: Mutex::default(),
         });
+        let timer = Timer::of(shared.haste.opening);
         part.load()?;
-        if part.view.is_behind() {
+        if part.view.is_behind() || !part.count_deaths(&|| timer.is_over()) {
             // What is known of those who died is not all read yet.
             part.careful.store(true, Ordering::Relaxed);
             part.uncounted.store(true, Ordering::Relaxed);
-        } else {
-            part.count_deaths();
+            part.view.fall_behind();
         }
         lock(&shared.parts).push(part.me.clone());
+        if part.view.is_behind() {
+            // Asked before, the helper may have looked for its work without finding this part.
+            shared.ask_for_help();
+        }
         Ok(part)
     }
 
@@ -288,18 +295,20 @@ impl Part {
                 self.take_in(found);
                 complete
             }
-            // Not readable for now.
-            Some(Err(_)) => true,
-            None => false,
+            // What cannot be read for now may say that a driver died of an artifact.
+            Some(Err(_)) | None => false,
         };
         let damaged = || self.shared.tallies.damaged(1);
-        if looked && self.view.catch_up(&Instead { damaged: &damaged, interrupted }) {
-            if self.uncounted.swap(false, Ordering::Relaxed) {
-                self.count_deaths();
-            }
+        let caught_up = looked
+            && self.view.catch_up(&DamagedIndex { damaged: &damaged, interrupted })
+            && (!self.uncounted.load(Ordering::Relaxed) || self.count_deaths(interrupted));
+        if caught_up {
+            self.uncounted.store(false, Ordering::Relaxed);
+            self.failures.store(0, Ordering::Relaxed);
             self.view.has_caught_up();
         } else {
-            self.shared.ask_for_help();
+            let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+            self.shared.ask_for_help_later(failures);
         }
     }
 
@@ -316,46 +325,51 @@ impl Part {
     }
 
     /// What processes that are dead by now have left in flight. It counts before anything is handed out again. Nobody
-    /// waits for the disk: the files, and their locks, stay until the writer has written the deaths.
-    fn count_deaths(&self) {
-        let (Some(folder), PartIdentity::Device(_)) = (self.folder.get(), &self.identity) else { return };
-        let left = guard::left_behind(folder);
+    /// waits for the disk: the files, and their locks, stay until the writer has written the deaths. False: nothing is
+    /// counted, the files could not be listed or `interrupted` said true.
+    pub(super) fn count_deaths(&self, interrupted: &dyn Fn() -> bool) -> bool {
+        let (Some(folder), PartIdentity::Device(_)) = (self.folder.get(), &self.identity) else {
+            return true;
+        };
+        let Some(left) = guard::left_behind(folder, interrupted) else { return false };
         self.careful.store(!left.is_empty(), Ordering::Relaxed);
         // Held until all are in it: the writer may have written the first of them by then.
         let mut counted = lock(&self.counted);
-        for left in left {
-            let mut any = false;
-            for key in left.keys.iter().filter(|key| !self.is_there(Kind::Proven, key)) {
-                any = true;
+        for mut left in left {
+            left.keys.retain(|key| !self.is_there(Kind::Proven, key));
+            for key in &left.keys {
                 let deaths = self.deaths(key).saturating_add(1);
                 tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
                 self.put(Kind::Deaths, key, Box::new([deaths]));
             }
-            if any {
-                counted.push(left);
-            } else {
+            if left.keys.is_empty() {
                 left.remove(folder);
+            } else {
+                counted.push(left);
             }
         }
+        true
     }
 
-    /// For the writer: removes the files whose deaths are on the disk. The others stay, for the next process to count.
-    pub(super) fn deaths_are_written(&self) {
-        let Some(folder) = self.folder.get() else { return };
-        let is_settled = |key: &Key| self.is_there(Kind::Proven, key) || self.is_on_disk(Kind::Deaths, key);
-        lock(&self.counted).retain(|left| {
-            let settled = left.keys.iter().all(is_settled);
-            if settled {
+    /// For the writer, which has written a death of each of these: removes the files of which all deaths are on the disk.
+    /// The others stay, for the next process to count.
+    pub(super) fn deaths_are_written<'a>(&self, written: impl Iterator<Item = &'a Key>) {
+        let mut written = written.peekable();
+        let Some(folder) = self.folder.get().filter(|_| written.peek().is_some()) else { return };
+        let mut counted = lock(&self.counted);
+        for key in written {
+            // They are written in the order in which they were counted.
+            if let Some(left) = counted.iter_mut().find(|left| left.keys.contains(key)) {
+                left.keys.retain(|other| other != key);
+            }
+        }
+        counted.retain_mut(|left| {
+            left.keys.retain(|key| !self.is_there(Kind::Proven, key));
+            if left.keys.is_empty() {
                 left.remove(folder);
             }
-            !settled
+            !left.keys.is_empty()
         });
-    }
-
-    fn is_on_disk(&self, kind: Kind, key: &Key) -> bool {
-        let newest =
-            self.index.with(&Slot { kind, key: *key }, |entry| matches!(entry.place, Place::Disk(_)));
-        newest.unwrap_or(false)
     }
 
     /// How many processes died of an artifact.
@@ -377,7 +391,7 @@ impl Part {
         if !careful && self.guard.get().is_some() || self.is_there(Kind::Proven, key) {
             return Handing::Yes(None);
         }
-        // Its being there says that this process hands out what is not proven.
+        // The file's existence tells the next process that this one handed out unproven artifacts.
         let guard = self.guard.get_or_init(|| {
             let folder = self.folder.get().filter(|_| self.shared.is_open())?;
             // A part that cannot be written is read without a guard.
@@ -410,7 +424,7 @@ impl Part {
     fn take_in(&self, found: Found) {
         self.newest.fetch_max(found.newest, Ordering::Relaxed);
         self.shared.tallies.damaged(found.damaged);
-        found.refused.iter().for_each(|refusal| self.shared.tallies.refused(refusal.name()));
+        found.refused.iter().for_each(|refusal| self.shared.tallies.refused(refusal));
         for (segment, entries) in found.appended {
             for entry in entries {
                 let Some(kind) = Kind::from_number(entry.kind) else { continue };
@@ -470,7 +484,7 @@ impl Part {
                 }
                 over
             };
-            segment.find(hash, &Instead { damaged: &damaged, interrupted: &interrupted }, |row| {
+            segment.find(hash, &DamagedIndex { damaged: &damaged, interrupted: &interrupted }, |row| {
                 row.code == code
                     && row.is_readable()
                     && !self.view.is_lost(segment, row.offset)
@@ -612,7 +626,7 @@ impl Part {
         let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
         let mut there = Vec::new();
         for segment in self.view.segments().iter() {
-            let mut rows = segment.rows(&Instead { damaged: &damaged, interrupted: &never });
+            let mut rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never });
             rows.retain(|row| {
                 row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
             });
@@ -656,7 +670,7 @@ impl Part {
         let mut seen: HashSet<u64> =
             self.index.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
         for segment in self.view.segments().iter() {
-            let rows = segment.rows(&Instead { damaged: &damaged, interrupted: &never }).into_iter();
+            let rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never }).into_iter();
             let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
             seen.extend(mine.map(|row| row.hash));
         }

@@ -43,17 +43,17 @@ pub(super) struct Segment {
     put_off: AtomicBool,
 }
 
-/// What is done about a damaged index.
-pub(super) struct Instead<'a> {
+/// What to do where the index cannot be used.
+pub(super) struct DamagedIndex<'a> {
     /// It is told of the damage.
     pub(super) damaged: &'a dyn Fn(),
     /// Where it says true, somebody else must look at the heads.
     pub(super) interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Instead<'static> {
+impl DamagedIndex<'static> {
     /// Looking at all heads, however long that takes.
-    pub(super) const WHOLLY: Instead<'static> = Instead { damaged: &|| (), interrupted: &never };
+    pub(super) const WHOLLY: DamagedIndex<'static> = DamagedIndex { damaged: &|| (), interrupted: &never };
 }
 
 /// How a segment's records are found.
@@ -277,7 +277,12 @@ impl Segment {
     }
 
     /// Calls `each` on the rows of this hash, the newest first, until it says true.
-    pub(super) fn find(&self, hash: u64, instead: &Instead<'_>, mut each: impl FnMut(Row) -> bool) -> bool {
+    pub(super) fn find(
+        &self,
+        hash: u64,
+        instead: &DamagedIndex<'_>,
+        mut each: impl FnMut(Row) -> bool,
+    ) -> bool {
         match &self.table {
             Table::Elsewhere => false,
             Table::Rows(rows) => rows.find(hash, each),
@@ -304,7 +309,7 @@ impl Segment {
     }
 
     /// The rows that the heads give, where the index cannot be used. `None`: they are not known yet.
-    fn scan_instead(&self, instead: &Instead<'_>) -> Option<&Buckets> {
+    fn scan_instead(&self, instead: &DamagedIndex<'_>) -> Option<&Buckets> {
         let Table::Blocks { scanned, .. } = &self.table else { return None };
         if let Some(rows) = scanned.get() {
             return Some(rows);
@@ -353,12 +358,12 @@ impl Segment {
     }
 
     /// Looks at them, if that is so. False: not all of them.
-    pub(super) fn catch_up(&self, instead: &Instead<'_>) -> bool {
+    pub(super) fn catch_up(&self, instead: &DamagedIndex<'_>) -> bool {
         !self.is_put_off() || self.scan_instead(instead).is_some()
     }
 
     /// Every row, in no order.
-    pub(super) fn rows(&self, instead: &Instead<'_>) -> Vec<Row> {
+    pub(super) fn rows(&self, instead: &DamagedIndex<'_>) -> Vec<Row> {
         match &self.table {
             Table::Elsewhere => Vec::new(),
             Table::Rows(rows) => rows.rows().collect(),

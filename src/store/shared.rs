@@ -12,6 +12,7 @@ use crossbeam_queue::{ArrayQueue, SegQueue};
 
 use super::index::{Payload, Slot};
 use super::part::{Key, Part};
+use super::refusal::Refusal;
 use super::upkeep::{ModulesOf, Outcome};
 use super::{helper, writer};
 use crate::fork;
@@ -22,6 +23,10 @@ use crate::stats::{RunReport, StoreReport};
 const QUEUE_USES: usize = 4096;
 /// How long who waits for a flush stays awake.
 const AWAKE: Duration = Duration::from_micros(100);
+/// How soon the helper tries again what it could not do; twice as long after each failure, ...
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// ... so often.
+const RETRY_DOUBLINGS: u32 = 7;
 /// What a queued record costs beside its payload.
 const RECORD_OVERHEAD: usize = 256;
 
@@ -107,9 +112,16 @@ fn count_one(tally: &Mutex<BTreeMap<String, u64>>, reason: String) -> bool {
 
 impl Tallies {
     /// A file was refused.
-    pub(super) fn refused(&self, reason: &str) {
-        if count_one(&self.refused, reason.to_owned()) {
-            tracing::warn!("a file of the stash is refused ({reason}); it is left alone");
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        let reason = refusal.name();
+        if !count_one(&self.refused, reason.to_owned()) {
+            return;
+        }
+        match refusal {
+            Refusal::PutOff => {
+                tracing::debug!("a file of the stash takes long to read; that is done beside the program");
+            }
+            _ => tracing::warn!("a file of the stash is refused ({reason}); it is left alone"),
         }
     }
 
@@ -180,6 +192,8 @@ pub(super) struct Shared {
     touched: AtomicBool,
     /// There is something for the helper to do.
     asked_for_help: AtomicBool,
+    /// In [`Shared::now_ms`]: when the helper tries again what it could not do; the greatest number where there is nothing.
+    retry_at: AtomicU64,
     /// For who waits for the end of a thread.
     ending: Mutex<()>,
     ended: Condvar,
@@ -214,6 +228,7 @@ impl Shared {
             uses: OnceLock::new(),
             touched: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
+            retry_at: AtomicU64::new(u64::MAX),
             ending: Mutex::default(),
             ended: Condvar::new(),
             asleep: AtomicBool::new(false),
@@ -310,18 +325,39 @@ impl Shared {
         }
     }
 
-    /// Whether that is so, since the last call.
-    pub(super) fn take_asked_for_help(&self) -> bool {
-        self.asked_for_help.load(Ordering::Relaxed) && self.asked_for_help.swap(false, Ordering::Relaxed)
+    /// The same for what has just failed, so many times in a row: the helper waits before it tries again.
+    pub(super) fn ask_for_help_later(self: &Arc<Self>, failures: u32) {
+        let delay = RETRY_AFTER * (1 << failures.saturating_sub(1).min(RETRY_DOUBLINGS));
+        self.retry_at.fetch_min(self.now_ms() + delay.as_millis() as u64, Ordering::Relaxed);
+        if self.is_open() {
+            // A writer that sleeps for good is to sleep until then.
+            self.wake();
+        }
     }
 
-    /// A thread of ours has come to an end, or as far as somebody waits for it.
+    /// How long it is until then; `None`: there is nothing to try again.
+    pub(super) fn until_retry(&self) -> Option<Duration> {
+        let at = self.retry_at.load(Ordering::Relaxed);
+        (at != u64::MAX).then(|| Duration::from_millis(at.saturating_sub(self.now_ms())))
+    }
+
+    /// Whether help was asked for since the last call, or it is time to try again.
+    pub(super) fn take_asked_for_help(&self) -> bool {
+        let again = self.until_retry().is_some_and(|wait| wait.is_zero());
+        if again {
+            self.retry_at.store(u64::MAX, Ordering::Relaxed);
+        }
+        let asked = self.asked_for_help.load(Ordering::Relaxed);
+        again | (asked && self.asked_for_help.swap(false, Ordering::Relaxed))
+    }
+
+    /// The writer or the helper has ended, or the writer has written everything.
     pub(super) fn has_ended(&self) {
         let _ending = lock(&self.ending);
         self.ended.notify_all();
     }
 
-    /// Waits for that.
+    /// Waits until `is_over` says true.
     pub(super) fn await_end(&self, limit: Option<Duration>, is_over: impl Fn() -> bool) {
         let ending = lock(&self.ending);
         match limit {

@@ -19,6 +19,8 @@ use crate::stats::{RunReport, StoreReport};
 
 /// How often a folder is opened again that somebody takes away because it is empty.
 const ATTEMPTS: usize = 16;
+/// How long each of them waits.
+const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
 
 /// An application's folder, which nobody takes away while it is open.
 fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
@@ -27,7 +29,8 @@ fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
         if folder.hold(root, name) {
             return Ok(folder);
         }
-        std::thread::yield_now();
+        // Who takes it away has its lock for that long.
+        std::thread::sleep(ATTEMPT_AFTER);
     }
     root.sub(name, true)
 }

@@ -32,7 +32,7 @@ pub(super) fn sweep(folder: &Folder) {
 }
 
 /// Whoever makes a file is without its lock for one call only, and stands back from a file whose lock it then cannot
-/// have: whose lock is free here has nobody.
+/// have. A file whose lock is free has no live writer.
 fn remove(folder: &Folder, name: &str, is_left: impl Fn(&OwnedFd) -> bool) {
     let Ok((file, _)) = folder.open_file(name) else { return };
     // Asked before, for the lock, and again under it.

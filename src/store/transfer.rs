@@ -14,7 +14,7 @@ use super::header::DeviceHeader;
 use super::part::{Key, Kind};
 use super::refusal::{OpenError, Refusal};
 pub use super::segment::age_of;
-use super::segment::{self, Instead, Location, Segment};
+use super::segment::{self, DamagedIndex, Location, Segment};
 use super::settings::Settings;
 use super::shared::unix_ms;
 use super::table::Row;
@@ -211,7 +211,7 @@ impl Incoming {
     /// there are of which none is good. Kinds that this program does not know are passed over.
     pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8])) -> u64 {
         let mut damaged = self.damaged;
-        let mut rows = self.segment.rows(&Instead::WHOLLY);
+        let mut rows = self.segment.rows(&DamagedIndex::WHOLLY);
         rows.retain(Row::is_readable);
         rows.sort_unstable_by_key(|row| (row.hash, Reverse(row.offset)));
         let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();

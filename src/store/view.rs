@@ -13,7 +13,7 @@ use super::folder::{Folder, write_all_at};
 use super::format::{FileHeader, IndexEntry, PartIdentity, VERSION, encode_end};
 use super::refusal::Refusal;
 use super::scan::{self, Scan};
-use super::segment::{self, Instead, Segment, State};
+use super::segment::{self, DamagedIndex, Segment, State};
 use super::shared::lock;
 use super::sweep::sweep;
 use super::timer::Timer;
@@ -252,7 +252,7 @@ impl View {
     }
 
     /// Looks at what the program's threads have put off. False: not all of it.
-    pub(super) fn catch_up(&self, instead: &Instead<'_>) -> bool {
+    pub(super) fn catch_up(&self, instead: &DamagedIndex<'_>) -> bool {
         self.segments.load().iter().all(|segment| segment.catch_up(instead))
     }
 
@@ -311,7 +311,7 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     if disk::fstat(&fd).ok()?.st_size as u64 != orphan.bytes {
         return None;
     }
-    let rows = orphan.segment.rows(&Instead::WHOLLY);
+    let rows = orphan.segment.rows(&DamagedIndex::WHOLLY);
     let base = orphan.segment.end();
     let end = encode_end(&orphan.header, base, &rows);
     // A torn tail must not stand between the records and the index.

@@ -259,7 +259,7 @@ impl Writer {
         self.seal();
         self.report(true);
         self.shared.flush_done(u64::MAX);
-        // Whoever closes waits a moment for the rest, and not for its end.
+        // The closing thread waits at most `haste.end` for what follows.
         self.shared.thread.state.store(WRITTEN, Ordering::SeqCst);
         self.shared.has_ended();
         let timer = Timer::of(self.shared.haste.end);
@@ -311,8 +311,15 @@ impl Writer {
             }
         } else if self.shared.may_sleep() {
             // An idle program is not woken by us: whoever has something for the writer wakes it.
-            std::thread::park();
+            match self.shared.until_retry() {
+                // It may be time, and the helper not free.
+                Some(wait) => std::thread::park_timeout(wait.max(BUSY)),
+                None => std::thread::park(),
+            }
             self.shared.is_awake();
+        } else if self.shared.helper.is_busy() {
+            // What was asked for may have to wait until the helper is free.
+            std::thread::park_timeout(BUSY);
         }
     }
 
@@ -384,9 +391,10 @@ impl Writer {
             }
             Err(reason) => Err((0, reason)),
         };
+        let intact = written.as_ref().map_or_else(|(intact, _)| *intact, |()| items.len());
         match written {
             Ok(()) => part.reopen(),
-            Err((intact, reason)) => {
+            Err((_, reason)) => {
                 part.close_for_a_while();
                 self.shared.tallies.write_error(reason);
                 self.shared.tallies.dropped((items.len() - intact) as u64);
@@ -395,9 +403,8 @@ impl Writer {
                 }
             }
         }
-        if items.iter().any(|(slot, _)| slot.kind == Kind::Deaths) {
-            part.deaths_are_written();
-        }
+        let deaths = items[..intact].iter().filter(|(slot, _)| slot.kind == Kind::Deaths);
+        part.deaths_are_written(deaths.map(|(slot, _)| &slot.key));
         items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
     }
 

@@ -1,9 +1,15 @@
 //! Guard files that dead processes have left, and who counts them.
 
 use std::sync::Barrier;
+use std::time::Instant;
 
+use rustix::io::Errno;
+
+use super::processes::in_a_child;
 use super::*;
 use crate::fork;
+use crate::store::disk::Op;
+use crate::store::disk::faults::{self, Fault, Plan};
 use crate::store::folder::Folder;
 use crate::store::guard::Guard;
 
@@ -15,13 +21,19 @@ fn after_a_death(root: &Path) -> (Key, PathBuf) {
     assert!(device.put(Kind::Artifact, &artifact, payload(1)));
     drop((device, stash));
     let folder = root.join(app().folder).join(format!("device-{}", header().short_digest()));
-    let opened = Arc::new(Folder::root(&folder, false).unwrap());
-    let guard = Guard::create(&opened, fork::here()).unwrap();
-    // Neither leaves in order.
-    std::mem::forget(guard.enter(&artifact).unwrap());
-    drop(guard);
-    assert_eq!(files(&folder, "vkg").len(), 1);
+    die_of(&folder, &artifact);
     (artifact, folder)
+}
+
+/// Leaves the guard file of a process that died of an artifact.
+fn die_of(folder: &Path, artifact: &Key) {
+    let opened = Arc::new(Folder::root(folder, false).unwrap());
+    let guard = Guard::create(&opened, fork::here()).unwrap();
+    // None of these is left in order.
+    std::mem::forget(guard.enter(artifact).unwrap());
+    std::mem::forget(guard.enter(artifact).unwrap());
+    drop(guard);
+    assert_eq!(files(folder, "vkg").len(), 1);
 }
 
 fn deaths_found(root: &Path, artifact: &Key) -> u8 {
@@ -65,9 +77,49 @@ fn a_death_that_is_being_counted_is_not_counted_by_another() {
 fn a_file_whose_lock_is_held_is_not_counted() {
     let root = root();
     let (artifact, folder) = after_a_death(root.path());
-    let left = crate::store::guard::left_behind(&Folder::root(&folder, false).unwrap());
+    let left = crate::store::guard::left_behind(&Folder::root(&folder, false).unwrap(), &|| false).unwrap();
     assert_eq!(left.iter().map(|left| left.keys.clone()).collect::<Vec<_>>(), [vec![artifact]]);
     assert_eq!(deaths_found(root.path(), &artifact), 0, "its lock is held");
     drop(left);
     assert_eq!(deaths_found(root.path(), &artifact), 1);
+}
+
+#[test]
+fn a_death_that_could_not_be_written_keeps_its_file() {
+    in_a_child("a_death_that_could_not_be_written_keeps_its_file", &[], || {
+        let root = root();
+        let (artifact, folder) = after_a_death(root.path());
+        let stash = open(root.path());
+        let device = stash.device(&header()).unwrap();
+        assert!(stash.flush(LONG));
+        assert!(files(&folder, "vkg").is_empty(), "the first death is on the disk");
+        die_of(&folder, &artifact);
+        let (fault, op) = (Fault::Error(Errno::NOSPC), Some(Op::Write));
+        faults::begin(Plan::Nth { fault, op, n: 1, on: true });
+        assert!(device.count_deaths(&|| false));
+        stash.flush(LONG);
+        assert!(!faults::end().is_empty(), "the second is not");
+        assert_eq!(device.deaths(&artifact), 1);
+        assert_eq!(files(&folder, "vkg").len(), 1);
+        drop((device, stash));
+        assert_eq!(deaths_found(root.path(), &artifact), 2);
+        assert!(files(&folder, "vkg").is_empty());
+    });
+}
+
+#[test]
+fn deaths_are_counted_beside_a_program_that_cannot_wait() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let opened = Folder::root(&folder, false).unwrap();
+    assert!(crate::store::guard::left_behind(&opened, &|| true).is_none(), "its time is over");
+    let haste = Haste { opening: Duration::ZERO, ..Haste::NONE };
+    let stash = open_within(root.path(), haste);
+    let device = stash.device(&header()).unwrap();
+    let began = Instant::now();
+    while device.view().is_behind() {
+        assert!(began.elapsed() < LONG, "the deaths are counted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(device.deaths(&artifact), 1);
 }

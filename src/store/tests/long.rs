@@ -5,10 +5,15 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
+use rustix::io::Errno;
+
 use super::decoys::bytes_read;
 use super::harm::{build, with_a_file};
+use super::processes::in_a_child;
 use super::*;
 use crate::memory::watched;
+use crate::store::disk::Op;
+use crate::store::disk::faults::{self, Fault, Plan};
 use crate::store::format::{
     FIRST_RECORD, FileHeader, Foot, HEADER_BYTES, MAX_PAYLOAD, Mark, PartIdentity, Tally, VERSION,
 };
@@ -121,6 +126,29 @@ fn what_takes_too_long_is_read_beside_the_program() {
     assert!(part.put(Kind::Layout, &key(1), Box::new([1])));
     drop(stash);
     assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+}
+
+#[test]
+fn what_cannot_be_read_beside_the_program_is_tried_again_at_leisure() {
+    in_a_child("what_cannot_be_read_beside_the_program_is_tried_again_at_leisure", &[], || {
+        let root = root();
+        let path = with_a_file(root.path());
+        let mut bytes = build(COUNT, 1000, false).bytes;
+        bytes.resize(32 << 20, 0x55);
+        fs::write(&path, &bytes).unwrap();
+        // The program's own look, and none of the helper's.
+        let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::List));
+        faults::begin(Plan::Nth { fault, op, n: 2, on: true });
+        let stash = open_hastily(root.path());
+        // By then the bounds are kept, and the writer is idle.
+        std::thread::sleep(Duration::from_secs(8));
+        let behind = stash.portable().view().is_behind();
+        let tries = faults::end().len();
+        assert!(behind, "the file has not been read");
+        assert!((1..100).contains(&tries), "{tries} tries");
+        await_that("the file is read", || count_good(stash.portable(), Kind::Recipe, 0..COUNT) == COUNT);
+        await_that("nothing is left", || !stash.portable().view().is_behind());
+    });
 }
 
 #[test]

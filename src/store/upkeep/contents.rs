@@ -11,7 +11,7 @@ use crate::store::bounds::{Cause, SegmentMeta};
 use crate::store::folder::Folder;
 use crate::store::format::{HEAD_BYTES, IndexEntry, PartIdentity, padded};
 use crate::store::part::{Key, Kind};
-use crate::store::segment::{self, Instead, Segment, State};
+use crate::store::segment::{self, DamagedIndex, Segment, State};
 use crate::store::table::Row;
 
 /// What a record's row takes in the index.
@@ -86,7 +86,7 @@ impl Contents {
             if interrupted() {
                 return None;
             }
-            let mut rows = member.segment.rows(&Instead::WHOLLY);
+            let mut rows = member.segment.rows(&DamagedIndex::WHOLLY);
             if !lost.is_empty() {
                 rows.retain(|row| !lost.contains(&(member.segment.name().to_owned(), row.offset)));
             }

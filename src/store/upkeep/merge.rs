@@ -22,7 +22,7 @@ use crate::store::format::{
     encode_record,
 };
 use crate::store::part::{Kind, UseRecord};
-use crate::store::segment::{self, Instead};
+use crate::store::segment::{self, DamagedIndex};
 use crate::store::shared::unix_ms;
 use crate::store::table::Row;
 
@@ -108,7 +108,7 @@ impl Job<'_> {
         let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
         let readable = elsewhere.filter(|live| live.row.is_readable());
         let newest: HashMap<u64, &Live, FxBuildHasher> = readable.map(|live| (live.row.hash, live)).collect();
-        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&Instead::WHOLLY));
+        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&DamagedIndex::WHOLLY));
         let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
         let (mut lost, mut bytes) = (Lost::new(), Vec::new());
         for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
@@ -266,7 +266,7 @@ fn newest_good<'a>(
     if found.is_none() {
         for member in contents.members[..=live.member].iter().rev() {
             let segment = &member.segment;
-            segment.find(live.row.hash, &Instead::WHOLLY, |row| {
+            segment.find(live.row.hash, &DamagedIndex::WHOLLY, |row| {
                 found = segment
                     .read_record(row.offset, row.stored, bytes)
                     .ok()

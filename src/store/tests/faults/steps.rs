@@ -120,7 +120,7 @@ fn a_file_of_a_dead_writer_is_not_sealed_while_it_cannot_be_read() {
             let loaded = segment::load(&folder, name, Some(&PartIdentity::Portable));
             let hit = faults::end();
             if let Ok(loaded) = loaded {
-                let whole = loaded.segment.rows(&segment::Instead::WHOLLY).len() == 60;
+                let whole = loaded.segment.rows(&segment::DamagedIndex::WHOLLY).len() == 60;
                 assert!(whole || loaded.state == State::Unreadable, "{:?}", loaded.state);
                 assert!(!hit.is_empty() || loaded.state == State::Orphaned);
                 unreadable += u64::from(loaded.state == State::Unreadable);
