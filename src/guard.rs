@@ -8,6 +8,8 @@ use crate::{log, signals};
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
 pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl FnOnce() -> R) -> R {
+    // A cancelled thread is unwound by force, which Rust's frames answer with an abort.
+    let _uncancelled = signals::Uncancelled::new();
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         // Logging is code too; a panic in here would abort the program.
         let _ = catch_unwind(|| {

@@ -139,6 +139,35 @@ fn pending() -> libc::sigset_t {
     found
 }
 
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+}
+
+/// PTHREAD_CANCEL_DISABLE of glibc and musl.
+const CANCEL_DISABLE: libc::c_int = 1;
+
+/// Until it is dropped, this thread is not cancelled (pthread_cancel): a request waits for the program's next
+/// cancellation point.
+pub struct Uncancelled(libc::c_int);
+
+impl Uncancelled {
+    /// From now on.
+    pub fn new() -> Uncancelled {
+        let mut before = 0;
+        // SAFETY: a valid state and a place for the one before; there is nothing else that it could fail for.
+        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut before) };
+        Uncancelled(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        let mut before = 0;
+        // SAFETY: as above. Cancellation that is deferred, as by default, does not act here.
+        unsafe { pthread_setcancelstate(self.0, &mut before) };
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

@@ -42,7 +42,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
         Passed::Unknown(_) => return None,
     };
     let Lacking(lacking) = beside.of(&request.shaders)?;
-    if lacking {
+    if lacking && !beside.is_fruitless() {
         fill(device, request.passed.known(), beside, &request.shaders);
     }
     let mut offered = Offered::new(device);
@@ -57,6 +57,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
+    beside.note_find();
     match request.passed {
         // The driver may have found it on disk, and put it into the companion.
         Passed::Known { cache, .. } => cache.owe_more(),
@@ -98,6 +99,7 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
             keys.insert(key);
             room.push(taken);
+            beside.note_fill(1);
         }
     }
 }

@@ -22,6 +22,7 @@ pub struct Beside {
     first: OnceLock<(Key, ShaderSet)>,
     first_is_in: AtomicBool,
     further: OnceLock<Box<Further>>,
+    fruitless: AtomicU32,
     /// A cache of the layer's own with their artifacts, as far as somebody looked for a pipeline among them.
     pub companion: RwLock<Option<Companion>>,
 }
@@ -140,6 +141,22 @@ impl Beside {
                 }
             }
         }
+    }
+
+    /// So many artifacts were put into the companion, and a pipeline was found there or not. Where hundreds of keys of
+    /// the same shaders are the driver's, too, there is nothing to find.
+    pub fn note_fill(&self, merged: u32) {
+        self.fruitless.fetch_add(merged, Ordering::Relaxed);
+    }
+
+    /// A pipeline was found in the companion.
+    pub fn note_find(&self) {
+        self.fruitless.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether filling it has brought nothing for too long.
+    pub fn is_fruitless(&self) -> bool {
+        self.fruitless.load(Ordering::Relaxed) >= 256
     }
 
     fn first_has(&self, number: u64) -> bool {

@@ -1,0 +1,48 @@
+//! A program's thread that is cancelled (pthread_cancel) ends when it wants to, and takes nobody along.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{Done, Work};
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
+}
+
+/// Makes pipelines on a thread that has been told to end at its next cancellation point, and comes to none of its own.
+fn make(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let work = Work { count: 20, ..Work::default() };
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let done = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: the calling thread.
+            assert_eq!(unsafe { libc::pthread_cancel(libc::pthread_self()) }, 0);
+            let done = work.run(&device);
+            let mut before = 0;
+            // SAFETY: PTHREAD_CANCEL_DISABLE, and a place for the state before.
+            unsafe { pthread_setcancelstate(1, &mut before) };
+            assert_eq!(before, 0, "the program's own state is as it was");
+            done
+        });
+        thread.join().unwrap()
+    });
+    json!(done)
+}
+
+#[test]
+fn a_thread_that_is_to_end_makes_its_pipelines_first() {
+    scenario(&[("make", make)], |scenario| {
+        for driver in [Driver::Test(json!({})), Driver::Radv] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.stash(scenario.folder().join(driver.name()));
+            for _ in 0..3 {
+                let done = scenario.run_ok::<Done>("make", &env, &()).value;
+                assert!(done.all_made(), "{done:?}");
+            }
+        }
+    });
+}
