@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::processes::{FOLDER, child, folder_of_child};
 use super::*;
+use crate::store::disk;
 use crate::store::format::{FOOT_BYTES, FOOT_MAGIC};
 use crate::store::inspect::list_applications;
 
@@ -39,9 +40,14 @@ fn take_part(folder: &Path, number: u64, count: u64) {
     assert!(report.write_errors.is_empty(), "{report:?}");
 }
 
-/// Gives every sealed file another name, half of them by a copy, as whoever compacts does.
+/// Gives every sealed file another name, half of them by a copy, as whoever compacts does: under the part's lock, for
+/// two that each delete what the other keeps would lose it.
 fn compact(root: &Path, round: u64) {
     for (place, path) in segments(root).into_iter().enumerate() {
+        let lock = fs::File::options().create(true).append(true).open(path.with_file_name(".lock")).unwrap();
+        if disk::try_lock(&lock).is_err() {
+            continue;
+        }
         let Ok(bytes) = fs::read(&path) else { continue };
         let foot = bytes.len().checked_sub(FOOT_BYTES).and_then(|at| bytes.get(at..));
         if !foot.is_some_and(|foot| foot.starts_with(&FOOT_MAGIC)) {
