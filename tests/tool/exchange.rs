@@ -212,6 +212,7 @@ fn an_interrupted_import_leaves_nothing_behind() {
     for signal in ENDINGS {
         let to = house.path("to");
         let mut command = house.tool();
+        interruptible(&mut command);
         command.args(["import", "-", "--artifacts", "--dir"]).arg(&to).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
@@ -248,6 +249,7 @@ fn an_interrupted_export_leaves_nothing_behind() {
     segment.set_len(1 << 30).unwrap();
     for signal in ENDINGS {
         let mut command = house.tool();
+        interruptible(&mut command);
         command.args(["export"]).arg(place.join("file.tar")).arg("--dir").arg(&from);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let began = Instant::now();

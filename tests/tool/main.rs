@@ -75,13 +75,14 @@ impl House {
     }
 }
 
-/// Whoever starts these tests in the background has interrupts ignored in them, and so in what they start.
+/// Whoever starts these tests in the background, or by nohup, has signals ignored in them, and so in what they start.
 fn interruptible(command: &mut Command) {
     // SAFETY: signal is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
             Ok(())
         });
     }
