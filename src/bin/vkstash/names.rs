@@ -1,5 +1,6 @@
 //! Vulkan's own names for the numbers in reports.
 
+use VkLayer_vkstash::recipe::structures;
 use ash::vk;
 
 /// `VK_STRUCTURE_TYPE_...`, or `None` for a number that these headers do not know.
@@ -24,7 +25,10 @@ pub(crate) fn bypass(reason: &str, s_type: i32) -> String {
     match (s_type, structure_type(s_type)) {
         (0, _) => words.to_owned(),
         (_, Some(name)) => format!("{words} {name}"),
-        (number, None) => format!("{words} sType {number}"),
+        (number, None) => match structures::find(vk::StructureType::from_raw(number)) {
+            Some(row) => format!("{words} Vk{}", row.name()),
+            None => format!("{words} sType {number}"),
+        },
     }
 }
 
@@ -74,6 +78,10 @@ mod tests {
         let robustness = vk::StructureType::PIPELINE_ROBUSTNESS_CREATE_INFO_EXT.as_raw();
         let named = "may not be cached VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT";
         assert_eq!(bypass("not_cacheable", robustness), named);
+        assert_eq!(
+            bypass("unknown_structure", 1_000_628_002),
+            "unknown structure VkCustomResolveCreateInfoEXT"
+        );
         assert_eq!(bypass("of_a_newer_version", i32::MAX), "of_a_newer_version sType 2147483647");
         for reason in [
             BypassReason::UnknownStructure,

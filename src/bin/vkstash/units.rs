@@ -27,6 +27,14 @@ impl Display for Span {
     }
 }
 
+/// What serving has saved. An upper bound: what the driver's own disk cache would have spared of the compiles is not known.
+pub(crate) fn saved(nanos: u64) -> String {
+    match nanos {
+        0 => "nothing saved".to_owned(),
+        nanos => format!("up to {} saved", Span { nanos }),
+    }
+}
+
 /// A size: `512 bytes`, `14.2 MiB`.
 pub(crate) struct Size {
     pub(crate) bytes: u64,

@@ -7,7 +7,7 @@ use VkLayer_vkstash::stats::{Count, RunReport};
 
 use crate::names;
 use crate::tally::Tally;
-use crate::units::{Span, counted, plain};
+use crate::units::{counted, plain, saved};
 
 /// Reasons for bypasses that are named, the most frequent first.
 const MOST_REASONS: usize = 2;
@@ -60,7 +60,7 @@ fn outcome(reports: &[RunReport]) -> String {
         let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
         line += &format!(" ({}{more})", words.join(", "));
     }
-    line += &format!("; {} saved", Span { nanos: tally.get(Count::SavedNanos) });
+    line += &format!("; {}", saved(tally.get(Count::SavedNanos)));
     if tally.get(Count::NothingKept) > 0 {
         line += "; this driver's caches keep nothing that could be served";
     }
@@ -135,7 +135,7 @@ mod tests {
                 (Count::Bypassed, 3),
             ]),
         ];
-        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; 12.4 s saved");
+        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12.4 s saved");
     }
 
     #[test]
@@ -144,16 +144,16 @@ mod tests {
         let bypass = |reason: &str, s_type, count| BypassReport { reason: reason.to_owned(), s_type, count };
         one.devices[0].bypassed = vec![bypass("statistics", 0, 21)];
         let line = of(&[one.clone()]);
-        assert_eq!(line, "0 served, 0 compiled, 21 bypassed (pipeline statistics asked for); 0 s saved");
+        assert_eq!(line, "0 served, 0 compiled, 21 bypassed (pipeline statistics asked for); nothing saved");
         one.devices[0].bypassed.extend([bypass("unknown_flag", 0, 30), bypass("not\u{1b}hing", 0, 1)]);
         let line = of(&[one]);
         assert!(line.contains("(unknown flag, pipeline statistics asked for, ...)"), "{line}");
         let line = of(&[report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])]);
-        let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; 0 s saved; \
+        let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
                         this driver's caches keep nothing that could be served";
         assert_eq!(line, expected);
         let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
-        assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; 0 s saved");
+        assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; nothing saved");
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let mut one = report(&[(Count::CompiledUnrecorded, 7)]);
         one.store = StoreReport { unusable: "read-only file system".to_owned(), ..Default::default() };
         let line = of(&[one.clone(), one]);
-        let expected = "0 served (0.0 %), 14 compiled, 0 bypassed; 0 s saved; \
+        let expected = "0 served (0.0 %), 14 compiled, 0 bypassed; nothing saved; \
                         the stash could not be used: read-only file system";
         assert_eq!(line, expected);
     }

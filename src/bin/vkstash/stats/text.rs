@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use VkLayer_vkstash::stats::Count;
 
 use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
-use crate::units::{Moment, Size, Span, counted, plain};
+use crate::units::{Moment, Size, Span, counted, plain, saved};
 use crate::{kept, names};
 
 const PORTABLE: &str = "portable";
@@ -141,7 +141,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
     };
     let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
-    row("served", get(Count::Served), &format!("{percent}{} saved", Span { nanos: get(Count::SavedNanos) }));
+    row("served", get(Count::Served), &format!("{percent}{}", saved(get(Count::SavedNanos))));
     let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
     let unrecorded = match get(Count::CompiledUnrecorded) {
         0 => String::new(),
@@ -310,7 +310,7 @@ mod tests {
 game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
   portable: 1.0 KiB, 2 modules, 1 use
   NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts
-    served                  97  97.0 %, 12.4 s saved
+    served                  97  97.0 %, up to 12.4 s saved
     compiled                 3  in 90.0 ms, 1 of them not recorded
     bypassed                10  left to the driver; not in the percentage
                              7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
