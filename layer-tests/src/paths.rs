@@ -1,6 +1,8 @@
 //! The libraries under test.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// Names the layer library to test in place of the one that cargo built.
@@ -49,4 +51,35 @@ pub fn profile_folder() -> PathBuf {
         Some(name) if name == "deps" => folder.parent().expect("deps has a parent").to_path_buf(),
         _ => folder.to_path_buf(),
     }
+}
+
+/// Whether what is under test lies where root itself comes only by its right to overlook permissions: in the private
+/// home of another user, who called for root in the own tree.
+pub fn are_private() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        // SAFETY: no preconditions.
+        let is_root = unsafe { libc::geteuid() } == 0;
+        let library = library(LAYER_VARIABLE, "libVkLayer_vkstash.so").ok();
+        let needed = [Some(profile_folder()), Some(env!("CARGO_MANIFEST_DIR").into()), library];
+        is_root && needed.into_iter().flatten().any(|path| !is_open_to_root(&path))
+    })
+}
+
+/// What is not there is not private.
+fn is_open_to_root(path: &Path) -> bool {
+    let may = |part: &Path| {
+        part.metadata().map_or(true, |found| {
+            let shift = if found.uid() == 0 {
+                6
+            } else if found.gid() == 0 {
+                3
+            } else {
+                0
+            };
+            let wanted = if found.is_dir() { 0o1 } else { 0o4 };
+            (found.mode() >> shift) & wanted != 0
+        })
+    };
+    path.canonicalize().map_or(true, |path| path.ancestors().all(may))
 }

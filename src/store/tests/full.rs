@@ -33,13 +33,17 @@ fn fill(folder: &Path) -> u64 {
     report.written_records
 }
 
-/// A file system of 1 MiB in a name space of its own, where the system lets users have those.
-fn on_a_small_disk(test: &str, folder: &Path) -> Command {
+/// A file system of 1 MiB in a name space of its own, where the system lets users have those. Root of that name space
+/// has no rights in the private home of another user, where this program may lie: a copy is started.
+fn on_a_small_disk(test: &str, place: &Path) -> Command {
+    let (program, folder) = (place.join("program"), place.join("disk"));
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::create_dir(&folder).unwrap();
     let mut command = Command::new("unshare");
     let script = "mount -t tmpfs -o size=1m,mode=700 none \"$0\" && exec \"$@\"";
-    command.args(["-Urm", "sh", "-c", script]).arg(folder);
+    command.args(["-Urm", "sh", "-c", script]).arg(&folder);
     let child = child(test);
-    command.arg(child.get_program()).args(child.get_args());
+    command.arg(program).args(child.get_args());
     command.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?)))).env(FOLDER, folder);
     command
 }
