@@ -37,6 +37,7 @@ if ! [ -e "$folder/unpacked" ]; then
         -o "Dir::Cache::archives=$folder/packages" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache=")
     # One unreachable source must not stop the rest; a package that is really missing fails on its own.
     apt-get update "${options[@]}" >"$folder/log" 2>&1 || true
+    # shellcheck source=/dev/null
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
     suite=()
     ! apt-cache policy | grep -q "a=$codename-backports\|n=$codename-backports" || suite=(-t "$codename-backports")

@@ -90,6 +90,7 @@ fetch_source_package() {
 # in_suite FILE SUITE: of the entries in FILE (both formats) those of the release itself, for another suite.
 in_suite() {
     local file=$1 suite=$2 codename
+    # shellcheck source=/dev/null
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
     case $file in
     *.list) sed -n -i -E "s/^(deb-src .*[[:space:]])$codename([[:space:]])/\1$suite\2/p" "$file" ;;

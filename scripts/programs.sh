@@ -77,7 +77,10 @@ fi
 # node_program NAME FOLDER PACKAGE@VERSION...: the first package is the program.
 node_program() {
     local name=$1 place=$folder/$2 wanted=${*:3}
-    have npm && have node || { skip "$name" "no Node.js here" && return; }
+    if ! have npm || ! have node; then
+        skip "$name" "no Node.js here"
+        return
+    fi
     if [ "$(cat "$place/version" 2>/dev/null)" != "$wanted" ]; then
         say "fetching $wanted with npm"
         rm -rf "$place"

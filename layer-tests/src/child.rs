@@ -31,7 +31,7 @@ const INPUT: &str = "VKSTASH_TEST_INPUT";
 const ANSWER: &str = "vkstash test answer: ";
 
 /// A step that hangs is killed after this long, so that the suite ends. No test measures time with it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 const PROBE: &str = "probe the driver";
 

@@ -18,7 +18,7 @@ use crate::paths;
 use crate::report::Reports;
 
 /// A program that hangs is killed after this long. No test measures time with it.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

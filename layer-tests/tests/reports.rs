@@ -19,7 +19,7 @@ use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptio
 use vkstash_layer_tests::work::Work;
 
 /// No test measures with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn device() -> Device {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();

@@ -36,7 +36,7 @@ fn reads<T>(body: impl FnOnce() -> T) -> (u64, T) {
     (bytes_read() - before, done)
 }
 
-/// Waits until it says true; fails after a minute.
+/// Waits until it says true.
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {

@@ -37,8 +37,8 @@ use super::shared::Haste;
 use super::stash::Stash;
 pub(crate) use harm::{first_seed, seeds};
 
-/// Long enough for anything; nothing is asserted about it.
-const LONG: Duration = Duration::from_secs(60);
+/// Long enough for anything on a machine that others keep busy; nothing is asserted about it.
+const LONG: Duration = Duration::from_secs(600);
 
 fn app() -> AppName {
     AppName::new(Some(b"test"), b"/bin/test", &[])
@@ -99,6 +99,15 @@ fn payload(number: u64) -> Box<[u8]> {
 
 fn put_all(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| assert!(part.put(kind, &key(number), payload(number))));
+}
+
+/// Waits until all is written, however long that takes: for as long as anything is.
+fn flush_all(stash: &Stash) {
+    let mut before = None;
+    while !stash.flush(Duration::from_secs(60)) {
+        let written = stash.report().written_records;
+        assert!(before.replace(written) != Some(written), "nothing more is written after {written} records");
+    }
 }
 
 /// How many of the records are there; fails on any wrong byte.
