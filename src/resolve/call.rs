@@ -1,8 +1,11 @@
 //! One creation call of any kind, and its copies with changed flags.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::num::NonZeroU64;
 
 use ash::vk::{self, Handle};
+use rustc_hash::FxBuildHasher;
 
 use crate::recipe::capture::graphics::subsets::{self, Subsets};
 use crate::recipe::capture::stage::{self, Named, Steering};
@@ -250,6 +253,34 @@ impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
 pub unsafe fn names_code_by_identifier(stages: &[vk::PipelineShaderStageCreateInfo<'_>]) -> bool {
     // SAFETY: the caller's contract.
     stages.iter().any(|info| matches!(unsafe { stage::named(info) }, Some(Named::Identifier(_)) | None))
+}
+
+/// A number for the stages as the program names them: by handle, entry point and specialization. None where a stage
+/// names no module. Others may have the same: handles are used again.
+///
+/// # Safety
+/// A valid create info.
+pub unsafe fn number_of_stages<I: CreateInfo>(info: &I) -> Option<NonZeroU64> {
+    let mut hasher = FxBuildHasher.build_hasher();
+    // SAFETY: the caller's contract.
+    for stage in unsafe { info.stages() } {
+        if stage.module == vk::ShaderModule::null() {
+            return None;
+        }
+        (stage.module.as_raw(), stage.stage.as_raw()).hash(&mut hasher);
+        // SAFETY: a stage that is read has an entry point; specialization is NULL or valid, and its data is valid for
+        // its size where it has entries.
+        unsafe {
+            if !stage.p_name.is_null() {
+                CStr::from_ptr(stage.p_name).hash(&mut hasher);
+            }
+            let special = stage.p_specialization_info.as_ref().filter(|special| special.map_entry_count > 0);
+            if let Some(special) = special.filter(|special| !special.p_data.is_null()) {
+                std::slice::from_raw_parts(special.p_data.cast::<u8>(), special.data_size).hash(&mut hasher);
+            }
+        }
+    }
+    NonZeroU64::new(hasher.finish())
 }
 
 /// A create info that goes down in a call of its own: a base pipeline of the same batch is named by its handle

@@ -4,6 +4,8 @@
 //! through a cache of ours, the driver is asked with the program's own call. It answers from what it has or
 //! says COMPILE_REQUIRED within microseconds.
 
+use std::time::Instant;
+
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
@@ -20,8 +22,40 @@ use crate::state::family::Family;
 use crate::stats::Count;
 use crate::store::part::Key;
 
-/// Rung 4 before any other, where the stash has nothing to serve, or the program has loaded a cache: the program's own
-/// call, asked of the driver before anything is hashed. None: the ladder's turn, with what has come of it so far.
+/// Why the driver is asked before anything is described.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    /// The program has loaded the cache, which has what it is asked for.
+    Loaded,
+    /// The driver has lately had a pipeline of the same stages in memory.
+    RecentHit,
+    /// The stash has nothing to serve.
+    NothingStored,
+}
+
+/// Whether the driver's turn comes before the stash's, and why.
+///
+/// # Safety
+/// `info` is a valid create info of the device.
+pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info: &I) -> Option<Early> {
+    if !device.may_ask_driver_first() {
+        return None;
+    }
+    if passed.loaded().is_some() {
+        return Some(Early::Loaded);
+    }
+    if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
+        // SAFETY: the caller's contract.
+        let stages = unsafe { call::number_of_stages(info) };
+        if stages.is_some_and(|stages| hits.contains(stages)) {
+            return Some(Early::RecentHit);
+        }
+    }
+    device.has_no_artifacts().then_some(Early::NothingStored)
+}
+
+/// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed. None: the ladder's
+/// turn, with what has come of it so far.
 ///
 /// # Safety
 /// `info` is a valid create info of the device.
@@ -30,6 +64,7 @@ pub unsafe fn ask_first<I: CreateInfo>(
     passed: &Passed,
     allocator: *const vk::AllocationCallbacks<'_>,
     info: &I,
+    why: Early,
 ) -> (Option<Answer>, Asked) {
     // SAFETY: the caller's contract.
     let Some(steering) = (unsafe { may_forbid_compiling(device, info) }) else {
@@ -55,7 +90,12 @@ pub unsafe fn ask_first<I: CreateInfo>(
         held: None,
     };
     // SAFETY: as above.
-    let answer = unsafe { ask_itself(&request) };
+    let answer = unsafe {
+        match why {
+            Early::RecentHit => put_question(&request, true),
+            Early::Loaded | Early::NothingStored => ask_itself(&request),
+        }
+    };
     (answer, request.past.asked())
 }
 
@@ -115,15 +155,37 @@ pub(super) unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Opti
     if !device.cache_control || !recorded || request.past.asked_itself() || !may_have(request) {
         return None;
     }
+    // SAFETY: the caller's contract.
+    unsafe { put_question(request, false) }
+}
+
+/// The question itself. `recent`: the driver's object has had pipelines of these stages, so it is known which shaders
+/// it holds.
+unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, recent: bool) -> Option<Answer> {
+    let (device, passed) = (request.device, request.passed);
     request.past.ask_itself();
     let mut arena = Arena::default();
     let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
     let none = vk::PipelineCreateFlags::empty();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
-    let answer = unsafe {
-        let info = call::with_flags(&request.info, request.steering.flags2, fail_on, none, &mut arena)?;
-        call::create(device, request.passed.handle(), &info, request.allocator)
-    };
+    let info =
+        unsafe { call::with_flags(&request.info, request.steering.flags2, fail_on, none, &mut arena) }?;
+    let started = Instant::now();
+    // SAFETY: as above.
+    let answer = unsafe { call::create(device, passed.handle(), &info, request.allocator) };
+    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
+    let hits = passed.recent_hits(device).filter(|hits| took.is_some() || !hits.is_empty());
+    // A loaded cache has a judgement of its own, of all that it is asked for.
+    if let Some(loaded) = passed.loaded() {
+        if answer.result.as_raw() >= 0 {
+            loaded.itself_first.note(took);
+        }
+    } else if let Some(hits) = hits {
+        // SAFETY: as above.
+        if let Some(stages) = unsafe { call::number_of_stages(&request.info) } {
+            hits.note(stages, took);
+        }
+    }
     match answer.result {
         vk::Result::SUCCESS => {}
         // The call itself will fail as well: a cache of ours beside it would only make it fail twice.
@@ -133,8 +195,12 @@ pub(super) unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Opti
         }
         _ => return None,
     }
-    // What nobody has described, as where nothing was hashed, may be anything.
-    request.passed.mark_filled_with(device, &request.shaders);
+    if recent {
+        passed.mark_filled_again();
+    } else {
+        // What nobody has described, as where nothing was hashed, may be anything.
+        passed.mark_filled_with(device, &request.shaders);
+    }
     request.count_had(Count::DriverHad, 1);
     Some(answer)
 }
@@ -146,9 +212,12 @@ fn may_have<I>(request: &Request<'_, I>) -> bool {
     match request.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null => {
+            let null = &request.device.null;
             !policy.free_recording
                 || binary::applies(request)
-                || request.device.null.filled.may_have(&request.shaders)
+                || null.filled.may_have(&request.shaders)
+                // It will not be recorded if the companion has it, and filling that costs more than asking.
+                || null.beside.of(&request.shaders).is_some()
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,
         Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),

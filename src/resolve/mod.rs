@@ -35,7 +35,6 @@ use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::time::Instant;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -49,6 +48,7 @@ use crate::recipe::key;
 use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
+use crate::state::asked_first::RecentHits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
@@ -122,6 +122,22 @@ impl Passed {
             Passed::Null => device.null.filled.note(shaders),
             Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
             Passed::Unknown(_) => {}
+        }
+    }
+
+    /// A pipeline of stages that it has had before.
+    fn mark_filled_again(&self) {
+        if let Passed::Known { cache, .. } = self {
+            cache.mark_filled_again();
+        }
+    }
+
+    /// The stages of which it has lately had a pipeline in memory.
+    fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
+        match self {
+            Passed::Null => Some(&device.null.recent_hits),
+            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&cache.recent_hits),
+            _ => None,
         }
     }
 
@@ -253,14 +269,10 @@ unsafe fn serve_with<I: CreateInfo>(
         return answer;
     }
     let mut past = Past::default();
-    let loaded = passed.loaded();
-    if device.may_ask_driver_first() && (loaded.is_some() || device.has_no_artifacts()) {
-        let started = Instant::now();
-        // SAFETY: the caller vouches for the create info.
-        let (answer, asked) = unsafe { driver::ask_first(device, passed, allocator, info) };
-        if let Some(loaded) = loaded.filter(|_| asked.itself && !asked.fails) {
-            loaded.itself_first.note(answer.map(|_| started.elapsed()));
-        }
+    // SAFETY: the caller vouches for the create info.
+    if let Some(why) = unsafe { driver::comes_first(device, passed, info) } {
+        // SAFETY: as above.
+        let (answer, asked) = unsafe { driver::ask_first(device, passed, allocator, info, why) };
         if let Some(answer) = answer {
             return answer;
         }

@@ -6,12 +6,12 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::asked_first::{ItselfFirst, RecentHits};
 use super::beside::{Beside, Filled};
 use super::budget::Kept;
 use crate::recipe::shader_set::ShaderSet;
@@ -49,6 +49,8 @@ pub struct AppCache {
     fresh: OnceLock<Key>,
     /// Whether it is asked before the stash.
     pub itself_first: ItselfFirst,
+    /// What it has lately had in memory.
+    pub recent_hits: RecentHits,
     /// What it is owed, and the companion cache.
     pub beside: Beside,
     /// What the driver's own object may have.
@@ -69,6 +71,7 @@ impl AppCache {
             fills: AtomicU32::new(0),
             fresh: OnceLock::new(),
             itself_first: ItselfFirst::default(),
+            recent_hits: RecentHits::default(),
             beside: Beside::default(),
             filled: Filled::new(!empty_at_first),
             owed_changes: AtomicU32::new(0),
@@ -91,6 +94,11 @@ impl AppCache {
     /// The driver gets this cache in a call for a pipeline of these shaders, and may fill it.
     pub fn mark_filled_with(&self, shaders: &ShaderSet) {
         self.filled.note(shaders);
+        self.mark_filled_again();
+    }
+
+    /// The same for shaders of which it has had a pipeline before.
+    pub fn mark_filled_again(&self) {
         self.driver_filled.store(true, Ordering::Release);
         self.fills.fetch_add(1, Ordering::AcqRel);
     }
@@ -186,45 +194,6 @@ impl AppCache {
     }
 }
 
-/// Whether a cache that the program has loaded is asked for a pipeline before anything is hashed: while it has what it
-/// is asked for, in memory. What the driver finds on disk instead takes many times as long as a served call.
-pub struct ItselfFirst {
-    score: AtomicI32,
-    fastest_ns: AtomicU64,
-}
-
-impl Default for ItselfFirst {
-    fn default() -> ItselfFirst {
-        ItselfFirst { score: AtomicI32::new(8), fastest_ns: AtomicU64::new(u64::MAX) }
-    }
-}
-
-impl ItselfFirst {
-    /// In-memory hits take 1 to 10 us on RADV and 40 to 130 us on NVIDIA, hits on disk 60 to 80 us and 560 to 1700 us.
-    const FAST: Duration = Duration::from_micros(30);
-    const SLOW: Duration = Duration::from_micros(300);
-
-    /// Whether it has been worth it so far.
-    pub fn is_worth_it(&self) -> bool {
-        self.score.load(Ordering::Relaxed) >= 0
-    }
-
-    /// What asking has brought: how long a hit took, None for a miss.
-    pub fn note(&self, hit: Option<Duration>) {
-        let fast = hit.is_some_and(|took| {
-            let nanos = took.as_nanos() as u64;
-            let fastest = self.fastest_ns.fetch_min(nanos, Ordering::Relaxed);
-            took <= ItselfFirst::FAST || (nanos / 4 <= fastest && took <= ItselfFirst::SLOW)
-        });
-        let step = if fast { 1 } else { -4 };
-        let next = (self.score.load(Ordering::Relaxed) + step).min(16);
-        // Once it was not worth it, it stays so. Threads that meet here lose a step at worst.
-        if self.is_worth_it() {
-            self.score.store(next, Ordering::Relaxed);
-        }
-    }
-}
-
 /// A creation call that names a cache. Its end is a change too: who asked in the middle of it has an answer
 /// without what the driver put in later.
 pub struct InCall<'a> {
@@ -263,33 +232,6 @@ mod tests {
         assert!(loaded.holds_earlier_runs() && !cache.holds_earlier_runs());
         cache.merge_from(&loaded);
         assert!(cache.holds_earlier_runs());
-    }
-
-    #[test]
-    fn a_loaded_cache_is_asked_first_while_it_has_what_it_is_asked_for() {
-        let micros = |micros| Some(Duration::from_micros(micros));
-        let first = ItselfFirst::default();
-        for _ in 0..100 {
-            first.note(micros(4));
-            first.note(micros(4));
-            first.note(micros(4));
-            first.note(micros(4));
-            first.note(None);
-        }
-        assert!(first.is_worth_it());
-        (0..5).for_each(|_| first.note(micros(65)));
-        assert!(!first.is_worth_it(), "from the disk");
-        (0..100).for_each(|_| first.note(micros(4)));
-        assert!(!first.is_worth_it());
-        let slow = ItselfFirst::default();
-        (0..100).for_each(|_| slow.note(micros(80)));
-        assert!(slow.is_worth_it(), "this driver is no faster");
-        let disk = ItselfFirst::default();
-        (0..3).for_each(|_| disk.note(micros(660)));
-        assert!(!disk.is_worth_it());
-        let empty = ItselfFirst::default();
-        (0..3).for_each(|_| empty.note(None));
-        assert!(!empty.is_worth_it());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::asked_first::RecentHits;
 use super::budget::Room;
 use crate::recipe::shader_set::ShaderSet;
 use crate::store::part::Key;
@@ -234,6 +235,8 @@ pub struct NullCache {
     pub beside: Beside,
     /// What the driver may have put into it.
     pub filled: Filled,
+    /// What it has lately had in memory.
+    pub recent_hits: RecentHits,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,6 +8,7 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
+use super::asked_first::RecentHits;
 use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::deferred::Operations;
@@ -290,7 +291,11 @@ impl Device {
             render_passes: Objects::default(),
             libraries: Objects::default(),
             caches: Objects::default(),
-            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
+            null: NullCache {
+                beside: Beside::default(),
+                filled: Filled::new(false),
+                recent_hits: RecentHits::default(),
+            },
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             stats: Arc::new(stats),

@@ -4,6 +4,7 @@
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
+//! - [`asked_first`] whether the driver is asked before anything is hashed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
@@ -15,6 +16,7 @@
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod asked_first;
 pub mod beside;
 pub mod binaries;
 pub mod budget;
