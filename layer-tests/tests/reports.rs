@@ -1,8 +1,10 @@
 //! Reports of runs: what was counted reaches them, whatever it was and however the program ends.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::ffi::c_void;
 use std::fs;
 use std::path::PathBuf;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -192,8 +194,8 @@ fn what_is_asked_for_many_times_is_saved_once() {
     });
 }
 
-/// A flag that no structure is to blame for.
-fn captures_for_replay(_: &Value) -> Value {
+/// A compute pipeline with these flags and this structure in its chain.
+fn make_compute(flags: vk::PipelineCreateFlags, structure: *const c_void) -> Value {
     let device = device();
     let stage = vk::PipelineShaderStageCreateInfo {
         stage: vk::ShaderStageFlags::COMPUTE,
@@ -202,14 +204,41 @@ fn captures_for_replay(_: &Value) -> Value {
         ..Default::default()
     };
     let info = vk::ComputePipelineCreateInfo {
-        flags: vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR,
+        p_next: structure,
+        flags,
         stage,
         layout: device.compute_layout(),
         ..Default::default()
     };
-    // SAFETY: a create info whose objects are alive; the test driver does not look at that flag.
+    // SAFETY: a create info whose objects are alive; the test driver does not look at what is odd about it.
     let (result, _) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
     json!(result.as_raw())
+}
+
+/// A flag that no structure is to blame for.
+fn captures_for_replay(_: &Value) -> Value {
+    let flag = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR;
+    make_compute(flag, ptr::null())
+}
+
+/// VkCustomResolveCreateInfoEXT, which the bindings do not know and which has no business here.
+fn resolves_by_itself(_: &Value) -> Value {
+    let structure = vk::BaseInStructure {
+        s_type: vk::StructureType::from_raw(1_000_628_002),
+        ..vk::BaseInStructure::default()
+    };
+    make_compute(vk::PipelineCreateFlags::empty(), (&raw const structure).cast())
+}
+
+#[test]
+fn a_bypass_names_a_structure_that_is_newer_than_the_bindings() {
+    scenario(&[("step", resolves_by_itself)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
+        let outcome = scenario.run_ok::<i32>("step", &env, &());
+        assert_eq!(outcome.value, 0);
+        let line = "a pipeline bypasses the stash: unknown_structure (VkCustomResolveCreateInfoEXT);";
+        assert!(outcome.stderr.contains(line), "{}", outcome.stderr);
+    });
 }
 
 #[test]

@@ -47,6 +47,7 @@ use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::key;
 use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::recipe::shader_set::ShaderSet;
+use crate::recipe::structures;
 use crate::state::app_cache::AppCache;
 use crate::state::asked_first::RecentHits;
 use crate::state::device::{Device, IdentifierMode};
@@ -470,7 +471,7 @@ fn log_bypass(Refusal { reason, s_type }: Refusal) {
     let mut name = reason.name().to_owned();
     // 0 says that no structure is to blame, although Vulkan has given that number to VkApplicationInfo.
     if s_type != 0 {
-        name += &format!(" ({:?})", vk::StructureType::from_raw(s_type));
+        name += &format!(" ({})", structures::name(vk::StructureType::from_raw(s_type)));
     }
     let by_design = matches!(
         reason,
