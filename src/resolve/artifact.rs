@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, binary, feedback, modules, record};
+use super::{Passed, Request, binary, driver, feedback, modules, record};
 use crate::recipe::chain::Arena;
 use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
@@ -80,8 +80,28 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     let first = stored.stash.note_taken(&stored.device, &request.key);
     record::settle(request, confirmed, first.then_some(cost), started.elapsed());
     // SAFETY: as above.
-    unsafe { put_feedback_right(request, &mut info) };
+    unsafe { put_feedback_right(request, &mut info, blob) };
     Some(answer)
+}
+
+/// The program's own cache, before the stash: a program that asks whether a pipeline came from its cache is told so by
+/// the driver, where something that the layer did not put there may be in it. None: the stash's turn.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
+    let Passed::Known { cache, .. } = request.passed else { return None };
+    let mut info = request.info;
+    // SAFETY: the caller's contract.
+    let is_asked = unsafe { feedback::is_asked(*info.p_next_mut()) };
+    let ours = request.steering.identifier_only && request.device.identifiers == IdentifierMode::Emulated;
+    let is_open = is_asked
+        && !ours
+        && !cache.holds(&request.key)
+        && cache.filled.may_have(&request.shaders)
+        && request.device.stored()?.device.contains(Kind::Artifact, &request.key);
+    // SAFETY: as above.
+    if is_open { unsafe { driver::ask_itself(request) } } else { None }
 }
 
 /// What a create info needs that is offered to the driver with a cache of ours, for as long as the call.
@@ -119,18 +139,21 @@ impl<'a> Offered<'a> {
     }
 }
 
-/// The hit was in our cache; the program's own holds the pipeline only if the stash has owed it before.
+/// The hit was in our cache. The program's own would have it if the stash has owed it this pipeline before, or one whose
+/// artifact is the same to the byte: that is one entry of the driver's cache. Where a driver repeats no byte, pipelines
+/// that are one to the driver and have an artifact each cannot be told from others, and the bit is left out.
 ///
 /// # Safety
 /// The driver has filled the program's structures.
-unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut I) {
+unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut I, blob: &[u8]) {
     let held = match request.passed {
         Passed::Known { cache, .. } => {
             let held = cache.holds(&request.key);
             if !held {
                 cache.owe(&request.key, &request.shaders);
             }
-            held
+            // SAFETY: the caller's contract.
+            held || unsafe { feedback::is_asked(*info.p_next_mut()) } && cache.blobs.note(blob)
         }
         Passed::Null => {
             request.device.null.beside.note(&request.key, &request.shaders);

@@ -180,7 +180,8 @@ unsafe fn without_compiling(
         let tried = !base_is_missing;
         // Without cache control a blob that the driver does not take would be compiled here and now.
         let offered = tried && device.cache_control;
-        let served = offered.then(|| artifact::serve(&request, &mut buffer)).flatten();
+        let serve = || artifact::ask_its_cache(&request).or_else(|| artifact::serve(&request, &mut buffer));
+        let served = offered.then(serve).flatten();
         match served {
             // The program may forbid compiling; then the driver's answer to the call itself is as good.
             None if tried && !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),

@@ -22,6 +22,15 @@ unsafe fn find<'a>(p_next: *const c_void) -> Option<&'a vk::PipelineCreationFeed
     }
 }
 
+/// Whether the program asks where the pipeline comes from.
+///
+/// # Safety
+/// A valid chain.
+pub unsafe fn is_asked(p_next: *const c_void) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { find(p_next) }.is_some()
+}
+
 /// Whether the driver says that the passed cache held the pipeline; None where nobody asked.
 ///
 /// # Safety

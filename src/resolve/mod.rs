@@ -337,6 +337,9 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, artifact: &mut Vec<u8>)
             let ours = device.identifiers == IdentifierMode::Emulated && steering.identifier_only;
             return if ours { refuse(&request.info) } else { compile::untouched(request) };
         }
+        if let Some(answer) = artifact::ask_its_cache(request) {
+            return answer;
+        }
         if let Some(answer) = artifact::serve(request, artifact) {
             if steering.identifier_only {
                 device.count(Count::IdentifierServed);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ash::vk;
 
 use super::call::CreateInfo;
-use super::{Contents, Passed, Request};
+use super::{Contents, Passed, Request, feedback};
 use crate::identifier;
 use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
@@ -174,7 +174,13 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         // The driver has put it in.
         Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&request.key),
         Passed::Known { cache, .. } => {
-            cache.owe_compiled(&request.key, &request.shaders, payload.get(PREFIX..).unwrap_or_default());
+            let blob = payload.get(PREFIX..).unwrap_or_default();
+            cache.owe_compiled(&request.key, &request.shaders, blob);
+            let mut info = request.info;
+            // SAFETY: the caller's contract.
+            if unsafe { feedback::is_asked(*info.p_next_mut()) } {
+                cache.blobs.note(blob);
+            }
         }
         Passed::Null | Passed::Unknown(_) => {}
     }

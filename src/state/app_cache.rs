@@ -13,6 +13,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::asked_first::{ItselfFirst, RecentHits};
 use super::beside::{Beside, Filled};
+use super::blobs::Blobs;
 use super::budget::Kept;
 use crate::recipe::shader_set::ShaderSet;
 use crate::store::part::Key;
@@ -53,6 +54,8 @@ pub struct AppCache {
     pub recent_hits: RecentHits,
     /// What it is owed, and the companion cache.
     pub beside: Beside,
+    /// The same by its bytes, as far as the program has asked where its pipelines come from.
+    pub blobs: Blobs,
     /// What the driver's own object may have.
     pub filled: Filled,
     owed_changes: AtomicU32,
@@ -73,6 +76,7 @@ impl AppCache {
             itself_first: ItselfFirst::default(),
             recent_hits: RecentHits::default(),
             beside: Beside::default(),
+            blobs: Blobs::default(),
             filled: Filled::new(!empty_at_first),
             owed_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
@@ -185,6 +189,7 @@ impl AppCache {
         if source.holds_earlier_runs() {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
+        self.blobs.merge_from(&source.blobs);
         for (key, shaders) in source.beside.keys() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);

@@ -6,6 +6,7 @@
 //! - [`app_cache`] the program's own pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
+//! - [`blobs`] which artifacts they are owed, by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
@@ -19,6 +20,7 @@ pub mod app_cache;
 pub mod asked_first;
 pub mod beside;
 pub mod binaries;
+pub mod blobs;
 pub mod budget;
 pub mod deferred;
 pub mod device;

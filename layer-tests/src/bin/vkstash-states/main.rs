@@ -78,6 +78,12 @@ struct Options {
     /// Which order `--state shuffled` takes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u32,
+    /// How often each of them is made: all, and then all again.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    times: u32,
+    /// Ask for creation feedback.
+    #[arg(long, conflicts_with = "batch")]
+    feedback: bool,
     /// Create infos in one call.
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
@@ -153,7 +159,8 @@ fn round(options: &Options, device: &Device) -> Round {
     let file = options.cache_file.as_ref().filter(|_| options.cache == Habit::File);
     let loaded = file.and_then(|path| fs::read(path).ok()).unwrap_or_default();
     let shared = matches!(options.cache, Habit::Shared | Habit::File).then(|| device.cache(&loaded));
-    let indices: Vec<u32> = (0..options.count)
+    let all = (0..options.times).flat_map(|_| 0..options.count);
+    let indices: Vec<u32> = all
         .map(|index| match options.state {
             // Visits each pipeline once where 7 does not divide the count.
             State::Shuffled => (index * 7 + options.seed) % options.count,
@@ -202,7 +209,10 @@ fn call(
         true => vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED,
         false => vk::PipelineCreateFlags::empty(),
     };
-    (call.result, call.create_ns) = objects.create(device, cache, options.state, batch, flags);
+    let mut feedback = vk::PipelineCreationFeedback::default();
+    let asked = options.feedback.then_some(&mut feedback);
+    (call.result, call.create_ns) = objects.create(device, cache, options.state, batch, flags, asked);
+    call.feedback = options.feedback.then_some(feedback.flags.as_raw());
     if let Some(cache) = fresh {
         let started = Instant::now();
         device.destroy_cache(cache);

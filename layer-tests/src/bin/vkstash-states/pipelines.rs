@@ -46,6 +46,7 @@ struct Parts {
     blend: vk::PipelineColorBlendStateCreateInfo<'static>,
     formats: [vk::Format; 1],
     rendering: vk::PipelineRenderingCreateInfo<'static>,
+    feedback: vk::PipelineCreationFeedbackCreateInfo<'static>,
 }
 
 impl Objects {
@@ -59,7 +60,7 @@ impl Objects {
         }
     }
 
-    /// Makes these pipelines in one call: the result and the nanoseconds.
+    /// Makes these pipelines in one call: the result and the nanoseconds. Feedback is that of the first one.
     pub(crate) fn create(
         &self,
         device: &Device,
@@ -67,8 +68,13 @@ impl Objects {
         state: State,
         indices: &[u32],
         flags: vk::PipelineCreateFlags,
+        feedback: Option<&mut vk::PipelineCreationFeedback>,
     ) -> (i32, u64) {
-        let parts: Vec<Box<Parts>> = indices.iter().map(|&index| self.parts(state, index)).collect();
+        let mut parts: Vec<Box<Parts>> = indices.iter().map(|&index| self.parts(state, index)).collect();
+        if let (Some(feedback), Some(first)) = (feedback, parts.first_mut()) {
+            first.feedback.p_pipeline_creation_feedback = feedback;
+            first.rendering.p_next = (&raw const first.feedback).cast();
+        }
         let infos: Vec<_> = parts.iter().map(|parts| parts.info(self.layout, flags)).collect();
         let started = Instant::now();
         // SAFETY: valid create infos of this device; what they point to outlives the call.
@@ -148,6 +154,7 @@ impl Objects {
             rendering: vk::PipelineRenderingCreateInfo::default()
                 .depth_attachment_format(vk::Format::D32_SFLOAT_S8_UINT)
                 .stencil_attachment_format(vk::Format::D32_SFLOAT_S8_UINT),
+            feedback: vk::PipelineCreationFeedbackCreateInfo::default(),
         });
         parts.link();
         parts

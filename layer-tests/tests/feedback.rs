@@ -1,0 +1,151 @@
+//! Creation feedback says "from the program's cache" where the driver says so without the layer.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::path::Path;
+use std::process::Command;
+
+use ash::vk::PipelineCreationFeedbackFlags as Flags;
+use vkstash_layer_tests::bench::report::Report;
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::report::Reports;
+
+/// Two programs, of which one has the layer, with their folders.
+struct Pair<'a> {
+    scenario: &'a Scenario,
+    env: Env,
+}
+
+impl Pair<'_> {
+    /// Runs both, and says of each pipeline whether it came from the program's cache: without the layer and with it.
+    /// `stash` and `file` name the stash and the program's own file, which one run leaves to the next.
+    fn hits(&self, stash: &str, file: &str, arguments: &[&str]) -> [Vec<bool>; 2] {
+        let folder = self.scenario.folder();
+        [false, true].map(|layer| {
+            let report = folder.join("report");
+            let _ = std::fs::remove_dir_all(&report);
+            let env = self.env.clone().stash(folder.join(stash)).report(&report);
+            let env = if layer { env } else { env.without_layer() };
+            let file = folder.join(format!("{file}-{layer}"));
+            let hits = hits(&env, &file, arguments);
+            let reports = Reports::read(&report);
+            assert_eq!(reports.0.len(), usize::from(layer));
+            assert_eq!(reports.sum("internal_failures") + reports.sum("bypassed"), 0, "{reports:?}");
+            hits
+        })
+    }
+
+    /// The same, and both must say the same.
+    fn same(&self, stash: &str, file: &str, arguments: &[&str]) -> Vec<bool> {
+        let [without, with] = self.hits(stash, file, arguments);
+        assert_eq!(bits(&with), bits(&without), "{stash}, {file}, {arguments:?}");
+        without
+    }
+}
+
+/// For messages.
+fn bits(hits: &[bool]) -> String {
+    hits.iter().map(|hit| if *hit { '1' } else { '0' }).collect()
+}
+
+fn hits(env: &Env, file: &Path, arguments: &[&str]) -> Vec<bool> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
+    env.apply(&mut command);
+    command.args(arguments).args(["--feedback", "--json"]);
+    if arguments.contains(&"file") {
+        command.arg("--cache-file").arg(file);
+    }
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    let hit = |feedback| {
+        let flags = Flags::from_raw(feedback);
+        assert!(flags.contains(Flags::VALID), "{flags:?}");
+        flags.contains(Flags::APPLICATION_PIPELINE_CACHE_HIT)
+    };
+    report.rounds[0].calls.iter().map(|call| hit(call.feedback.unwrap())).collect()
+}
+
+fn on_radv(test: impl FnOnce(Pair<'_>)) {
+    scenario(&[], |scenario| {
+        if let Some(env) = scenario.on(Driver::Radv) {
+            test(Pair { scenario, env });
+        }
+    });
+}
+
+fn count(hits: &[bool]) -> usize {
+    hits.iter().filter(|hit| **hit).count()
+}
+
+#[test]
+fn the_second_of_two_is_from_the_cache_that_both_name() {
+    on_radv(|pair| {
+        for run in 0..3 {
+            let shared = ["--cache", "shared", "--state", "shaders", "--count", "20", "--times", "2"];
+            assert_eq!(count(&pair.same("stash", "", &shared)), 20, "run {run}");
+        }
+    });
+}
+
+#[test]
+fn without_a_cache_and_with_a_new_one_each_nothing_is() {
+    on_radv(|pair| {
+        for cache in ["none", "fresh"] {
+            for _ in 0..3 {
+                let all = ["--cache", cache, "--state", "formats", "--count", "20", "--times", "2"];
+                assert_eq!(count(&pair.same(cache, "", &all)), 0, "{cache}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_differs_in_state_that_the_driver_leaves_out_is_from_the_cache() {
+    on_radv(|pair| {
+        for state in ["viewport", "mixed", "formats"] {
+            for _ in 0..2 {
+                let arguments = ["--cache", "shared", "--state", state, "--count", "20"];
+                assert!(count(&pair.same(state, "", &arguments)) >= 10, "{state}");
+            }
+            // Each of them has an artifact then, and none was made beside another.
+            let apart = ["--cache", "fresh", "--state", state, "--count", "20"];
+            assert_eq!(count(&pair.same("apart", "", &apart)), 0);
+            let together = ["--cache", "shared", "--state", state, "--count", "20"];
+            assert!(count(&pair.same("apart", "", &together)) >= 10, "{state}");
+        }
+    });
+}
+
+#[test]
+fn what_a_loaded_cache_has_is_from_the_cache() {
+    on_radv(|pair| {
+        for more in [&[][..], &["--fail-on"]] {
+            let file =
+                |state, count| [&["--cache", "file", "--state", state, "--count", count], more].concat();
+            let name = format!("file{}", more.len());
+            assert!(count(&pair.same("stash", &name, &file("viewport", "20"))) >= 19);
+            assert_eq!(count(&pair.same("stash", &name, &file("viewport", "20"))), 20);
+        }
+        // Each has an artifact, and the program forbids to compile.
+        let shaders = ["--cache", "file", "--state", "shaders", "--count", "20"];
+        assert_eq!(count(&pair.same("stash", "shaders", &shaders)), 0);
+        let forbidden = [&shaders[..], &["--fail-on"]].concat();
+        assert_eq!(count(&pair.same("stash", "shaders", &forbidden)), 20);
+    });
+}
+
+/// A part of what the program wants is in its file. The rest is in the stash, so that the loaded cache is not asked
+/// before it for long.
+#[test]
+fn a_loaded_cache_that_has_little_still_has_that() {
+    on_radv(|pair| {
+        let all = ["--cache", "none", "--state", "shaders", "--count", "60"];
+        pair.same("stash", "", &all);
+        let little = ["--cache", "file", "--state", "shaders", "--count", "20"];
+        pair.same("stash", "file", &little);
+        let twice = ["--cache", "file", "--state", "shaders", "--count", "60", "--times", "2"];
+        assert_eq!(count(&pair.same("stash", "file", &twice)), 80);
+    });
+}

@@ -1,0 +1,43 @@
+//! Which artifacts a cache of the program's is owed, told by their bytes: drivers leave state out of their own keys, so
+//! two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs that ask
+//! where a pipeline came from.
+
+use std::hash::BuildHasher as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
+
+/// A number for each of them.
+#[derive(Default)]
+pub struct Blobs(Mutex<FxHashSet<u64>>);
+
+impl Blobs {
+    /// The cache is owed this one. Says whether it was already.
+    pub fn note(&self, blob: &[u8]) -> bool {
+        !self.lock().insert(FxBuildHasher.hash_one(blob))
+    }
+
+    /// Takes over what another cache is owed.
+    pub fn merge_from(&self, source: &Blobs) {
+        // One lock at a time: two threads may merge two caches into each other.
+        let theirs: Vec<u64> = source.lock().iter().copied().collect();
+        self.lock().extend(theirs);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_equal_is_owed_once_and_merges() {
+        let (one, other) = (Blobs::default(), Blobs::default());
+        assert!(!one.note(b"first") && one.note(b"first") && !one.note(b"second"));
+        other.merge_from(&one);
+        assert!(other.note(b"first") && other.note(b"second") && !other.note(b"third"));
+    }
+}
