@@ -21,6 +21,7 @@
 pub mod config;
 #[cfg(feature = "tool")]
 pub mod exchange;
+mod faults;
 mod fork;
 mod guard;
 mod hooks;

@@ -7,6 +7,7 @@ use ash::vk;
 
 use super::{device_command, identifier_command, instance_command, physical_device_command, wants};
 use crate::config::{self, Config};
+use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
 use crate::state::device::{self, Entry, IdentifierMode};
@@ -166,6 +167,9 @@ unsafe fn register(
     info: Option<&vk::InstanceCreateInfo<'_>>,
     inert: bool,
 ) {
+    if info.is_some() {
+        faults::here("instance made");
+    }
     // SAFETY: the caller's contract.
     unsafe {
         let table = InstanceTable::load(instance_resolver(link.get_instance_proc_addr, handle));

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
+use crate::faults;
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, CreateInfo};
@@ -121,7 +122,11 @@ pub(super) unsafe fn create<I: CreateInfo>(
         let answer = unsafe {
             let info = &*infos.add(index);
             let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
-            let answer = element(device, passed, allocator, info, index, pipelines);
+            let serve = || element(device, passed, allocator, info, index, pipelines);
+            // What stands before it in the batch is made: what fails here fails for this one alone.
+            let answer = guard("vkCreate*Pipelines", serve, || {
+                after_failure(device, passed, allocator, info, index, pipelines)
+            });
             *pipelines.add(index) = answer.pipeline;
             answer
         };
@@ -158,12 +163,45 @@ unsafe fn element<I: CreateInfo>(
     index: usize,
     pipelines: *const vk::Pipeline,
 ) -> Answer {
+    call::take_made();
+    faults::here("pipeline asked for");
     let mut arena = Arena::default();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     unsafe {
         let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
         let info = call::alone(info, &mut arena, made);
         resolve::serve(device, passed, allocator, &info)
+    }
+}
+
+/// What the program gets where the layer has failed: the pipeline, if the driver has made it by then, or else what the
+/// driver makes of the program's own create info.
+///
+/// # Safety
+/// As [`element`].
+unsafe fn after_failure<I: CreateInfo>(
+    device: &Device,
+    passed: &Passed,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    info: &I,
+    index: usize,
+    pipelines: *const vk::Pipeline,
+) -> Answer {
+    device.count(Count::InternalFailures);
+    if let Some(made) = call::take_made() {
+        return made;
+    }
+    let mut arena = Arena::default();
+    // SAFETY: the caller's contract; the arena stays on this stack frame.
+    unsafe {
+        let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
+        let info = call::alone(info, &mut arena, made);
+        let mut pipeline = vk::Pipeline::null();
+        if let Some(result) = resolve::refuse_nameless(device, 1, &info, &mut pipeline) {
+            return Answer { result, pipeline };
+        }
+        passed.mark_filled(device);
+        call::create(device, passed.handle(), &info, allocator)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One creation call of any kind, and its copies with changed flags.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_void};
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use std::num::NonZeroU64;
@@ -7,6 +8,7 @@ use std::num::NonZeroU64;
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
+use crate::faults;
 use crate::recipe::capture::graphics::subsets::{self, Subsets};
 use crate::recipe::capture::stage::{self, Named, Steering};
 use crate::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
@@ -328,7 +330,23 @@ pub unsafe fn create<I: CreateInfo>(
     if result != vk::Result::SUCCESS {
         pipeline = vk::Pipeline::null();
     }
-    Answer { result, pipeline }
+    let answer = Answer { result, pipeline };
+    if result == vk::Result::SUCCESS {
+        // Gone with the thread's local storage: then the hooks pass everything on.
+        let _ = LAST_MADE.try_with(|made| made.set(Some(answer)));
+        faults::here("pipeline made");
+    }
+    answer
+}
+
+thread_local! {
+    /// What the driver has made last on this thread: the program's, although the layer fails before it is handed on.
+    static LAST_MADE: Cell<Option<Answer>> = const { Cell::new(None) };
+}
+
+/// What the driver has made on this thread since this was called before.
+pub fn take_made() -> Option<Answer> {
+    LAST_MADE.try_with(Cell::take).ok().flatten()
 }
 
 /// The effective flags, and whether they live in the chain.

@@ -22,6 +22,7 @@ use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use super::stored::{RECORD_FLAGS, Stored, module_record};
+use crate::faults;
 use crate::fork::{self, PerProcess};
 use crate::guard::{guard, is_late};
 use crate::identifier::{self, NativeIdentifier};
@@ -209,7 +210,14 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
     // Every hook begins with it, and has nothing to fall back on before.
     // SAFETY: the caller's contract.
-    match guard("the look-up of a device", || unsafe { entry(handle) }, || None) {
+    let look_up = || unsafe {
+        faults::here("device looked up");
+        entry(handle)
+    };
+    // Everything fails without it, so there is a second way.
+    // SAFETY: as above.
+    let again = || owners().get(&unsafe { dispatch_key(handle) }).cloned();
+    match guard("the look-up of a device", look_up, || guard("the look-up of a device", again, || None)) {
         Some(Entry::Active(device)) => Some(device),
         _ => None,
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::recipe::chain::Arena;
@@ -135,6 +136,7 @@ unsafe fn make(
     // SAFETY: the caller's contract.
     unsafe {
         let known = instance.physical_device(physical);
+        faults::here("device wanted");
         let wanted = Wanted::read(info, &known, &instance.config);
         let mut arena = Arena::default();
         let mut changed = Changed::new(info);
@@ -164,6 +166,7 @@ unsafe fn register(
     Made { known, wanted, enabled }: Made,
 ) {
     let next = link.get_device_proc_addr;
+    faults::here("device made");
     // SAFETY: the caller's contract.
     unsafe {
         let decided = Decided {
