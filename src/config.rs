@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Switches the layer off, however it was loaded.
 pub const DISABLE: &str = "VKSTASH_DISABLE";
@@ -19,6 +20,8 @@ pub const BINARIES: &str = "VKSTASH_BINARIES";
 /// `1`: an emulated identifier without an artifact is compiled from the stash's SPIR-V instead of being answered
 /// COMPILE_REQUIRED: a compile in a call that promises not to do any. Off by default.
 pub const REHYDRATE: &str = "VKSTASH_REHYDRATE";
+/// How many milliseconds a program waits at its end, at most, for what is not written yet.
+pub const END_MS: &str = "VKSTASH_END_MS";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
 
@@ -45,6 +48,8 @@ pub struct Config {
     pub binaries: bool,
     /// [`REHYDRATE`].
     pub rehydrate: bool,
+    /// [`END_MS`]; None: the usual.
+    pub end: Option<Duration>,
     /// Folder for reports.
     pub report: Option<PathBuf>,
 }
@@ -68,6 +73,7 @@ impl Config {
             identifiers,
             binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
             rehydrate: lookup(REHYDRATE).is_some_and(|value| value == "1"),
+            end: lookup(END_MS).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis),
             report: path(REPORT),
         }
     }

@@ -233,6 +233,8 @@ impl Env {
         ] {
             command.env(name, home.join(folder));
         }
+        // However busy the machine is, what a program made is there when it has ended.
+        command.env("VKSTASH_END_MS", "100000");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);

@@ -16,8 +16,8 @@ use crate::store::runs::{self, RunName};
 use crate::store::stash::Stash;
 use crate::store::unix_ms;
 
-/// How long a leaving process waits for its last records.
-const LAST_WRITES: Duration = Duration::from_secs(2);
+/// How long a leaving process waits for its last records, where the environment says nothing else.
+const LAST_WRITES: Duration = Duration::from_millis(50);
 
 /// One device of this process, as reports show it. It outlives the device.
 pub struct DeviceStats {
@@ -135,6 +135,7 @@ pub struct Session {
     number: u64,
     stash: Option<Arc<Stash>>,
     unusable: String,
+    last_writes: Duration,
     /// In [`fork::now`].
     process: u32,
 }
@@ -198,10 +199,10 @@ impl Session {
         let run = source.run.clone();
         lock(&source.seen).stores.insert(number, StoreReport::default());
         let opened = match &config.root {
-            Some(root) => Stash::open_in_run(root, name, run).map_err(|error| error.to_string()),
+            Some(root) => Stash::open_in_run(root, name, run, config.end).map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
-        let process = fork::here();
+        let (process, last_writes) = (fork::here(), config.end.unwrap_or(LAST_WRITES));
         match opened {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
@@ -211,11 +212,12 @@ impl Session {
                     reports.publish(&report);
                     report
                 }));
-                Session { source, number, stash: Some(stash), unusable: String::new(), process }
+                let unusable = String::new();
+                Session { source, number, stash: Some(stash), unusable, last_writes, process }
             }
             Err(unusable) => {
                 tracing::warn!("nothing is stashed in this run: {unusable}");
-                Session { source, number, stash: None, unusable, process }
+                Session { source, number, stash: None, unusable, last_writes, process }
             }
         }
     }
@@ -245,7 +247,7 @@ impl Session {
     fn flush(&self) {
         let written = self.stash.as_ref().is_some_and(|stash| {
             stash.ends_in_order();
-            stash.flush(LAST_WRITES)
+            stash.flush(self.last_writes)
         });
         if !written {
             self.publish();

@@ -37,23 +37,34 @@ pub(super) struct Haste {
     pub(super) opening: Duration,
     /// After a miss, for what others have written, or for what an index does not say.
     pub(super) look: Duration,
-    /// When the stash is closed, once everything is written.
+    /// When the stash is closed, for what is queued; ...
+    pub(super) writes: Duration,
+    /// ... for what else is due then, both from the moment on in which it is closed; ...
     pub(super) end: Duration,
+    /// ... and after that for the helper, which has been told to stop.
+    pub(super) helper: Duration,
 }
+
+/// How long a process waits in its end where the environment says nothing else.
+const END: Duration = Duration::from_millis(50);
 
 impl Haste {
     /// What a program gets.
     pub(super) const PROGRAM: Haste = Haste {
         opening: Duration::from_millis(15),
         look: Duration::from_millis(5),
-        end: Duration::from_millis(50),
+        writes: END,
+        end: END,
+        helper: Duration::ZERO,
     };
 
     /// For who has nothing better to do.
     pub(super) const NONE: Haste = Haste {
         opening: Duration::from_secs(3600),
         look: Duration::from_secs(3600),
+        writes: Duration::from_secs(3600),
         end: Duration::from_secs(3600),
+        helper: Duration::from_secs(3600),
     };
 }
 
@@ -357,13 +368,18 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// Waits until `is_over` says true.
-    pub(super) fn await_end(&self, limit: Option<Duration>, is_over: impl Fn() -> bool) {
-        let ending = lock(&self.ending);
-        match limit {
-            Some(limit) => drop(self.ended.wait_timeout_while(ending, limit, |()| !is_over())),
-            None => drop(self.ended.wait_while(ending, |()| !is_over())),
-        }
+    /// Waits until `is_over` says true, for at most so long.
+    pub(super) fn await_end(&self, limit: Duration, is_over: impl Fn() -> bool) {
+        drop(self.ended.wait_timeout_while(lock(&self.ending), limit, |()| !is_over()));
+    }
+
+    /// For the last of whoever writes and closes the stash: nothing more comes of what was put meanwhile, and nobody
+    /// asks for a report.
+    pub(super) fn is_closed(&self) {
+        // What is queued holds its part, which would never be freed.
+        self.discard();
+        // Parts may outlive the stash; what the program's closure holds must not.
+        *lock(&self.reporter) = None;
     }
 
     /// Nobody will write what is queued: counts it as dropped.

@@ -14,7 +14,7 @@ pub use super::refusal::OpenError;
 use super::runs::RunName;
 use super::shared::{Haste, Shared, Use, lock};
 use super::upkeep::ModulesOf;
-use super::writer::{Runs, Start};
+use super::writer::{Joined, Runs, Start};
 use crate::stats::{RunReport, StoreReport};
 
 /// How often a folder is opened again that somebody takes away because it is empty.
@@ -35,8 +35,9 @@ fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
     root.sub(name, true)
 }
 
-/// An open stash. Dropping the last reference writes what is queued, seals this process's segments and waits a moment for
-/// what else its threads are doing; what they have not done by then the next process does.
+/// An open stash. Dropping the last reference has what is queued written and this process's segments sealed, and waits for
+/// that and for what else is due, but for a moment only. What is not done by then goes on beside the program for as long as
+/// the process lives; what is left of it the next process does, and what was not written is lost.
 ///
 /// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
 pub struct Stash {
@@ -54,12 +55,20 @@ impl Stash {
     /// and drops and counts what it can't write. What takes long to read is not there at first: it is read beside the
     /// program, and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_in_run(root, app, RunName::of_this_process())
+        Stash::open_in_run(root, app, RunName::of_this_process(), None)
     }
 
-    /// The same for a process that may have had this stash open before: its run has one report.
-    pub fn open_in_run(root: &Path, app: &AppName, run: RunName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_within(root, app, run, Haste::PROGRAM)
+    /// The same for a process that may have had this stash open before: its run has one report. `end`: how long closing it
+    /// may take, in place of the usual moment.
+    pub fn open_in_run(
+        root: &Path,
+        app: &AppName,
+        run: RunName,
+        end: Option<Duration>,
+    ) -> Result<Arc<Stash>, OpenError> {
+        let usual = Haste::PROGRAM;
+        let end = end.unwrap_or(usual.end);
+        Stash::open_within(root, app, run, Haste { writes: end, end, ..usual })
     }
 
     /// The same for who waits until all of it is read, and in the end until everything is done.
@@ -194,12 +203,11 @@ impl Drop for Stash {
         }
         lock(&self.devices).values().for_each(|part| part.ends_in_order());
         self.shared.close();
-        if !self.shared.thread.join(&self.shared, self.shared.haste.end) {
-            self.runs.write(&self.shared);
+        match self.shared.thread.join(&self.shared) {
+            Joined::NeverWas => self.runs.write(&self.shared),
+            Joined::Ended => {}
+            Joined::GoesOn => return,
         }
-        // What was put while we closed. It holds its part, which would never be freed.
-        self.shared.discard();
-        // Parts may outlive us; what the program's closure holds must not.
-        *lock(&self.shared.reporter) = None;
+        self.shared.is_closed();
     }
 }

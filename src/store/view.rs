@@ -111,6 +111,12 @@ impl View {
         self.behind.load(Ordering::Acquire)
     }
 
+    /// Whether there are files of dead writers that nobody has sealed.
+    pub(super) fn has_orphans(&self) -> bool {
+        // Who holds the lock may be about to add one.
+        self.known.try_lock().map_or(true, |known| !known.orphans.is_empty())
+    }
+
     /// There is more to look at than a thread of the program has time for.
     pub(super) fn fall_behind(&self) {
         self.behind.store(true, Ordering::Release);

@@ -14,9 +14,10 @@ use super::helper::{self, Job};
 use super::keeper::{Keeper, Space};
 use super::part::{Key, Kind, Part, UseRecord};
 use super::runs::{self, RunName};
-use super::shared::{Pending, Shared, Use, lock, unix_ms};
+use super::shared::{Pending, Shared, Use, lock, random, unix_ms};
 use super::thread;
 use super::timer::Timer;
+use super::upkeep::CROWDED;
 
 /// Between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
@@ -31,6 +32,8 @@ const IDLE_AFTER: Duration = if cfg!(test) { Duration::from_secs(1) } else { Dur
 const LATE: Duration = Duration::from_millis(100);
 /// A batch is written when its records have this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
+/// Of so many processes that end before the helper was called, one folds the reports at its end.
+const FOLDS_AT_END: u64 = 16;
 /// What a write that the user's file system has no room for is counted under.
 pub(super) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
 
@@ -78,6 +81,16 @@ const GONE: u8 = 3;
 const FAILED: u8 = 4;
 /// Everything is written and sealed; there may be something to merge.
 const WRITTEN: u8 = 5;
+
+/// How it went to wait for the writer.
+pub(super) enum Joined {
+    /// There never was one.
+    NeverWas,
+    /// Everything is done.
+    Ended,
+    /// It is not done, and goes on by itself.
+    GoesOn,
+}
 
 /// The writer thread as the others see it.
 #[derive(Default)]
@@ -141,25 +154,30 @@ impl Handle {
         self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
     }
 
-    /// Waits until everything is written, and then for at most `limit` for the end of the thread and of the helper;
-    /// where that does not come they go on by themselves, as the process does. False: there never was a thread.
-    pub(super) fn join(&self, shared: &Shared, limit: Duration) -> bool {
+    /// Waits until everything is written, and then for the end of the thread and of the helper, for as long as the haste
+    /// of the stash allows; where that does not come they go on by themselves, as the process does.
+    pub(super) fn join(&self, shared: &Shared) -> Joined {
+        let (began, haste) = (Instant::now(), shared.haste);
         while self.state.load(Ordering::SeqCst) == STARTING {
             std::thread::yield_now();
         }
-        let Some(handle) = lock(&self.join).take() else { return false };
+        let Some(handle) = lock(&self.join).take() else { return Joined::NeverWas };
         // A reporter that holds the last reference to the stash would have the writer wait for itself.
         if self.is_me() {
-            return true;
+            return Joined::GoesOn;
         }
-        shared.await_end(None, || self.is_gone());
-        shared.await_end(Some(limit), || self.has_ended() && !shared.helper.is_busy());
-        if self.has_ended() {
-            // A panic was caught inside.
-            let _ = handle.join();
+        shared.await_end(haste.writes, || self.is_gone());
+        if self.is_gone() {
+            shared.await_end(haste.end.saturating_sub(began.elapsed()), || self.has_ended());
         }
+        shared.await_end(haste.helper, || !shared.helper.is_busy());
         shared.helper.join();
-        true
+        if !self.has_ended() {
+            return Joined::GoesOn;
+        }
+        // A panic was caught inside.
+        let _ = handle.join();
+        Joined::Ended
     }
 
     /// In a forked child: the thread is not here, and nothing may be asked of it.
@@ -188,6 +206,10 @@ fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
             shared.flush_done(u64::MAX);
         }
         shared.has_ended();
+        // Also where nobody has waited for so long.
+        if shared.is_closing() {
+            shared.is_closed();
+        }
     };
     thread::spawn("vkstash-writer", body)
 }
@@ -237,9 +259,10 @@ impl Writer {
         // As urgent as the program: it writes little, and what waits for it dies with the process.
         // When there was something to write, and when there was anything at all.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
-        loop {
+        let ending = loop {
             // Read before draining: what was queued before the question is written before the answer.
             let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
+            let ending = closing.then(|| Timer::of(self.shared.haste.end));
             if self.drain() {
                 (active, stirred) = (Instant::now(), Instant::now());
             }
@@ -247,24 +270,26 @@ impl Writer {
                 (self.report_due, stirred) = (true, Instant::now());
             }
             self.report(closing);
-            if closing {
-                break;
+            if let Some(ending) = ending {
+                break ending;
             }
-            if self.answer(flush) {
+            if self.answer(flush) || self.shared.is_closing() {
                 continue;
             }
             self.call_the_helper(active.elapsed());
             self.sleep(active.elapsed(), stirred.elapsed());
-        }
+        };
         self.seal();
         self.report(true);
         self.shared.flush_done(u64::MAX);
-        // The closing thread waits at most `haste.end` for what follows.
+        let parts: Vec<Arc<Part>> = lock(&self.shared.parts).iter().filter_map(Weak::upgrade).collect();
+        if !self.has_more_to_do(&parts) {
+            return;
+        }
+        // The closing thread waits for what follows as long as `haste.end` allows.
         self.shared.thread.state.store(WRITTEN, Ordering::SeqCst);
         self.shared.has_ended();
-        let timer = Timer::of(self.shared.haste.end);
-        let interrupted = || timer.is_over();
-        let parts: Vec<Arc<Part>> = lock(&self.shared.parts).iter().filter_map(Weak::upgrade).collect();
+        let interrupted = || ending.is_over();
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds && !interrupted() {
             helper::fold(&self.runs);
@@ -273,6 +298,17 @@ impl Writer {
             self.report_due = true;
             self.report(true);
         }
+    }
+
+    /// Whether there is more to do at the end than to write. A program finds out without asking the disk, and looks after
+    /// the reports of others only now and then.
+    fn has_more_to_do(&self, parts: &[Arc<Part>]) -> bool {
+        let patient = !self.shared.haste.helper.is_zero();
+        let crowded = || parts.iter().any(|part| part.view().segments().len() + 1 >= CROWDED);
+        patient
+            || parts.iter().any(|part| part.view().has_orphans())
+            || !self.keeper.is_done() && crowded()
+            || self.folds && random() % FOLDS_AT_END == 0
     }
 
     /// Has done by another thread what takes long.

@@ -160,7 +160,10 @@ fn an_installed_layer_waits_to_be_switched_on() {
         let mut command = Command::new(&real.program);
         command.args(["--modules", &real.modules()]).env_clear().env("HOME", house.home());
         command.env("VK_DRIVER_FILES", &real.driver).env("VK_ICD_FILENAMES", &real.driver);
-        command.env("VKSTASH_REPORT", &report).envs(switch.map(|value| ("VKSTASH", value)));
+        command
+            .env("VKSTASH_END_MS", "100000")
+            .env("VKSTASH_REPORT", &report)
+            .envs(switch.map(|value| ("VKSTASH", value)));
         let output = output(&mut command);
         assert!(output.status.success(), "{output:?}");
         fs::read_dir(&report).map_or(0, |entries| entries.count())

@@ -290,8 +290,20 @@ fn bytes(identifier: &vk::ShaderModuleIdentifierEXT<'_>) -> Vec<u8> {
     identifier.identifier[..identifier.identifier_size as usize].to_vec()
 }
 
-impl Drop for Device {
-    fn drop(&mut self) {
+impl Device {
+    /// Destroys the objects alone; the device is the caller's to destroy.
+    pub fn leave(self) -> ash::Device {
+        self.destroy_objects();
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped nor used again, so its fields have one owner each.
+        unsafe {
+            drop(ptr::read(&this.instance));
+            drop(ptr::read(&this.objects));
+            ptr::read(&this.raw)
+        }
+    }
+
+    fn destroy_objects(&self) {
         let objects = std::mem::take(&mut *self.objects.lock().unwrap_or_else(PoisonError::into_inner));
         // SAFETY: objects of this device, each once; nothing was submitted.
         unsafe {
@@ -304,7 +316,14 @@ impl Drop for Device {
                     Object::Pipeline(pipeline) => self.raw.destroy_pipeline(pipeline, None),
                 }
             }
-            self.raw.destroy_device(None);
         }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.destroy_objects();
+        // SAFETY: nothing of the device is left.
+        unsafe { self.raw.destroy_device(None) };
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -47,6 +48,8 @@ pub(in crate::store) const ERRORS: [Errno; 7] =
 pub(in crate::store) enum Plan {
     /// Of the calls that can fail so (of one kind, if it is given) the n-th, from 1; with it all that follow if `on`.
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
+    /// None; those of one kind are held up until it is over.
+    Held { op: Op },
     /// One of so many, somehow.
     Random { seed: u64, one_of: u64 },
 }
@@ -81,9 +84,16 @@ pub(super) fn next(op: Op) -> Option<Fault> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
     }
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let state = state.as_mut()?;
+    let mut locked = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = locked.as_mut()?;
     let fault = match state.plan {
+        Plan::Held { op: held } => {
+            drop(locked);
+            while held == op && ACTIVE.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return None;
+        }
         Plan::Nth { fault, op: only, n, on } => {
             if !fault.fits(op) || only.is_some_and(|only| only != op) {
                 return None;

@@ -12,6 +12,7 @@ use super::harm::{build, with_a_file};
 use super::processes::in_a_child;
 use super::*;
 use crate::memory::watched;
+use crate::stats::RunReport;
 use crate::store::disk::Op;
 use crate::store::disk::faults::{self, Fault, Plan};
 use crate::store::format::{
@@ -23,7 +24,7 @@ use crate::store::part::Handing;
 const COUNT: u64 = 50;
 
 /// Nobody waits for anything.
-const HASTY: Haste = Haste { opening: Duration::ZERO, look: Duration::ZERO, end: LONG };
+const HASTY: Haste = Haste { opening: Duration::ZERO, look: Duration::ZERO, ..Haste::NONE };
 
 fn open_hastily(root: &Path) -> Arc<Stash> {
     open_within(root, HASTY)
@@ -198,6 +199,37 @@ fn what_killed_nobody_yet_waits_until_all_is_known() {
     await_that("all is known", || {
         assert_eq!((of(0), of(1)), ("yes", "never"), "what is known holds");
         of(2) == "yes"
+    });
+}
+
+/// On a disk that stands still the program leaves; what the process lives to see is written when it moves again.
+#[test]
+fn nobody_waits_for_a_disk_that_stands_still() {
+    in_a_child("nobody_waits_for_a_disk_that_stands_still", &[], || {
+        for number in 1..3 {
+            let root = root();
+            let stash = Stash::open(root.path(), &app()).unwrap();
+            let reports = Arc::new(());
+            let held = reports.clone();
+            stash.set_reporter(Box::new(move |store| {
+                let _ = &held;
+                RunReport { store, ..RunReport::default() }
+            }));
+            put_all(stash.portable(), Kind::Recipe, 0..COUNT);
+            if number > 1 {
+                assert!(stash.flush(LONG));
+                put_all(stash.portable(), Kind::Recipe, COUNT..2 * COUNT);
+            }
+            faults::begin(Plan::Held { op: Op::Write });
+            let written =
+                |count| count_good(open(root.path()).portable(), Kind::Recipe, 0..2 * COUNT) == count;
+            // It would wait for ever.
+            drop(stash);
+            assert!(written((number - 1) * COUNT));
+            faults::end();
+            await_that("the rest is written", || written(number * COUNT));
+            await_that("nobody asks for reports any more", || Arc::strong_count(&reports) == 1);
+        }
     });
 }
 

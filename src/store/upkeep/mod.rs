@@ -33,7 +33,7 @@ use survey::Survey;
 pub type ModulesOf = fn(&[u8], &mut dyn FnMut(&Key));
 
 /// So many files in one part are worth a look although the process is about to end.
-const CROWDED: usize = 8;
+pub(super) const CROWDED: usize = 8;
 /// What is written at most while a process is about to end.
 const HASTY_SCRATCH: u64 = 8 << 20;
 /// No larger stash is looked into then for what is to go: that is left to a program that is quiet for a while.

@@ -1,0 +1,229 @@
+//! What a program's thread waits for: when the stash is opened, and in vkDestroyDevice and vkDestroyInstance.
+//!
+//! The tests compare work done, not times. Times: `cargo test --release -p vkstash-layer-tests --test waits -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Run, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::files;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::Work;
+
+/// What one process has seen.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Seen {
+    /// Bytes that the thread has read itself in its first module and pipeline.
+    read_at_first: u64,
+    /// Time that the same took, in milliseconds.
+    first_ms: f64,
+    /// The first one again, by which time everything is open.
+    second_ms: f64,
+    /// Bytes that the whole process has read and written from there to the end of vkDestroyInstance.
+    read_at_end: u64,
+    written_at_end: u64,
+    /// Times in vkDestroyDevice and in vkDestroyInstance.
+    device_ms: f64,
+    instance_ms: f64,
+}
+
+/// A counter of the kernel's, in bytes.
+fn io(of: &str, counter: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{of}/io")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "));
+    line.map_or(0, |number| number.trim().parse().unwrap())
+}
+
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+/// A program that makes one pipeline, then the others, and ends in order.
+fn program(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let mut seen = Seen::default();
+    let one = Work { count: 1, ..work.clone() };
+    let (before, began) = (io("thread-self", "rchar"), Instant::now());
+    one.run(&device);
+    seen.first_ms = ms(began);
+    seen.read_at_first = io("thread-self", "rchar") - before;
+    let began = Instant::now();
+    one.run(&device);
+    seen.second_ms = ms(began);
+    let rest = Work { first: work.first + 1, count: work.count - 1, ..work };
+    let done = rest.run(&device);
+    assert!(done.all_made(), "{:?}", done.results);
+    let raw = device.leave();
+    let (read, written) = (io("self", "rchar"), io("self", "wchar"));
+    let began = Instant::now();
+    // SAFETY: the device has no objects any more, and nobody uses it again.
+    unsafe { raw.destroy_device(None) };
+    seen.device_ms = ms(began);
+    let began = Instant::now();
+    drop(Arc::into_inner(instance).expect("the last reference"));
+    seen.instance_ms = ms(began);
+    (seen.read_at_end, seen.written_at_end) = (io("self", "rchar") - read, io("self", "wchar") - written);
+    serde_json::to_value(&seen).unwrap()
+}
+
+fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
+    scenario.run_ok("program", env, &json!({ "work": work }))
+}
+
+/// As a user has it: the suites wait longer than a program does.
+fn as_usual(env: &Env) -> Env {
+    env.clone().without_var(END_MS)
+}
+
+/// The segments of that part of a stash.
+fn segments(stash: &Path, part: &str) -> Vec<PathBuf> {
+    let of_part = |path: &PathBuf| {
+        let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+        folder.to_string_lossy().starts_with(part)
+    };
+    files(stash, ".vks").into_iter().filter(of_part).collect()
+}
+
+/// Makes every file that long, without anything in it. False: there are no such files here.
+fn lengthen(files: &[PathBuf], length: u64) -> bool {
+    files.iter().all(|path| {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        let done = file.set_len(length).is_ok();
+        done && file.metadata().unwrap().blocks() < 1 << 20
+    })
+}
+
+/// Copies of a part's only segment, as if so many processes had written the same.
+fn crowd(stash: &Path, part: &str) {
+    let [segment] = segments(stash, part).try_into().unwrap();
+    for number in 0..COPIES {
+        let name = format!("{number:016x}-00000001-0000000000000001.vks");
+        fs::copy(&segment, segment.with_file_name(name)).unwrap();
+    }
+}
+
+const END_MS: &str = "VKSTASH_END_MS";
+const TAIL: u64 = 64 << 30;
+/// So many that merging is due, and not so many that it is urgent.
+const COPIES: usize = 12;
+
+#[test]
+fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() {
+    scenario(&[("program", program)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: 20, ..Work::default() };
+        run(scenario, &env, &work);
+        let usual = run(scenario, &env, &work).value;
+        let stash = env.stash_folder();
+        if !lengthen(&files(&stash, ".vks"), TAIL) {
+            return scenario.not_here("no files with holes here");
+        }
+        let seen = run(scenario, &env, &work);
+        let much = 8 << 20;
+        assert!(seen.value.read_at_first < usual.read_at_first + much, "{seen:?} {usual:?}");
+        assert!(seen.value.read_at_end < usual.read_at_end + much, "{seen:?} {usual:?}");
+        assert!(seen.value.written_at_end < much, "{seen:?}");
+        let counters = seen.reports.counters();
+        assert_eq!(seen.reports.sum("served"), 21, "what stands before it is found: {counters:?}");
+    });
+}
+
+#[test]
+fn a_merge_that_is_due_at_the_end_is_left_to_the_next_where_it_takes_long() {
+    scenario(&[("program", program)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({ "code_bytes": 1 << 20 }))).unwrap();
+        let work = Work { count: 8, ..Work::default() };
+        run(scenario, &env, &work);
+        let stash = env.stash_folder();
+        crowd(&stash, "portable");
+        crowd(&stash, "device-");
+        let (portable, all) = (segments(&stash, "portable"), files(&stash, ".vks"));
+        let bytes: u64 = all.iter().map(|path| path.metadata().unwrap().len()).sum();
+        assert!(bytes > 64 << 20, "{bytes}");
+
+        // Without any time nothing is begun.
+        let hurried = run(scenario, &env.clone().var(END_MS, "0"), &work);
+        assert!(all.iter().all(|path| path.exists()));
+        let moved = |seen: &Seen| seen.read_at_end + seen.written_at_end;
+        assert!(moved(&hurried.value) < 1 << 20, "{hurried:?}");
+        // With the usual time what takes more is not even tried.
+        let usual = run(scenario, &as_usual(&env), &work);
+        assert!(moved(&usual.value) < 32 << 20, "{usual:?}");
+        // What is due all the same is done by who has the time.
+        let patient = run(scenario, &env, &work);
+        assert!(portable.iter().any(|path| !path.exists()), "{portable:?}");
+        assert!(segments(&stash, "portable").len() < 8);
+        // The others may have left before their reports were written.
+        assert_eq!(patient.reports.sum("served"), 9, "{:?}", patient.reports.counters());
+    });
+}
+
+/// Median and most.
+fn of(values: &mut [f64]) -> String {
+    values.sort_by(f64::total_cmp);
+    format!("{:7.2} ({:.2})", values[values.len() / 2], values[values.len() - 1])
+}
+
+/// Runs the program that often with and without the layer, in turn, and prints what it waited.
+fn measure(scenario: &Scenario, env: &Env, what: &str, work: &Work, prepare: &dyn Fn()) {
+    let rounds = std::env::var("VKSTASH_ROUNDS").map_or(25, |text| text.parse().unwrap());
+    let mut waited: [[Vec<f64>; 3]; 2] = Default::default();
+    let mut served = 0;
+    for _ in 0..rounds {
+        prepare();
+        for (at, env) in [env.clone().without_layer(), env.clone()].iter().enumerate() {
+            let seen = run(scenario, env, work);
+            let Seen { first_ms, device_ms, instance_ms, .. } = seen.value;
+            waited[at].iter_mut().zip([first_ms, device_ms, instance_ms]).for_each(|(all, ms)| all.push(ms));
+            served = seen.reports.sum("served");
+        }
+    }
+    println!(
+        "{}, {what}; the last run was served {served}; median (most) of {rounds}, in ms",
+        env.driver().name()
+    );
+    for (layer, waited) in ["without", "layer"].into_iter().zip(waited.iter_mut()) {
+        let [first, device, instance] = waited.each_mut().map(|values| of(values));
+        println!(
+            "  {layer:8} first pipeline {first}  vkDestroyDevice {device}  vkDestroyInstance {instance}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "it measures"]
+fn how_long_a_programs_thread_waits() {
+    scenario(&[("program", program)], |scenario| {
+        for driver in [Driver::Test(json!({})), Driver::Radv, Driver::Machine] {
+            let Some(env) = scenario.on(driver) else { continue };
+            let stash = scenario.folder().join(env.driver().name());
+            let env = as_usual(&env).stash(&stash);
+            let work = Work { count: 20, ..Work::default() };
+            let fresh = || drop(fs::remove_dir_all(&stash));
+            measure(scenario, &env, "an empty stash", &work, &fresh);
+            measure(scenario, &env, "all served", &work, &|| ());
+            let crowded = || {
+                fresh();
+                run(scenario, &env.clone().var(END_MS, "100000"), &work);
+                ["portable", "device-"].iter().for_each(|part| crowd(&stash, part));
+            };
+            measure(scenario, &env, "all served, and merging is due", &work, &crowded);
+            let sparse = || {
+                fresh();
+                run(scenario, &env.clone().var(END_MS, "100000"), &work);
+                lengthen(&files(&stash, ".vks"), TAIL);
+            };
+            measure(scenario, &env, "all served, 64 GiB of nothing in each file", &work, &sparse);
+        }
+    });
+}
