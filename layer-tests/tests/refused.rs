@@ -25,11 +25,18 @@ fn make(input: &Value) -> Value {
     let work = Work { code, ..Work::default() };
     let device = Device::new(&instance, &work.device_options()).unwrap();
     let driver = TestDriver::open();
-    let cached = input["cache"].as_bool().unwrap();
-    let cache = if cached { device.cache(&[]) } else { Default::default() };
-    // So that the cache is not new, and the stash has something: a stash that has nothing to serve is asked last.
+    let cached = input["cache"] != false;
+    let mut cache = if cached { device.cache(&[]) } else { Default::default() };
     driver.control(&json!({ "faults": [] }));
-    Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
+    if input["stash_stays_empty"] != true {
+        // So that the cache is not new, and the stash has something.
+        Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
+    }
+    if input["cache"] == "loaded" {
+        let data = device.cache_data(cache);
+        device.destroy_cache(cache);
+        cache = device.cache(&data);
+    }
     driver.control(&json!({ "faults": input["faults"] }));
     let mut rounds = Vec::new();
     for _ in 0..2 {
@@ -83,6 +90,24 @@ fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driv
             let updated = run(2, &working);
             expect(&updated.value, 0, [None, None]);
             assert_eq!(updated.reports.sum("failed"), 0);
+        }
+    });
+}
+
+/// Where the driver is asked before anything is hashed as long as nothing is known to fail.
+#[test]
+fn who_would_be_asked_early_is_not_asked_about_keys_that_failed() {
+    scenario(&[("make", make)], |scenario| {
+        for (number, (cache, empty)) in
+            [(json!(false), true), (json!(true), true), (json!("loaded"), false)].into_iter().enumerate()
+        {
+            let env = scenario.on(Driver::Test(json!({}))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {number}")));
+            let failing = json!({ "cache": cache, "stash_stays_empty": empty, "faults": fault(LASTING) });
+            let run = || scenario.run_ok::<Value>("make", &env, &failing);
+            let first = run();
+            expect(&first.value, LASTING, [None, Some(3)]);
+            expect(&run().value, LASTING, [Some(3), Some(3)]);
         }
     });
 }

@@ -41,7 +41,9 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
     if !device.may_ask_driver_first() {
         return None;
     }
-    if passed.loaded().is_some() {
+    // A pipeline that has failed is known by its key: it goes down once, as the program made it.
+    let knows_failures = device.knows_failures();
+    if passed.loaded().is_some() && !knows_failures {
         return Some(Early::Loaded);
     }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
@@ -51,7 +53,7 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
             return Some(Early::RecentHit);
         }
     }
-    device.has_no_artifacts().then_some(Early::NothingStored)
+    (!knows_failures && device.has_no_artifacts()).then_some(Early::NothingStored)
 }
 
 /// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed. None: the ladder's

@@ -469,6 +469,11 @@ impl Device {
         self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
+    /// Whether there are pipelines that the driver is known to answer with an error.
+    pub fn knows_failures(&self) -> bool {
+        self.stored().is_some_and(|stored| stored.device.has_any(Kind::Failed))
+    }
+
     /// Room for a module of this size that may be left unhashed.
     pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
         if self.may_ask_driver_first() && self.has_no_artifacts() { UNHASHED.take(bytes) } else { None }
