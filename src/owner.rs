@@ -11,10 +11,16 @@ use rustix::process::geteuid;
 /// Whose files show so that have no owner in this user namespace.
 const NOBODY: u32 = 65534;
 
+/// Whether every user has a number here, as outside of user namespaces: then that one is a user like any other.
+fn all_users_have_numbers() -> bool {
+    std::fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
+}
+
 /// The user whose folder it is, for root; None: root's, or one that all write to.
 fn foreign_owner(owner: u32, mode: u32) -> Option<u32> {
-    let is_somebodys = geteuid().is_root() && owner != 0 && owner != NOBODY && mode & 0o002 == 0;
-    is_somebodys.then_some(owner)
+    let is_somebodys = geteuid().is_root() && owner != 0 && mode & 0o002 == 0;
+    (is_somebodys && (owner != NOBODY || all_users_have_numbers())).then_some(owner)
 }
 
 /// Gives a file that this process has just made in `folder` to the folder's owner.
@@ -76,6 +82,11 @@ mod tests {
         hand_over(&made, &folder).unwrap();
         assert_eq!(owner(), (1234, 4321));
         assert!(is_ours(1234, &folder) && !is_ours(1234, &ours) && is_ours(0, &ours));
+
+        // A user like any other, but for user namespaces in which it stands for everybody without a number.
+        chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+        assert_eq!(whose(&theirs.join("a/b")), all_users_have_numbers().then_some(NOBODY));
+        chown(&theirs, Some(1234), Some(4321)).unwrap();
 
         // As /tmp is, whoever has it.
         set_permissions(&theirs, Permissions::from_mode(0o1777)).unwrap();

@@ -150,15 +150,28 @@ impl Folder {
 
     /// Opens a file of the user's own for reading. Says how long it is.
     pub(super) fn open_file(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
-        self.open_own(name, OFlags::RDONLY)
+        self.open_own(name, OFlags::RDONLY, unreadable)
+    }
+
+    /// The same; what there are no descriptors or no memory for is put off.
+    pub(super) fn open_file_or_put_off(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
+        self.open_own(name, OFlags::RDONLY, |error| match error {
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM => Refusal::PutOff,
+            error => unreadable(error),
+        })
     }
 
     /// The same for writing its end.
     pub(super) fn open_to_seal(&self, name: &str) -> Result<OwnedFd, Refusal> {
-        self.open_own(name, OFlags::RDWR).map(|(fd, _)| fd)
+        self.open_own(name, OFlags::RDWR, unreadable).map(|(fd, _)| fd)
     }
 
-    fn open_own(&self, name: &str, access: OFlags) -> Result<(OwnedFd, u64), Refusal> {
+    fn open_own(
+        &self,
+        name: &str,
+        access: OFlags,
+        other: impl Fn(Errno) -> Refusal,
+    ) -> Result<(OwnedFd, u64), Refusal> {
         // Not to be held up by a pipe that somebody put here.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match disk::openat(&self.fd, name, flags, Mode::empty()) {
@@ -167,7 +180,7 @@ impl Folder {
             Err(Errno::NXIO) => return Err(Refusal::NotAFile),
             // Its name was read, and then somebody has merged it or taken it away.
             Err(Errno::NOENT) => return Err(Refusal::NotYet),
-            Err(error) => return Err(unreadable(error)),
+            Err(error) => return Err(other(error)),
         };
         let stat = disk::fstat(&fd).map_err(unreadable)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {

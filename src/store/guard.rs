@@ -12,6 +12,7 @@ use super::disk;
 use super::folder::{Folder, read_at, write_all_at};
 use super::format::{close_block, is_closed, put_u32};
 use super::part::Key;
+use super::refusal::Refusal;
 use super::shared::random;
 
 const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
@@ -112,8 +113,8 @@ impl Left {
     }
 }
 
-/// The files that dead processes have left in this part. `None`: they cannot be listed, or not before `interrupted` says
-/// true.
+/// The files that dead processes have left in this part. `None`: they cannot be listed or opened for now, or not before
+/// `interrupted` says true.
 pub(super) fn left_behind(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Option<Vec<Left>> {
     let (names, complete) = folder.names_until(SUFFIX, interrupted).ok()?;
     let mut left = Vec::new();
@@ -121,13 +122,23 @@ pub(super) fn left_behind(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Op
         if interrupted() {
             return None;
         }
-        left.extend(read_left(folder, name));
+        left.extend(read_left(folder, name).ok()?);
     }
     complete.then_some(left)
 }
 
-fn read_left(folder: &Folder, name: String) -> Option<Left> {
-    let (fd, _) = folder.open_file(&name).ok()?;
+/// There is no descriptor left to read it with.
+struct NotNow;
+
+fn read_left(folder: &Folder, name: String) -> Result<Option<Left>, NotNow> {
+    match folder.open_file_or_put_off(&name) {
+        Ok((fd, _)) => Ok(read_open(fd, name)),
+        Err(Refusal::PutOff) => Err(NotNow),
+        Err(_) => Ok(None),
+    }
+}
+
+fn read_open(fd: OwnedFd, name: String) -> Option<Left> {
     // Held: its process lives, or another one is counting.
     disk::try_lock(&fd).ok()?;
     // Without a name: another one has counted it since it was opened.

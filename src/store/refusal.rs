@@ -27,7 +27,7 @@ pub enum OpenError {
         user: u32,
     },
     /// Root would make a folder in somebody's home (sudo can leave HOME as it is), and that user could not use it.
-    #[error("{} would be root's in a folder of user {owner}; run it as that user, or make the folder first", .path.display())]
+    #[error("{} would be root's in a folder of user {owner}; run it as that user, or choose another place", .path.display())]
     OfAnother {
         /// What was to be made.
         path: PathBuf,
@@ -112,8 +112,9 @@ pub enum Refusal {
     /// The system would not let us read it.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// Reading it takes longer than the program can be made to wait: that is done beside it.
-    #[error("takes too long to read for now")]
+    /// Reading it takes longer than the program can be made to wait, or there is no descriptor left for it: that is done
+    /// beside it.
+    #[error("cannot be read for now")]
     PutOff,
 }
 

@@ -469,7 +469,7 @@ pub(super) fn load_until(
     if interrupted() {
         return Err(Refusal::PutOff);
     }
-    let (fd, length) = folder.open_file(name)?;
+    let (fd, length) = folder.open_file_or_put_off(name)?;
     load_file(folder, name, fd, length, expected, interrupted)
 }
 

@@ -130,7 +130,7 @@ impl Tallies {
         }
         match refusal {
             Refusal::PutOff => {
-                tracing::debug!("a file of the stash takes long to read; that is done beside the program");
+                tracing::debug!("a file of the stash cannot be read for now; that is done beside the program");
             }
             _ => tracing::warn!("a file of the stash is refused ({reason}); it is left alone"),
         }

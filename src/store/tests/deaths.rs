@@ -123,3 +123,30 @@ fn deaths_are_counted_beside_a_program_that_cannot_wait() {
     }
     assert_eq!(device.deaths(&artifact), 1);
 }
+
+/// A program at its limit of descriptors.
+#[test]
+fn what_there_is_no_descriptor_for_is_read_when_there_is() {
+    in_a_child("what_there_is_no_descriptor_for_is_read_when_there_is", &[], || {
+        // A segment and a guard file are opened; of the calls that open something, one after the other fails.
+        for n in 1..12 {
+            let root = root();
+            let (artifact, folder) = after_a_death(root.path());
+            let stash = open(root.path());
+            let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::Open));
+            faults::begin(Plan::Nth { fault, op, n, on: false });
+            let opened = stash.device(&header());
+            let struck = faults::end();
+            let Ok(device) = opened else { continue };
+            let began = Instant::now();
+            while device.view().is_behind() {
+                assert!(began.elapsed() < LONG, "{n}: it is read beside the program");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            assert!(device.contains(Kind::Artifact, &artifact), "{n}: {struck:?}");
+            assert_eq!(device.deaths(&artifact), 1, "{n}: {struck:?}");
+            drop((device, stash));
+            assert!(files(&folder, "vkg").is_empty(), "{n}: {struck:?}");
+        }
+    });
+}
