@@ -47,6 +47,8 @@ struct Attempt {
     /// How often in a row the driver has refused its artifacts, and whether that was often enough.
     refusals: u8,
     left_alone: bool,
+    /// The stash knows that the driver has answered it with an error.
+    failed_before: bool,
     /// Why it must bypass.
     refusal: Option<Refusal>,
     /// It names its code by an identifier of ours: no driver can make it.
@@ -140,6 +142,7 @@ unsafe fn without_compiling(
                     library: is_library.then_some(Err(refusal)),
                     refusals: 0,
                     left_alone: false,
+                    failed_before: false,
                     refusal: Some(refusal),
                     ours_alone: named && device.identifiers == IdentifierMode::Emulated,
                 };
@@ -182,7 +185,11 @@ unsafe fn without_compiling(
         let offered = tried && device.cache_control;
         let serve = || artifact::ask_its_cache(&request).or_else(|| artifact::serve(&request, &mut buffer));
         let served = offered.then(serve).flatten();
+        if served.is_none() && record::has_failed(&request) {
+            request.past.failed_before();
+        }
         match served {
+            None if request.past.recorded_failure() => None,
             // The program may forbid compiling; then the driver's answer to the call itself is as good.
             None if tried && !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),
             served => served,
@@ -199,6 +206,7 @@ unsafe fn without_compiling(
     }
     let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
     let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
+    let failed_before = request.past.recorded_failure();
     drop(request);
     Attempt {
         had,
@@ -207,6 +215,7 @@ unsafe fn without_compiling(
         library,
         refusals,
         left_alone,
+        failed_before,
         refusal: None,
         ours_alone,
     }
@@ -236,7 +245,7 @@ unsafe fn compile(
         Passed::Unknown(_) => false,
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
-    let free = free && !attempts.iter().any(|attempt| attempt.left_alone);
+    let free = free && !attempts.iter().any(|attempt| attempt.left_alone || attempt.failed_before);
     let recorded = free && all_described && device.gives(Family::RayTracing) && device.stored().is_some();
     let ours = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &ours {
@@ -247,10 +256,11 @@ unsafe fn compile(
         }
     };
     let count = attempts.len() as u32;
-    let elements = attempts.into_iter().map(|Attempt { key, library, refusal, .. }| Element {
+    let elements = attempts.into_iter().map(|Attempt { key, library, refusal, failed_before, .. }| Element {
         key,
         library,
         bypassed: refusal.is_some(),
+        failed_before,
         made: false,
     });
     let pending = Pending {
@@ -403,6 +413,13 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
         if !cache.is_null() {
             device.harvests.note(Family::RayTracing, blob.is_some(), false);
+        }
+    }
+    // Of several it is not known which have failed. Where the cache of ours was to blame, the next time shows that: then
+    // the call goes down as the program made it.
+    if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
+        if result == vk::Result::SUCCESS || result.as_raw() < 0 {
+            record::note_failure_of(device, key, *failed_before, result);
         }
     }
     let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);

@@ -49,21 +49,26 @@ pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
 /// Notes for the next time that the driver answers this call with an error, or that it does no longer. What lacks
 /// memory or a device today may well have it then, and what has been made once can be made.
 pub fn note_failure<I>(request: &Request<'_, I>, result: vk::Result) {
+    note_failure_of(request.device, &request.key, request.past.recorded_failure(), result);
+}
+
+/// The same for a key of which it was known, or not, before the call.
+pub fn note_failure_of(device: &Device, key: &Key, before: bool, result: vk::Result) {
     let passing = [
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
         vk::Result::ERROR_DEVICE_LOST,
     ];
-    let (before, now) = (request.past.recorded_failure(), result.as_raw() < 0);
+    let now = result.as_raw() < 0;
     if before == now || passing.contains(&result) {
         return;
     }
-    let Some(stored) = request.device.stored() else { return };
-    if now && stored.device.contains(Kind::Artifact, &request.key) {
+    let Some(stored) = device.stored() else { return };
+    if now && stored.device.contains(Kind::Artifact, key) {
         return;
     }
-    if !stored.device.put(Kind::Failed, &request.key, Box::new([u8::from(now)])) {
-        request.device.count(Count::Dropped);
+    if !stored.device.put(Kind::Failed, key, Box::new([u8::from(now)])) {
+        device.count(Count::Dropped);
     }
 }
 

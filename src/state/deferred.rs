@@ -25,6 +25,8 @@ pub struct Element {
     pub library: Option<LibraryObject>,
     /// It was counted as bypassed.
     pub bypassed: bool,
+    /// The stash knows that the driver has answered it with an error.
+    pub failed_before: bool,
     /// The driver has made it.
     pub made: bool,
 }

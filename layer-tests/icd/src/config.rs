@@ -30,7 +30,7 @@ pub enum Deferral {
     Never,
     /// It is done by the threads that join.
     Always,
-    /// It is deferred, and ends with VK_ERROR_OUT_OF_HOST_MEMORY and no pipelines.
+    /// It is deferred, and ends with `deferral_error` and no pipelines.
     Fails,
 }
 
@@ -92,6 +92,8 @@ pub struct Config {
     pub prefers_internal_cache: bool,
     /// What becomes of deferred work.
     pub deferral: Deferral,
+    /// How deferred work ends that fails; VK_ERROR_OUT_OF_HOST_MEMORY if absent.
+    pub deferral_error: i32,
     /// How long a join that has completed an operation takes to return, in milliseconds.
     pub join_lingers_ms: u64,
     /// How long a call whose work was deferred takes to return, in milliseconds.
@@ -155,6 +157,7 @@ impl Default for Config {
             pipeline_binary: false,
             prefers_internal_cache: false,
             deferral: Deferral::Never,
+            deferral_error: ash::vk::Result::ERROR_OUT_OF_HOST_MEMORY.as_raw(),
             join_lingers_ms: 0,
             defer_lingers_ms: 0,
             caches_libraries: true,

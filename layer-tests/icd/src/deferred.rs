@@ -110,7 +110,7 @@ impl Operation {
                 State::Empty | State::Done(_) => return vk::Result::SUCCESS,
             };
             let result = match config::current().deferral {
-                Deferral::Fails => vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+                Deferral::Fails => vk::Result::from_raw(config::current().deferral_error),
                 _ => job.work(call, task),
             };
             let mut state = self.state();

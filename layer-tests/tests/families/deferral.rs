@@ -142,6 +142,74 @@ fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
     });
 }
 
+/// Makes one pipeline in an operation, twice; what came of it, and with which caches the driver was called.
+fn defer_one(input: &Value) -> Value {
+    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
+    let driver = TestDriver::open();
+    let deferring = &rays.deferring;
+    let device = rays.rig.device.raw.handle();
+    let mut told = Vec::new();
+    driver.control(input);
+    for _ in 0..2 {
+        driver.take_record();
+        // SAFETY: create infos and slots live until the operation is complete; everything is destroyed once.
+        unsafe {
+            let operation = deferring.create_deferred_operation(None).unwrap();
+            let mut made = [vk::Pipeline::null()];
+            let started = rays.create(operation, vk::PipelineCache::null(), &[rays.plain(7)], &mut made);
+            let mut outcome = started;
+            if started == vk::Result::OPERATION_DEFERRED_KHR {
+                while (deferring.fp().deferred_operation_join_khr)(device, operation)
+                    == vk::Result::THREAD_IDLE_KHR
+                {
+                    std::thread::yield_now();
+                }
+                outcome = (deferring.fp().get_deferred_operation_result_khr)(device, operation);
+            }
+            rays.destroy(&made);
+            deferring.destroy_deferred_operation(operation, None);
+            let record = driver.take_record();
+            assert_eq!(record["violations"], json!([]), "{record}");
+            let calls = record["calls"].as_array().unwrap().iter();
+            let creations: Vec<&Value> = calls
+                .filter(|call| call["command"] == "vkCreateRayTracingPipelinesKHR")
+                .map(|call| &call["cache"])
+                .collect();
+            told.push(json!({ "outcome": outcome.as_raw(), "caches": creations }));
+        }
+    }
+    drop(rays);
+    json!(told)
+}
+
+#[test]
+fn an_operation_that_has_failed_goes_straight_down() {
+    scenario(&[("defer one", defer_one)], |scenario| {
+        let error = vk::Result::ERROR_FEATURE_NOT_PRESENT.as_raw();
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let fails = json!({ "deferral": "fails", "deferral_error": error });
+        let run = |input: &Value| scenario.run_ok::<Value>("defer one", &env, input);
+        let cold = run(&fails).value;
+        // Nobody knew, and then it was the program's own call, without a cache.
+        let own = json!({ "outcome": error, "caches": ["null"] });
+        assert_ne!(cold[0], own, "{cold}");
+        assert_eq!(cold[1], own);
+        assert_eq!(run(&fails).value, json!([own, own]));
+        // It works all of a sudden: straight down once more, and from then on as any other.
+        let again = run(&json!({ "deferral": "always" }));
+        assert_eq!(again.value[0], json!({ "outcome": 0, "caches": own["caches"] }));
+        let served = run(&json!({ "deferral": "always" }));
+        assert_eq!(served.reports.sum("served"), 2, "{:?}", served.reports.counters());
+        // What lacks memory today may have it then.
+        let env = env.clone().stash(scenario.folder().join("short of memory"));
+        let short = json!({ "deferral": "fails" });
+        let rounds = scenario.run_ok::<Value>("defer one", &env, &short).value;
+        // Both times it is asked for and then made through a cache of ours.
+        let calls = |round: &Value| round["caches"].as_array().unwrap().len();
+        assert!(calls(&rounds[0]) > 1 && calls(&rounds[0]) == calls(&rounds[1]), "{rounds}");
+    });
+}
+
 #[test]
 fn an_operation_that_fails_fails_as_without_the_layer() {
     scenario(&[("defer", defer)], |scenario| {
