@@ -11,25 +11,25 @@ until=$((SECONDS + minutes * 60))
 seed=$((RANDOM << 32 | RANDOM << 16 | RANDOM)) rounds=0 failed=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-cargo test --lib --no-run
+cargo test -p vkstash-store -p vkstash-tool --no-run
 
 round() {
-    local test=$1 seeds=$2
-    if ! VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --quiet --lib "$test" -- --nocapture >"$log" 2>&1; then
+    local package=$1 test=$2 seeds=$3
+    if ! VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --quiet -p "$package" "$test" -- --nocapture >"$log" 2>&1; then
         failed=$((failed + 1))
-        echo "FAILED: VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --lib $test"
+        echo "FAILED: VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test -p $package $test"
         grep -A3 panicked "$log" || tail -n 20 "$log"
     fi
 }
 
 while [ "$SECONDS" -lt "$until" ]; do
-    round store::tests::fuzz 20000
-    round store::tests::hostile 20000
-    round store::tests::harm 500
-    round store::tests::decoys 2000
-    round exchange::tests::fuzz 5000
-    VKSTASH_TEST_EVERY_CALL=1 round store::tests::faults 5000
-    VKSTASH_TEST_KILLS=400 round store::tests::crash 1
+    round vkstash-store tests::fuzz 20000
+    round vkstash-store tests::hostile 20000
+    round vkstash-store tests::harm 500
+    round vkstash-store tests::decoys 2000
+    round vkstash-tool exchange::tests::fuzz 5000
+    VKSTASH_TEST_EVERY_CALL=1 round vkstash-store tests::faults 5000
+    VKSTASH_TEST_KILLS=400 round vkstash-store tests::crash 1
     rounds=$((rounds + 1))
     seed=$((seed + 20000))
     echo "$rounds rounds, $failed failures"

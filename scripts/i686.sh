@@ -55,7 +55,7 @@ libraries=$system/usr/lib/i386-linux-gnu:$system/lib/i386-linux-gnu
 
 say "building"
 cargo build --target "$target" --workspace
-cargo build --target "$target" --lib --release
+cargo build --target "$target" -p vkstash --release
 
 say "testing"
 suites=()
@@ -66,6 +66,7 @@ done
 export VKSTASH_KHRONOS_ICD=none VKSTASH_REQUIRE_DRIVERS=1
 export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="env LD_LIBRARY_PATH=$libraries"
 # The tool's tests of the layer clear the environment, and with it where the libraries are.
-cargo test --target "$target" -p vkstash --lib --test tool -- --skip layer::
+cargo test --target "$target" -p vkstash -p vkstash-store --lib
+cargo test --target "$target" -p vkstash-tool -- --skip layer::
 cargo test --target "$target" -p vkstash-layer-tests "${suites[@]}"
 say "the 32-bit layer is $(target_folder)/$target/release/libVkLayer_vkstash.so"

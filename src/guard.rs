@@ -3,13 +3,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-use crate::{log, signals};
+use crate::log;
+use vkstash_store::base::signals;
 
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
 pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl FnOnce() -> R) -> R {
     // A cancelled thread is unwound by force, which Rust's frames answer with an abort.
-    let _uncancelled = signals::Uncancelled::new();
+    let _uncancelled = signals::Uncancelled::begin();
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         // Logging is code too; a panic in here would abort the program.
         let _ = catch_unwind(|| {
@@ -94,7 +95,7 @@ mod tests {
     fn a_panic_without_a_reader_is_no_end() {
         const CHILD: &str = "VKSTASH_TEST_PANICS";
         if std::env::var_os(CHILD).is_some() {
-            let [reader, pipe] = signals::tests::pipe();
+            let (reader, pipe) = std::io::pipe().unwrap();
             drop(reader);
             // SAFETY: descriptor 2 becomes the pipe; the signal kills as in a C program.
             unsafe {

@@ -4,7 +4,7 @@ use ash::vk;
 use sha2::{Digest, Sha256};
 
 use crate::recipe::key;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID where the layer
 /// answers with identities of its own. Constant for ever: identifiers outlive drivers and versions of this

@@ -10,39 +10,34 @@
 //! - `state` what is known of live instances, devices and their objects
 //! - [`recipe`] model, capture and key of pipelines
 //! - [`identifier`] module identities; `pipeline_binary` an extension newer than the bindings
-//! - [`store`] the stash on disk
-//! - `exchange` stashes that leave this machine and come to it: of the tool alone
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `memory`, `signals`, [`owner`], `fork`, `loader` the environment, log lines, the end of
-//!   panics, allocations that may fail, writes that raise no signal, what root makes for a user, forked children, the
+//! - [`config`], `log`, `guard`, `faults`, `loader` the environment, log lines, the end of panics and their tests, the
 //!   loader's interface
+//!
+//! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 pub mod config;
-#[cfg(feature = "tool")]
-pub mod exchange;
 mod faults;
-mod fork;
 mod guard;
 mod hooks;
 pub mod identifier;
 mod loader;
 mod log;
-mod memory;
-pub mod owner;
 mod pipeline_binary;
 pub mod recipe;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod registry;
 mod resolve;
-mod signals;
 #[cfg(test)]
 #[path = "../layer-tests/src/skip.rs"]
 mod skip;
 mod state;
 pub mod stats;
-pub mod store;
+#[cfg(test)]
+#[path = "../crates/store/src/tests/watched.rs"]
+mod watched;
 
 use ash::vk;
 

@@ -13,7 +13,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::{config, owner, signals};
+use crate::config;
+use vkstash_store::base::{owner, signals};
 
 /// `vkstash: warn: text`: whoever reads a game's output must see where a line comes from.
 struct OneLine;

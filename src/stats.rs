@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
-use serde::{Deserialize, Serialize};
+use vkstash_store::reports::model::BypassReport;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
@@ -241,138 +241,6 @@ impl Counters {
             })
             .collect()
     }
-}
-
-/// Bypassed pipelines of one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BypassReport {
-    /// [`BypassReason::name`].
-    pub reason: String,
-    /// The VkStructureType to blame, or 0.
-    pub s_type: i32,
-    /// How many pipelines.
-    pub count: u64,
-}
-
-/// What one device of one process did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeviceReport {
-    /// VkPhysicalDeviceProperties::deviceName.
-    pub name: String,
-    /// PCI vendor.
-    pub vendor_id: u32,
-    /// The vendor's device number.
-    pub device_id: u32,
-    /// VkDriverId, 0 where unknown.
-    pub driver_id: u32,
-    /// The driver's own version number.
-    pub driver_version: u32,
-    /// Digest of the device header: the name of the device part, in hexadecimal. Empty without a store.
-    pub part: String,
-    /// [`Count::name`] to value; counters that are zero are left out.
-    pub counters: BTreeMap<String, u64>,
-    /// Bypassed pipelines by reason.
-    pub bypassed: Vec<BypassReport>,
-}
-
-impl DeviceReport {
-    /// Whether both are of one device, driver and set of enabled features.
-    pub fn is_of_the_same(&self, other: &DeviceReport) -> bool {
-        let id = |report: &DeviceReport| {
-            (report.vendor_id, report.device_id, report.driver_id, report.driver_version)
-        };
-        self.part == other.part && id(self) == id(other)
-    }
-
-    /// Adds what another report of the same device counted.
-    pub fn add(&mut self, other: &DeviceReport) {
-        add_maps(&mut self.counters, &other.counters);
-        for bypass in &other.bypassed {
-            let same =
-                |known: &&mut BypassReport| known.reason == bypass.reason && known.s_type == bypass.s_type;
-            match self.bypassed.iter_mut().find(same) {
-                Some(known) => known.count = known.count.saturating_add(bypass.count),
-                None => self.bypassed.push(bypass.clone()),
-            }
-        }
-    }
-
-    /// Adds this report to the one of the same device, or to the end.
-    pub fn add_to(self, reports: &mut Vec<DeviceReport>) {
-        match reports.iter_mut().find(|known| known.is_of_the_same(&self)) {
-            Some(known) => known.add(&self),
-            None => reports.push(self),
-        }
-    }
-}
-
-fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
-    for (key, value) in from {
-        let sum = to.entry(key.clone()).or_default();
-        *sum = sum.saturating_add(*value);
-    }
-}
-
-/// What the store met in one process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoreReport {
-    /// Why there is no store in this run; empty where there is one.
-    pub unusable: String,
-    /// Files that were refused, by reason.
-    pub refused: BTreeMap<String, u64>,
-    /// Records whose checksum did not match.
-    pub damaged_records: u64,
-    /// Records written.
-    pub written_records: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Writes that failed (disk full, folder gone, ...), by reason.
-    pub write_errors: BTreeMap<String, u64>,
-    /// Records that were not queued because the writer's queue was full or its disk was.
-    pub dropped: u64,
-    /// Bytes that were evicted, by cause ([`crate::store::bounds::Cause::name`]).
-    pub evicted_bytes: BTreeMap<String, u64>,
-    /// Records that were evicted.
-    pub evicted_records: u64,
-    /// Bytes that compaction wrote.
-    pub compacted_bytes: u64,
-    /// By how many bytes eviction and compaction have made files smaller.
-    pub reclaimed_bytes: u64,
-}
-
-impl StoreReport {
-    /// Adds what another store met, but for the reason why there is none. A report is input: whoever wrote it may
-    /// have written anything, so nothing overflows.
-    pub fn add(&mut self, other: &StoreReport) {
-        add_maps(&mut self.refused, &other.refused);
-        add_maps(&mut self.write_errors, &other.write_errors);
-        add_maps(&mut self.evicted_bytes, &other.evicted_bytes);
-        let add = |sum: &mut u64, value: u64| *sum = sum.saturating_add(value);
-        add(&mut self.damaged_records, other.damaged_records);
-        add(&mut self.written_records, other.written_records);
-        add(&mut self.written_bytes, other.written_bytes);
-        add(&mut self.dropped, other.dropped);
-        add(&mut self.evicted_records, other.evicted_records);
-        add(&mut self.compacted_bytes, other.compacted_bytes);
-        add(&mut self.reclaimed_bytes, other.reclaimed_bytes);
-    }
-}
-
-/// What one process did, as it is kept in the stash and read by `vkstash stats`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunReport {
-    /// The application's name as the stash knows it.
-    pub application: String,
-    /// Milliseconds since the Unix epoch at which the process opened its stash for the first time.
-    pub started_unix_ms: u64,
-    /// The same for the last change of this report.
-    pub updated_unix_ms: u64,
-    /// The process.
-    pub pid: u32,
-    /// Its devices. Those of one device, driver and set of features are added up, in the order of the first.
-    pub devices: Vec<DeviceReport>,
-    /// Its store.
-    pub store: StoreReport,
 }
 
 #[cfg(test)]

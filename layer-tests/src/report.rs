@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use VkLayer_vkstash::stats::{BypassReport, RunReport, StoreReport};
-use VkLayer_vkstash::store::runs;
+use vkstash_store::reports::model::{BypassReport, RunReport, StoreReport};
+use vkstash_store::reports::runs;
 
 /// The reports of one or more processes.
 #[derive(Clone, Debug, Default)]

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use VkLayer_vkstash::store::inspect::list_applications;
-use VkLayer_vkstash::store::name::AppName;
-use VkLayer_vkstash::store::part::{Key, Kind};
-use VkLayer_vkstash::store::stash::Stash;
 use vkstash_layer_tests::child::{Run, Scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, device_segments, files, on, run};
 use vkstash_layer_tests::work::{Caches, Code, Done, Shader, Work};
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
 
 fn test_driver(script: Value) -> Driver {
     Driver::Test(script)

@@ -10,13 +10,13 @@ use ash::vk;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use VkLayer_vkstash::stats::RunReport;
-use VkLayer_vkstash::store::inspect::list_applications;
 use vkstash_layer_tests::child::{self, Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Work};
+use vkstash_store::reports::model::RunReport;
+use vkstash_store::stash::inspect::list_applications;
 
 fn on_radv(step: child::Step, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step), ("work", work::step)], |scenario| {

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use VkLayer_vkstash::config;
-use VkLayer_vkstash::store::inspect::list_applications;
-use VkLayer_vkstash::store::totals::Totals;
 use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::Work;
+use vkstash_store::reports::totals::Totals;
+use vkstash_store::stash::inspect::list_applications;
 
 /// No test measures with it.
 const PATIENCE: Duration = Duration::from_secs(300);

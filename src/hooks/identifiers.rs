@@ -6,7 +6,7 @@ use crate::guard::guard;
 use crate::identifier;
 use crate::recipe::capture::stage;
 use crate::state::device;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// vkGetShaderModuleIdentifierEXT.
 pub unsafe extern "system" fn of_module(

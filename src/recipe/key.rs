@@ -4,7 +4,7 @@ use bincode::config::Configuration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// Little-endian, variable-length integers, no limit: never to be changed without a new schema number.
 const CONFIGURATION: Configuration = bincode::config::standard();

@@ -19,8 +19,8 @@ pub mod newer;
 pub mod shader_set;
 pub mod structures;
 
-use crate::store::part::Key;
 use model::{Code, Recipe};
+use vkstash_store::format::record::Key;
 
 /// Calls `each` with the identity of every module that an encoded recipe names. Of what is no recipe of this schema
 /// there are none.

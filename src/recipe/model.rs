@@ -9,7 +9,7 @@ use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use super::list;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
 pub const SCHEMA: u32 = 2;

@@ -9,11 +9,11 @@ use rustc_hash::FxHashSet;
 use super::private_cache::PrivateCache;
 pub use super::private_cache::{HEADER_SIZE, holds_pipelines};
 use super::record;
-use crate::memory;
 use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
-use crate::store::part::{Key, Kind};
+use vkstash_store::base::memory;
+use vkstash_store::format::record::{Key, Kind};
 
 /// Complete data of a cache.
 pub enum Answer {

@@ -13,7 +13,8 @@ use super::{Passed, Request, binary, driver, feedback, modules, record};
 use crate::recipe::chain::Arena;
 use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
-use crate::store::part::{Handing, Kind};
+use vkstash_store::format::record::Kind;
+use vkstash_store::part::open::Handing;
 
 /// Serves the request from the stash. None: the next rung's turn.
 ///

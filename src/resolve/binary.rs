@@ -11,14 +11,15 @@ use smallvec::SmallVec;
 
 use super::call::{self, Answer, CreateInfo};
 use super::{Passed, Request, feedback, record};
-use crate::memory;
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::state::device::Device;
 use crate::stats::Count;
-use crate::store::part::{Handing, Key, Kind};
+use vkstash_store::base::memory;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::part::open::Handing;
 
 /// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs, and binaries hold code
 /// alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.

@@ -17,7 +17,6 @@ use super::{
     driver, record, refuse_all,
 };
 use crate::guard::guard;
-use crate::memory;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
@@ -26,7 +25,8 @@ use crate::state::deferred::{Element, Pending, Taken, Ticket};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
 use crate::stats::Count;
-use crate::store::part::{Key, Kind};
+use vkstash_store::base::memory;
+use vkstash_store::format::record::{Key, Kind};
 
 type Info<'a> = vk::RayTracingPipelineCreateInfoKHR<'a>;
 

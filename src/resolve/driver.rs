@@ -20,7 +20,7 @@ use crate::recipe::structures::{self, Handling};
 use crate::state::device::Device;
 use crate::state::family::Family;
 use crate::stats::Count;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// Why the driver is asked before anything is described.
 #[derive(Clone, Copy, PartialEq, Eq)]

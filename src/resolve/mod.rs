@@ -53,8 +53,8 @@ use crate::state::asked_first::RecentHits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
-use crate::store::part::Key;
 use call::{Answer, CreateInfo};
+use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
 pub enum Passed {

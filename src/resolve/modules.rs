@@ -7,14 +7,14 @@ use smallvec::SmallVec;
 
 use super::call::CreateInfo;
 use crate::identifier::NativeIdentifier;
-use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::key;
 use crate::recipe::model::{Code, Recipe};
 use crate::state::device::Device;
 use crate::state::stored::Stored;
-use crate::store::part::Key;
+use vkstash_store::base::memory;
+use vkstash_store::format::record::Key;
 
 type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use ash::vk;
 
-use crate::memory;
 use crate::state::device::Device;
+use vkstash_store::base::memory;
 
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
 pub const HEADER_SIZE: usize = 32;

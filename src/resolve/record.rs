@@ -7,13 +7,13 @@ use ash::vk;
 use super::call::CreateInfo;
 use super::{Contents, Passed, Request, feedback};
 use crate::identifier;
-use crate::memory;
 use crate::recipe::capture::stage::{self, Named};
 use crate::state::device::Device;
 use crate::state::objects::{EncodedObject, Objects};
 use crate::state::stored::{Stored, module_record};
 use crate::stats::Count;
-use crate::store::part::{Key, Kind};
+use vkstash_store::base::memory;
+use vkstash_store::format::record::{Key, Kind};
 
 /// Length of [`prefix`].
 pub const PREFIX: usize = 8;

@@ -10,7 +10,7 @@ use super::{Request, compile, driver, modules};
 use crate::recipe::capture::stage::Steering;
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
-use crate::store::part::Kind;
+use vkstash_store::format::record::Kind;
 
 /// Compiles the request. None where that is not wanted, the stash lacks a stage's code, or the driver fails:
 /// then the program hears what it would have heard without this.

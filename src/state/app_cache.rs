@@ -16,7 +16,7 @@ use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
 use crate::recipe::shader_set::ShaderSet;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// Changes whenever the answer of a cache may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::asked_first::RecentHits;
 use super::budget::Room;
 use crate::recipe::shader_set::ShaderSet;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use ash::vk;
 use super::device::Device;
 use crate::pipeline_binary;
 use crate::recipe::key;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// What binaries of this device depend on beside their pipelines.
 #[derive(Default)]

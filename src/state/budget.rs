@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use crate::memory::{ANSWERS, Budget, COMPANIONS, COMPILED, Taken, copied};
+use vkstash_store::base::memory::{ANSWERS, Budget, COMPANIONS, COMPILED, Taken, copied};
 
 /// Bytes for which there was room; the room is given back with them.
 pub struct Kept {

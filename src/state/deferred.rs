@@ -14,7 +14,7 @@ use ash::vk::{self, Handle};
 use super::app_cache::AppCache;
 use super::objects::LibraryObject;
 use crate::recipe::shader_set::ShaderSet;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// One pipeline of a deferred creation call.
 #[derive(Default)]

@@ -23,17 +23,19 @@ use super::process::{DeviceStats, Session};
 use super::setup::Setup;
 use super::stored::{RECORD_FLAGS, Stored, module_record};
 use crate::faults;
-use crate::fork::{self, PerProcess};
 use crate::guard::{guard, is_late};
 use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
-use crate::memory::{Taken, UNHASHED};
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::SCHEMA;
-use crate::stats::{BypassReason, Count, Counters, DeviceReport};
-use crate::store::header::DeviceHeader;
-use crate::store::part::{Key, Kind};
+use crate::stats::{BypassReason, Count, Counters};
+use vkstash_store::base::memory::{Taken, UNHASHED};
+use vkstash_store::forks as fork;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::reports::model::DeviceReport;
 
 /// Who answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +134,7 @@ enum Registered {
 type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
 static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
 /// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
-static OWNERS: PerProcess<Owners> = PerProcess::new();
+static OWNERS: PerProcess<Owners> = PerProcess::empty();
 
 type Owners = Mutex<BTreeMap<usize, Entry>>;
 

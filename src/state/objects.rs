@@ -9,11 +9,11 @@ use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::guard::is_late;
-use crate::memory::Taken;
 use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
-use crate::store::part::Key;
+use vkstash_store::base::memory::Taken;
+use vkstash_store::format::record::Key;
 
 struct Entry<T> {
     created: u32,
@@ -135,7 +135,7 @@ pub type EncodedObject = Described<Encoded>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::watched;
+    use crate::watched;
 
     #[test]
     fn a_handle_that_was_given_twice_lives_until_it_was_destroyed_twice() {

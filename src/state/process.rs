@@ -6,15 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::config::Config;
-use crate::fork::{self, PerProcess};
 use crate::guard::guard;
 use crate::log;
 use crate::recipe;
-use crate::stats::{Counters, DeviceReport, RunReport, StoreReport};
-use crate::store::name::AppName;
-use crate::store::runs::{self, RunName};
-use crate::store::stash::Stash;
-use crate::store::unix_ms;
+use crate::stats::Counters;
+use vkstash_store::base::util::unix_ms;
+use vkstash_store::forks as fork;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
+use vkstash_store::reports::runs;
+use vkstash_store::reports::runs::RunName;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::open::Stash;
 
 /// How long a leaving process waits for its last records, where the environment says nothing else.
 const LAST_WRITES: Duration = Duration::from_millis(50);
@@ -154,7 +157,7 @@ struct Application {
 }
 
 /// A forked child has nothing of its parent's: neither sessions nor what they would report.
-static APPLICATIONS: PerProcess<Mutex<Applications>> = PerProcess::new();
+static APPLICATIONS: PerProcess<Mutex<Applications>> = PerProcess::empty();
 
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used

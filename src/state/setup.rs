@@ -12,7 +12,7 @@ use crate::loader;
 use crate::recipe::chain;
 use crate::recipe::key::{self, CodecError};
 use crate::recipe::model::{OwnedExtension, SCHEMA};
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// What the program calls itself in VkApplicationInfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use ash::vk;
 
 use super::device::Device;
-use crate::memory;
 use crate::recipe::check;
 use crate::stats::Count;
-use crate::store::part::{Key, Kind, Part};
-use crate::store::stash::Stash;
+use vkstash_store::base::memory;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::open::Stash;
 
 /// The parts of the stash that a device works with.
 pub struct Stored {

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use serde_json::json;
 
-use VkLayer_vkstash::store::inspect::list_applications;
-use VkLayer_vkstash::store::name::AppName;
-use VkLayer_vkstash::store::part::{Key, Kind, Part};
-use VkLayer_vkstash::store::stash::Stash;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
 
 use super::*;
 

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use super::chain::{self, Refusal, Special};
 use super::model::OwnedExtension;
 use crate::identifier::NativeIdentifier;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// What capture asks about objects that were created earlier.
 pub trait Objects {

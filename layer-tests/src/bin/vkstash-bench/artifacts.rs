@@ -5,11 +5,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-use VkLayer_vkstash::store::inspect::list_applications;
-use VkLayer_vkstash::store::name::AppName;
-use VkLayer_vkstash::store::part::{Key, Kind, Part};
-use VkLayer_vkstash::store::stash::Stash;
 use vkstash_layer_tests::bench::numbers::median;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::codec::processor_time;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use VkLayer_vkstash::stats::RunReport;
-use VkLayer_vkstash::store::runs;
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
 use vkstash_layer_tests::translators;
+use vkstash_store::reports::model::RunReport;
+use vkstash_store::reports::runs;
 
 use crate::Failure;
 use crate::environment::{Environment, Home};

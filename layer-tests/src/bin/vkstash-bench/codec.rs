@@ -6,8 +6,9 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use VkLayer_vkstash::store::codec::{Codec, decode_into, encode_module};
 use vkstash_layer_tests::bench::numbers::median;
+use vkstash_store::codec::{decode_into, encode_module};
+use vkstash_store::format::codec::Codec;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::{Failure, progress};

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use VkLayer_vkstash::store::header::DeviceHeader;
-use VkLayer_vkstash::store::name::AppName;
-use VkLayer_vkstash::store::part::{Kind, Part};
-use VkLayer_vkstash::store::settings::{self, Settings};
-use VkLayer_vkstash::store::stash::Stash;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::format::record::Kind;
+use vkstash_store::part::open::Part;
+use vkstash_store::settings;
+use vkstash_store::settings::Settings;
+use vkstash_store::stash::open::Stash;
 
 use super::{Fresh, Store};
 use crate::Failure;

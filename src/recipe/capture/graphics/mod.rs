@@ -23,7 +23,7 @@ use super::{LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Graphics, Pipeline, Recipe, SCHEMA, Target};
 use crate::stats::BypassReason;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
 

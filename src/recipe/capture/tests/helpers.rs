@@ -15,7 +15,7 @@ use crate::recipe::capture::{Library, LibraryTraits, Objects, Scratch, SubpassUs
 use crate::recipe::chain::Refusal;
 use crate::recipe::key;
 use crate::stats::BypassReason;
-use crate::store::part::Key;
+use vkstash_store::format::record::Key;
 
 /// What capture is told about objects.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use VkLayer_vkstash::identifier::{NativeIdentifier, module_identity};
 use VkLayer_vkstash::recipe::capture::{Library, Objects, SubpassUse};
 use VkLayer_vkstash::recipe::chain::Refusal;
 use VkLayer_vkstash::stats::BypassReason;
-use VkLayer_vkstash::store::part::Key;
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
+use vkstash_store::format::record::Key;
 
 /// Objects of each type; more than a small program has, so that look-ups are no better than a program's.
 const LIVE: u64 = 1000;

@@ -7,8 +7,8 @@ mod ways;
 use std::fs;
 use std::hint::black_box;
 
-use VkLayer_vkstash::store::part::Kind;
 use vkstash_layer_tests::bench::numbers::median;
+use vkstash_store::format::record::Kind;
 
 use self::samples::{KINDS, Program};
 use self::ways::Way;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use VkLayer_vkstash::recipe::key;
 use VkLayer_vkstash::recipe::model::{Code, Pipeline, Recipe};
-use VkLayer_vkstash::store::name::AppName;
-use VkLayer_vkstash::store::part::{Key, Kind};
-use VkLayer_vkstash::store::stash::Stash;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::open::Stash;
 
 use crate::Failure;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use VkLayer_vkstash::recipe::key;
 use VkLayer_vkstash::recipe::model::OwnedExtension;
-use VkLayer_vkstash::store::part::{Key, Kind};
 use sha2::{Digest, Sha256};
+use vkstash_store::format::record::{Key, Kind};
 
 use super::samples::{self, KINDS, Program};
 use super::ways::Way;

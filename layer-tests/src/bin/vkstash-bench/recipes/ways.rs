@@ -1,6 +1,7 @@
 //! Ways of storing a payload.
 
-use VkLayer_vkstash::store::codec::{Codec, decode_into, encode_recipe};
+use vkstash_store::codec::{decode_into, encode_recipe};
+use vkstash_store::format::codec::Codec;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
 

@@ -1,0 +1,120 @@
+//! Memory whose size somebody else decides: a driver, a program, a file.
+//!
+//! An allocation that fails ends the process, and the process is not ours. So what is of such a size is asked for
+//! here, where it can fail, and what is kept has a budget. `clippy.toml` bars the usual ways in the modules that
+//! work with drivers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A 32-bit process has little address space, and none of it is ours.
+const fn bounded(wide: usize, narrow: usize) -> usize {
+    if cfg!(target_pointer_width = "64") { wide } else { narrow }
+}
+
+/// The largest piece that is asked for: a driver that speaks of more is not believed.
+const LARGEST: usize = bounded(1 << 30, 64 << 20);
+
+/// Bytes of records that wait for the writer of a stash.
+pub const QUEUED: usize = bounded(64 << 20, 16 << 20);
+
+/// For remembered answers of the program's own caches.
+pub static ANSWERS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+/// For what was compiled beside the program's own caches: it must not crowd the answers out.
+pub static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+/// For what companion caches take.
+pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+/// For code that may never have to be hashed.
+pub static UNHASHED: Budget = Budget::new(bounded(32 << 20, 8 << 20));
+
+/// An empty list with room for `count` elements.
+pub fn room<T>(count: usize) -> Option<Vec<T>> {
+    let mut list = Vec::new();
+    reserve(&mut list, count).then_some(list)
+}
+
+/// Makes room for `more` elements behind those that are there.
+pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> bool {
+    let bytes = list.len().checked_add(more).and_then(|count| count.checked_mul(size_of::<T>()));
+    bytes.is_some_and(|bytes| bytes <= LARGEST) && list.try_reserve_exact(more).is_ok()
+}
+
+/// Lengthens a list with zeros. False: it is as it was.
+pub fn lengthen<T: Clone + Default>(list: &mut Vec<T>, length: usize) -> bool {
+    let there = reserve(list, length.saturating_sub(list.len()));
+    if there && length > list.len() {
+        list.resize(length, T::default());
+    }
+    there
+}
+
+/// The parts one after the other, in no more memory than they take.
+pub fn joined(parts: &[&[u8]]) -> Option<Vec<u8>> {
+    let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
+    let mut whole = room(length)?;
+    parts.iter().for_each(|part| whole.extend_from_slice(part));
+    Some(whole)
+}
+
+/// A copy.
+pub fn copied(bytes: &[u8]) -> Option<Vec<u8>> {
+    joined(&[bytes])
+}
+
+/// Room for a number of bytes in this process.
+pub struct Budget {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Budget {
+    /// With room for `most` bytes.
+    pub const fn new(most: usize) -> Budget {
+        Budget { taken: AtomicUsize::new(0), most }
+    }
+
+    /// Takes room, which is given back with the answer. None: there is not enough.
+    pub fn take(&'static self, bytes: usize) -> Option<Taken> {
+        let take = |taken: usize| taken.checked_add(bytes).filter(|&sum| sum <= self.most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        Some(Taken { budget: self, bytes })
+    }
+}
+
+/// Room that is taken for as long as this lives.
+pub struct Taken {
+    budget: &'static Budget,
+    bytes: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.budget.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_refused_and_what_is_not_is_there() {
+        assert!(room::<u8>(usize::MAX).is_none() && room::<u64>(usize::MAX / 8).is_none());
+        assert!(room::<u8>(LARGEST + 1).is_none() && room::<u64>(LARGEST / 8 + 1).is_none());
+        assert_eq!(joined(&[b"one", b"", b"two"]).as_deref(), Some(&b"onetwo"[..]));
+        assert_eq!(copied(&[7; 100]).map(|copy| copy.capacity()), Some(100), "no byte more than it takes");
+        let mut buffer = b"abc".to_vec();
+        assert!(!lengthen(&mut buffer, usize::MAX) && buffer == b"abc");
+        assert!(lengthen(&mut buffer, 5) && buffer == b"abc\0\0");
+        assert!(lengthen(&mut buffer, 2) && buffer == b"abc\0\0", "never shortened");
+    }
+
+    #[test]
+    fn a_budget_is_never_overdrawn() {
+        static SMALL: Budget = Budget::new(10);
+        let six = SMALL.take(6);
+        assert!(six.is_some() && SMALL.take(5).is_none() && SMALL.take(usize::MAX).is_none());
+        assert!(SMALL.take(4).is_some(), "and given back at once");
+        drop(six);
+        assert!(SMALL.take(10).is_some());
+    }
+}

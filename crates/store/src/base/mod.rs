@@ -1,0 +1,17 @@
+//! What every floor stands on.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `memory` | allocations that may fail, and their budgets |
+//! | `signals` | writes that raise no signal |
+//! | `owner` | what root makes in a user's folder |
+//! | `thread` | how threads of our own are started |
+//! | `timer` | how long a thread of the program may be held up |
+//! | `util` | random names, the time, locks |
+
+pub mod memory;
+pub mod owner;
+pub mod signals;
+pub(crate) mod thread;
+pub(crate) mod timer;
+pub mod util;

@@ -1,0 +1,77 @@
+//! How long a thread of the program may be held up.
+
+use std::time::{Duration, Instant};
+
+/// Says when a thread has spent its time on something. A thread that never had to wait is judged by what it computed: on
+/// a crowded machine the rest of the time is others', and would have been without us.
+pub(crate) struct Timer {
+    began: Instant,
+    usage: Usage,
+    limit: Duration,
+}
+
+/// What this thread has used so far.
+struct Usage {
+    computed: Duration,
+    /// How often it gave up its processor to wait for something.
+    waits: i64,
+}
+
+impl Usage {
+    fn now() -> Usage {
+        // SAFETY: zeros are a value of this structure of numbers, and the call gets a valid pointer to it.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| {
+            Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+                + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+        };
+        // As wide as the platform's `long`.
+        #[allow(clippy::useless_conversion, reason = "32 bits wide on some platforms")]
+        let waits = i64::from(usage.ru_nvcsw);
+        Usage { computed: time(usage.ru_utime) + time(usage.ru_stime), waits }
+    }
+}
+
+impl Timer {
+    /// Runs from now on.
+    pub(crate) fn of(limit: Duration) -> Timer {
+        Timer { began: Instant::now(), usage: Usage::now(), limit }
+    }
+
+    /// Whether the time is over, for the thread that made this.
+    pub(crate) fn is_over(&self) -> bool {
+        if self.began.elapsed() < self.limit {
+            return false;
+        }
+        let now = Usage::now();
+        now.waits != self.usage.waits || now.computed.saturating_sub(self.usage.computed) >= self.limit
+    }
+}
+
+/// For whom nobody waits.
+pub(crate) fn never() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_counts_and_so_does_computing() {
+        let timer = Timer::of(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(6));
+        assert!(timer.is_over(), "it waited");
+        let timer = Timer::of(Duration::from_millis(5));
+        assert!(!timer.is_over());
+        let began = Instant::now();
+        while !timer.is_over() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it computes");
+        }
+        assert!(began.elapsed() >= Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,70 @@
+//! Times that can be compared although some of the clocks that noted them were wrong.
+//!
+//! A time after now is impossible, and so is a use that is older than one of an earlier run: runs are
+//! numbered without a clock.
+
+use std::collections::BTreeMap;
+
+use crate::bounds::inventory::{Application, Inventory, LastUse, Part};
+
+/// How far ahead of everything recorded before this run the present clock is believed. A clock that jumped
+/// years ahead would else let every age limit pass at once; a program that nobody started for longer only
+/// has its age limits applied a run later.
+const BELIEVED_GAP_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+/// The time from which ages are counted, at most `now_ms`.
+pub(crate) fn reference(inventory: &Inventory, now_ms: u64) -> u64 {
+    let newest = inventory.applications.iter().flat_map(|app| {
+        let own = (!app.current).then_some(app.last_use);
+        own.into_iter().chain(app.parts.iter().flat_map(of_earlier_runs))
+    });
+    let newest = newest.filter(|&time| time <= now_ms).max().unwrap_or(0);
+    newest.saturating_add(BELIEVED_GAP_MS).min(now_ms)
+}
+
+fn of_earlier_runs(part: &Part) -> impl Iterator<Item = u64> {
+    let own = (!part.current).then_some(part.last_use);
+    let records = part.records().iter().filter(|record| !record.current);
+    own.into_iter().chain(records.map(|record| record.last_use.unix_ms))
+}
+
+/// What is known of the runs of one application.
+pub(crate) struct Runs {
+    now: u64,
+    /// By run: the latest possible time before it, and what an impossible time in it stands for.
+    bounds: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Runs {
+    pub(crate) fn of(app: &Application, now: u64) -> Runs {
+        // The first and the last possible time of each run.
+        let mut spans: BTreeMap<u64, Option<(u64, u64)>> = BTreeMap::new();
+        let records = app.parts.iter().flat_map(Part::records);
+        for used in records.map(|record| record.last_use).filter(|used| used.run != 0) {
+            let span = spans.entry(used.run).or_default();
+            if (1..=now).contains(&used.unix_ms) {
+                let (first, last) = span.unwrap_or((used.unix_ms, used.unix_ms));
+                *span = Some((first.min(used.unix_ms), last.max(used.unix_ms)));
+            }
+        }
+        let mut floor = 0;
+        let mut bounds: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for (&run, span) in &spans {
+            bounds.insert(run, (floor, now));
+            floor = span.map_or(floor, |(_, last)| last.max(floor));
+        }
+        let mut next = now;
+        for ((_, (floor, ceiling)), span) in bounds.iter_mut().zip(spans.values()).rev() {
+            *ceiling = next.max(*floor);
+            // A run whose clock was set back began no earlier than the one before it ended.
+            next = span.map_or(next, |(first, _)| first.max(*floor));
+        }
+        Runs { now, bounds }
+    }
+
+    /// When it was used, as far as can be told. 0: never.
+    pub(crate) fn time(&self, used: LastUse) -> u64 {
+        let (floor, ceiling) = self.bounds.get(&used.run).copied().unwrap_or((0, self.now));
+        if used.unix_ms > self.now { ceiling } else { used.unix_ms.max(floor) }
+    }
+}

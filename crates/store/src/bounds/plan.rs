@@ -1,0 +1,164 @@
+//! What is evicted, and why.
+
+use crate::bounds::eviction::{Cause, Eviction, clamp};
+use crate::bounds::inventory::{Application, Inventory, Part};
+use crate::bounds::limits::{Limits, low_water};
+use crate::bounds::rank;
+use crate::bounds::rank::Candidate;
+use crate::bounds::reclaim::{Reclaim, reclaim};
+
+/// By how much a limit stays exceeded because runs that are going on hold the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// The limit: [`Cause::ApplicationLimit`], [`Cause::TotalLimit`] or [`Cause::FreeSpace`].
+    pub limit: Cause,
+    /// Whose limit; None for the other two.
+    pub application: Option<usize>,
+    /// How much live data is left beyond it.
+    pub bytes: u64,
+}
+
+/// What to evict. Sizes in bytes, at most `u64::MAX`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// What goes: first by age and policy, then for the applications' limits, then for the total; each in its
+    /// order of worth.
+    pub evictions: Vec<Eviction>,
+    /// Applications of which nothing is left and no run is going on: their folders can go. In ascending order.
+    pub applications: Vec<usize>,
+    /// Live data now.
+    pub live_before: u64,
+    /// Live data afterwards.
+    pub live_after: u64,
+    /// What compaction still has to free for the files to fit, once whole parts and applications are deleted.
+    pub reclaim: Vec<Reclaim>,
+    /// What does not fit although everything that may go goes.
+    pub shortfalls: Vec<Shortfall>,
+}
+
+/// Decides what is evicted. `free_bytes`: free on the file system now; `now_ms`: Unix time.
+pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64) -> Plan {
+    let mut state = State::new(inventory, rank::candidates(inventory, limits, now_ms));
+    let live_before = state.total;
+    state.evict_unlimited();
+
+    // Decided before the applications' limits are applied: a tighter one of those must not spare anything by
+    // taking the total just below its limit.
+    let all = Budget::of_all(inventory, limits, free_bytes);
+    let over = state.total > u128::from(all.bytes);
+    for (index, app) in inventory.applications.iter().enumerate() {
+        if let Some(limit) = app.limit.or(limits.per_app) {
+            let target = u128::from(low_water(limit));
+            if state.apps[index] > u128::from(limit) {
+                state.evict(Cause::ApplicationLimit, Some(index), target);
+            }
+            state.report(Cause::ApplicationLimit, Some(index), state.apps[index], limit);
+        }
+    }
+    if over {
+        state.evict(all.cause, None, u128::from(low_water(all.bytes)));
+    }
+    state.report(all.cause, None, state.total, all.bytes);
+
+    let mut plan = state.plan;
+    plan.applications = emptied(inventory, &plan.evictions);
+    plan.live_before = clamp(live_before);
+    plan.live_after = clamp(state.total);
+    let limit_of = |index: usize| inventory.applications[index].limit.or(limits.per_app);
+    plan.reclaim = reclaim(inventory, &plan.evictions, &plan.applications, limit_of, all.bytes);
+    plan
+}
+
+/// What all applications together may take up.
+struct Budget {
+    bytes: u64,
+    cause: Cause,
+}
+
+impl Budget {
+    fn of_all(inventory: &Inventory, limits: &Limits, free_bytes: u64) -> Budget {
+        let reachable = inventory.disk() + u128::from(free_bytes);
+        let spare = clamp(reachable.saturating_sub(u128::from(limits.free_space_floor)));
+        if spare < limits.total_bytes {
+            Budget { bytes: spare, cause: Cause::FreeSpace }
+        } else {
+            Budget { bytes: limits.total_bytes, cause: Cause::TotalLimit }
+        }
+    }
+}
+
+/// The sums while things are taken away.
+struct State {
+    candidates: Vec<Candidate>,
+    gone: Vec<bool>,
+    /// Live bytes, and those of each application.
+    total: u128,
+    apps: Vec<u128>,
+    plan: Plan,
+}
+
+impl State {
+    fn new(inventory: &Inventory, candidates: Vec<Candidate>) -> State {
+        State {
+            gone: vec![false; candidates.len()],
+            candidates,
+            total: inventory.live(),
+            apps: inventory.applications.iter().map(Application::live).collect(),
+            plan: Plan::default(),
+        }
+    }
+
+    /// What goes whatever the limits.
+    fn evict_unlimited(&mut self) {
+        for at in 0..self.candidates.len() {
+            if self.candidates[at].expired {
+                self.take(at, Cause::Expired);
+            } else if self.candidates[at].unwanted {
+                self.take(at, Cause::ModulePolicy);
+            }
+        }
+    }
+
+    /// Takes from the front until no more than `target` is left (of one application).
+    fn evict(&mut self, cause: Cause, application: Option<usize>, target: u128) {
+        for at in 0..self.candidates.len() {
+            if application.map_or(self.total, |app| self.apps[app]) <= target {
+                return;
+            }
+            let of = self.candidates[at].target.application;
+            if !self.gone[at] && application.is_none_or(|app| app == of) {
+                self.take(at, cause);
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize, cause: Cause) {
+        let Candidate { target, bytes, .. } = self.candidates[at];
+        self.gone[at] = true;
+        self.total -= u128::from(bytes);
+        self.apps[target.application] -= u128::from(bytes);
+        self.plan.evictions.push(Eviction { target, bytes, cause });
+    }
+
+    fn report(&mut self, limit: Cause, application: Option<usize>, left: u128, allowed: u64) {
+        let bytes = clamp(left.saturating_sub(u128::from(allowed)));
+        if bytes > 0 {
+            self.plan.shortfalls.push(Shortfall { limit, application, bytes });
+        }
+    }
+}
+
+/// The applications of which an eviction takes the last.
+fn emptied(inventory: &Inventory, evictions: &[Eviction]) -> Vec<usize> {
+    let mut left: Vec<usize> =
+        inventory.applications.iter().map(|app| app.parts.iter().map(Part::units).sum()).collect();
+    let before = left.clone();
+    for eviction in evictions {
+        left[eviction.target.application] -= 1;
+    }
+    let idle = |&index: &usize| {
+        let app = &inventory.applications[index];
+        left[index] == 0 && before[index] > 0 && !app.current && !app.parts.iter().any(|part| part.current)
+    };
+    (0..left.len()).filter(idle).collect()
+}

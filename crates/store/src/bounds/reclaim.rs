@@ -1,0 +1,82 @@
+//! How much compaction has to free, and in which parts, for the files to fit and not only what is live in them.
+
+use std::cmp::Reverse;
+
+use crate::bounds::eviction::{Eviction, clamp};
+use crate::bounds::inventory::{Inventory, Part};
+
+/// What compaction has to free in one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reclaim {
+    /// Which application.
+    pub application: usize,
+    /// Which of its parts.
+    pub part: usize,
+    /// At least so many dead bytes.
+    pub bytes: u64,
+}
+
+/// A part as it is once the evicted records are dead.
+struct Left {
+    application: usize,
+    part: usize,
+    disk: u128,
+    dead: u128,
+    reclaimed: u128,
+}
+
+/// Shares out what the applications' limits and the total ask for, most dead bytes first. `emptied`:
+/// applications that are deleted as a whole.
+pub(crate) fn reclaim(
+    inventory: &Inventory,
+    evictions: &[Eviction],
+    emptied: &[usize],
+    limit_of: impl Fn(usize) -> Option<u64>,
+    total: u64,
+) -> Vec<Reclaim> {
+    let mut left = left(inventory, evictions, emptied);
+    // Equal ones in the order of the inventory.
+    left.sort_by_key(|left| Reverse(left.dead));
+    for application in 0..inventory.applications.len() {
+        if let Some(limit) = limit_of(application) {
+            demand(&mut left, Some(application), limit);
+        }
+    }
+    demand(&mut left, None, total);
+    let asked = left.iter().filter(|left| left.reclaimed > 0);
+    asked
+        .map(|left| Reclaim { application: left.application, part: left.part, bytes: clamp(left.reclaimed) })
+        .collect()
+}
+
+fn left(inventory: &Inventory, evictions: &[Eviction], emptied: &[usize]) -> Vec<Left> {
+    let mut left: Vec<Vec<Left>> = Vec::new();
+    for (application, app) in inventory.applications.iter().enumerate() {
+        let of_part = |(part, it): (usize, &Part)| {
+            let disk = it.disk();
+            Left { application, part, disk, dead: disk - it.live(), reclaimed: 0 }
+        };
+        left.push(app.parts.iter().enumerate().map(of_part).collect());
+    }
+    for eviction in evictions {
+        let part = &mut left[eviction.target.application][eviction.target.part];
+        match eviction.target.record {
+            Some(_) => part.dead += u128::from(eviction.bytes),
+            None => part.disk -= u128::from(eviction.bytes),
+        }
+    }
+    left.into_iter().flatten().filter(|left| emptied.binary_search(&left.application).is_err()).collect()
+}
+
+/// Sees to it that what is left takes no more than `limit`, as far as dead bytes go.
+fn demand(left: &mut [Left], application: Option<usize>, limit: u64) {
+    let concerned = |left: &Left| application.is_none_or(|app| app == left.application);
+    let disk =
+        left.iter().filter(|left| concerned(left)).map(|left| left.disk - left.reclaimed).sum::<u128>();
+    let mut missing = disk.saturating_sub(u128::from(limit));
+    for left in left.iter_mut().filter(|left| concerned(left)) {
+        let share = missing.min(left.dead - left.reclaimed);
+        left.reclaimed += share;
+        missing -= share;
+    }
+}

@@ -1,0 +1,21 @@
+//! Which kinds of records are compressed.
+
+use crate::codec::module::encode_module;
+use crate::codec::recipe::encode_recipe;
+use crate::format::codec::Codec;
+use crate::format::record::Kind;
+
+/// Fills `out` with a record's payload as it is to be stored, unless that is [`Codec::Plain`]: then the payload is
+/// stored as it is, and `out` holds anything.
+///
+/// Artifacts are read in calls that the program waits for. Decompressing one takes three to four times as long as
+/// reading it (docs/measurements.md), so they stay as the driver gave them.
+pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
+    match kind {
+        Kind::Module => encode_module(payload, out),
+        Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => encode_recipe(payload, out),
+        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths | Kind::Failed => {
+            Codec::Plain
+        }
+    }
+}

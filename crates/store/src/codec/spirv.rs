@@ -1,0 +1,147 @@
+//! The SPIR-V filter: five streams in the place of the words. Every operand becomes its distance from what it
+//! is predicted to be; results are predicted to be numbered one by one.
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::stream::{Stream, put, unzigzag, zigzag};
+use crate::codec::walk::Walk;
+
+/// Bytes before the first instruction: the flags and the five words of the SPIR-V header.
+const PREFIX: usize = 24;
+
+/// SPIR-V's first word, in the byte order that every driver of a little-endian machine is given.
+const MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
+
+/// Says that opcode and word count follow.
+const NEW_HEAD: u8 = 255;
+
+/// The most bytes that a filtered payload may have; encoding gives up on more.
+pub(crate) const fn most(raw_length: usize) -> usize {
+    raw_length / 2 + 64
+}
+
+/// Appends the filtered payload to `out`. False, and nothing of use, where it is not SPIR-V or hardly shrinks.
+pub(crate) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
+    let Some((prefix, code)) = payload.split_at_checked(PREFIX) else { return false };
+    if prefix[4..8] != MAGIC {
+        return false;
+    }
+    let (mut heads, mut types, mut results, mut operands, mut text) =
+        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+    let mut walk = Walk::new();
+    let mut numbers = FxHashMap::<u32, u8>::default();
+    let mut last_result = 0_u32;
+    let mut rest = code;
+    while let Some(first) = rest.first_chunk::<4>() {
+        let first = u32::from_le_bytes(*first);
+        let (opcode, words) = (first as u16, (first >> 16) as u16);
+        let Some((instruction, after)) = rest.split_at_checked(4 * usize::from(words)) else { break };
+        if words == 0 {
+            break;
+        }
+        rest = after;
+        let head = if let Some(number) = numbers.get(&first) {
+            heads.push(*number);
+            walk.heads[usize::from(*number)]
+        } else {
+            heads.push(NEW_HEAD);
+            put(&mut heads, u32::from(opcode));
+            put(&mut heads, u32::from(words));
+            let number = walk.heads.len();
+            let head = walk.add(opcode, words);
+            if walk.heads.len() > number {
+                numbers.insert(first, number as u8);
+            }
+            head
+        };
+        let context = &mut walk.contexts[head.context];
+        let mut values =
+            instruction.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        values.next();
+        if head.shape.typed {
+            if let Some(value) = values.next() {
+                put(&mut types, zigzag(value.wrapping_sub(context.last_type)));
+                context.last_type = value;
+            }
+        }
+        if head.shape.result {
+            if let Some(value) = values.next() {
+                put(&mut results, zigzag(value.wrapping_sub(last_result.wrapping_add(1))));
+                last_result = value;
+            }
+        }
+        for (place, value) in values.enumerate() {
+            if place >= usize::from(head.shape.text_after) {
+                text.extend_from_slice(&value.to_le_bytes());
+                continue;
+            }
+            put(&mut operands, context.slot(place).distance(value, last_result));
+        }
+    }
+    out.extend_from_slice(prefix);
+    let streams = [&heads, &types, &results, &operands, &text];
+    for stream in streams {
+        let Ok(length) = u32::try_from(stream.len()) else { return false };
+        put(out, length);
+    }
+    for stream in streams {
+        out.extend_from_slice(stream);
+    }
+    out.extend_from_slice(rest);
+    out.len() <= most(payload.len())
+}
+
+/// Fills all of `out` from a filtered payload, or nothing of use where the two do not fit.
+pub(crate) fn decode(filtered: &[u8], out: &mut [u8]) -> Option<()> {
+    let mut whole = Stream::new(filtered);
+    let (prefix, mut code) = out.split_at_mut_checked(PREFIX)?;
+    prefix.copy_from_slice(whole.take(PREFIX)?);
+    let lengths: [u32; 5] = std::array::from_fn(|_| whole.number());
+    let mut part = |index: usize| Some(Stream::new(whole.take(lengths[index] as usize)?));
+    let (mut heads, mut types, mut results) = (part(0)?, part(1)?, part(2)?);
+    let (mut operands, mut text) = (part(3)?, part(4)?);
+    let tail = whole.remaining();
+
+    let mut walk = Walk::new();
+    let mut last_result = 0_u32;
+    while !heads.at_end() {
+        let number = heads.byte();
+        let head = if number == NEW_HEAD {
+            let (opcode, words) = (heads.number() as u16, heads.number() as u16);
+            walk.add(opcode, words)
+        } else {
+            *walk.heads.get(usize::from(number))?
+        };
+        let (instruction, after) = code.split_at_mut_checked(4 * usize::from(head.words))?;
+        code = after;
+        let context = walk.contexts.get_mut(head.context)?;
+        let mut words = instruction.chunks_exact_mut(4);
+        let first = u32::from(head.words) << 16 | u32::from(head.opcode);
+        words.next()?.copy_from_slice(&first.to_le_bytes());
+        if head.shape.typed {
+            if let Some(word) = words.next() {
+                context.last_type = context.last_type.wrapping_add(unzigzag(types.number()));
+                word.copy_from_slice(&context.last_type.to_le_bytes());
+            }
+        }
+        if head.shape.result {
+            if let Some(word) = words.next() {
+                last_result = last_result.wrapping_add(1).wrapping_add(unzigzag(results.number()));
+                word.copy_from_slice(&last_result.to_le_bytes());
+            }
+        }
+        let plain = words.len().min(usize::from(head.shape.text_after));
+        for (place, word) in words.by_ref().take(plain).enumerate() {
+            let value = context.slot(place).next(operands.number(), last_result);
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+        for word in words {
+            word.copy_from_slice(text.take(4)?);
+        }
+    }
+    if code.len() != tail.len() {
+        return None;
+    }
+    code.copy_from_slice(tail);
+    [heads, types, results, operands, text].iter().all(Stream::finished).then_some(())
+}

@@ -1,0 +1,90 @@
+//! Numbers in streams of bytes: seven bits a byte, the lowest first, the eighth says that more follow.
+
+/// Appends a number.
+pub(crate) fn put(stream: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        stream.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    stream.push(number as u8);
+}
+
+/// Small for what lies little above or below zero.
+pub(crate) const fn zigzag(difference: u32) -> u32 {
+    (difference << 1) ^ ((difference as i32 >> 31) as u32)
+}
+
+/// The way back.
+pub(crate) const fn unzigzag(number: u32) -> u32 {
+    (number >> 1) ^ (number & 1).wrapping_neg()
+}
+
+/// Reads a stream. Past its end there are zeros, which [`Stream::finished`] tells of: one look at the end is
+/// cheaper than one at every number.
+pub(crate) struct Stream<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next byte.
+    #[inline(always)]
+    pub(crate) fn byte(&mut self) -> u8 {
+        let byte = self.bytes.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        byte
+    }
+
+    /// The next number; bits beyond the thirty-second are dropped. Numbers of one and of two bytes take the same
+    /// way: which comes next is hard to foresee for a processor.
+    #[inline(always)]
+    pub(crate) fn number(&mut self) -> u32 {
+        if let Some(&[first, second]) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            if first & second < 0x80 {
+                let more = u32::from(first >> 7);
+                self.at += 1 + more as usize;
+                return u32::from(first & 0x7F) | (u32::from(second) << 7) & more.wrapping_neg();
+            }
+        }
+        let first = u32::from(self.byte());
+        if first < 0x80 { first } else { self.rest(first & 0x7F) }
+    }
+
+    #[inline]
+    fn rest(&mut self, mut number: u32) -> u32 {
+        for shift in [7, 14, 21, 28] {
+            let byte = u32::from(self.byte());
+            number |= (byte & 0x7F) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        number
+    }
+
+    /// The next `count` bytes, if there are so many.
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    /// Whatever is left.
+    pub(crate) fn remaining(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Whether nothing is left.
+    pub(crate) const fn at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// Whether every byte was read, and none that was not there.
+    pub(crate) const fn finished(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+}

@@ -1,0 +1,163 @@
+//! zstd's contexts and the filter's buffers. They are costly to make, so a thread keeps one of each; where its
+//! storage is gone (exit handlers) or in use, one is made for the call.
+
+use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::thread::LocalKey;
+
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::{DCtx, DDict, compress_bound};
+
+use crate::base::memory;
+use crate::codec::dictionary;
+use crate::format::codec::CodecError;
+
+/// The default of the tool as well: higher ones take ten times as long for a few percent.
+const LEVEL: i32 = 3;
+
+/// Of recipes: with so few bytes the best takes hardly longer.
+const RECIPE_LEVEL: i32 = 19;
+
+/// A thread gives back larger buffers than this after a call, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// Compresses on one thread.
+pub(crate) struct Encoder {
+    context: Compressor<'static>,
+    /// What the filter wrote.
+    pub(crate) filtered: Vec<u8>,
+}
+
+/// Decompresses on one thread.
+pub(crate) struct Decoder {
+    context: DCtx<'static>,
+    filtered: Vec<u8>,
+    /// A frame that was put together again.
+    framed: Vec<u8>,
+}
+
+thread_local! {
+    static ENCODER: RefCell<Option<Encoder>> = const { RefCell::new(None) };
+    static RECIPE_ENCODER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECODER: RefCell<Option<Decoder>> = const { RefCell::new(None) };
+}
+
+/// The decoder's half of the dictionary, made once a process; None where there was no memory for it.
+static DICTIONARY: OnceLock<Option<DDict<'static>>> = OnceLock::new();
+
+/// Runs `task` with the thread's encoder; with none where zstd could not be had.
+pub(crate) fn with_encoder<R>(task: impl FnOnce(&mut Option<Encoder>) -> R) -> R {
+    with(&ENCODER, |slot| {
+        if slot.is_none() {
+            *slot = Compressor::new(LEVEL).ok().map(|context| Encoder { context, filtered: Vec::new() });
+        }
+        let result = task(slot);
+        if let Some(encoder) = slot {
+            bound(&mut encoder.filtered);
+        }
+        result
+    })
+}
+
+/// Runs `task` with the thread's encoder of recipes, which has the dictionary; with none where zstd could not be had.
+pub(crate) fn with_recipe_encoder<R>(task: impl FnOnce(&mut Option<Compressor<'static>>) -> R) -> R {
+    with(&RECIPE_ENCODER, |slot| {
+        if slot.is_none() {
+            *slot = recipe_encoder();
+        }
+        task(slot)
+    })
+}
+
+fn recipe_encoder() -> Option<Compressor<'static>> {
+    let mut encoder = Compressor::with_dictionary(RECIPE_LEVEL, dictionary::DICTIONARY).ok()?;
+    encoder.include_contentsize(false).ok()?;
+    encoder.include_dictid(false).ok()?;
+    Some(encoder)
+}
+
+/// Runs `task` with the thread's decoder.
+pub(crate) fn with_decoder<R>(
+    task: impl FnOnce(&mut Decoder) -> Result<R, CodecError>,
+) -> Result<R, CodecError> {
+    with(&DECODER, |slot| {
+        if slot.is_none() {
+            *slot = DCtx::try_create().map(|context| Decoder {
+                context,
+                filtered: Vec::new(),
+                framed: Vec::new(),
+            });
+        }
+        let decoder = slot.as_mut().ok_or(CodecError::Memory)?;
+        let result = task(decoder);
+        bound(&mut decoder.filtered);
+        result
+    })
+}
+
+fn with<T, R>(key: &'static LocalKey<RefCell<Option<T>>>, task: impl FnOnce(&mut Option<T>) -> R) -> R {
+    let mut task = Some(task);
+    let done = key.try_with(|slot| {
+        let mut slot = slot.try_borrow_mut().ok()?;
+        task.take().map(|task| task(&mut slot))
+    });
+    match (done, task) {
+        (Ok(Some(result)), _) => result,
+        (_, Some(task)) => task(&mut None),
+        (_, None) => unreachable!("a task that was taken has a result"),
+    }
+}
+
+fn bound(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > KEPT {
+        *buffer = Vec::new();
+    }
+}
+
+impl Encoder {
+    /// Fills `out` with a frame that holds `bytes`. False where zstd refused.
+    pub(crate) fn compress(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+        frame(&mut self.context, bytes, out)
+    }
+
+    /// The same for what the filter wrote.
+    pub(crate) fn compress_filtered(&mut self, out: &mut Vec<u8>) -> bool {
+        frame(&mut self.context, &self.filtered, out)
+    }
+}
+
+/// Fills `out` with a frame that holds `bytes`. False where zstd refused.
+pub(crate) fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    out.clear();
+    memory::reserve(out, compress_bound(bytes.len())) && context.compress_to_buffer(bytes, out).is_ok()
+}
+
+impl Decoder {
+    /// Decompresses one frame to the start of `out`, and says how many bytes it held; never more than `out` has.
+    pub(crate) fn decompress(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
+        self.context.decompress(out, stored).map_err(|_| CodecError::Zstd)
+    }
+
+    /// The same for the content of a block that leans on the dictionary. The lengths are bounded by `recipe`.
+    pub(crate) fn decompress_block(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
+        let dictionary = DICTIONARY.get_or_init(|| DDict::try_create(dictionary::DICTIONARY));
+        let dictionary = dictionary.as_ref().ok_or(CodecError::Memory)?;
+        self.framed.clear();
+        self.framed.try_reserve_exact(dictionary::HEAD + stored.len()).map_err(|_| CodecError::Memory)?;
+        self.framed.extend_from_slice(&dictionary::head(out.len(), stored.len()));
+        self.framed.extend_from_slice(stored);
+        self.context.decompress_using_ddict(out, &self.framed, dictionary).map_err(|_| CodecError::Zstd)
+    }
+
+    /// Decompresses at most `most` bytes into the thread's own buffer.
+    pub(crate) fn decompress_filtered(&mut self, stored: &[u8], most: usize) -> Result<&[u8], CodecError> {
+        if self.filtered.len() < most {
+            let missing = most - self.filtered.len();
+            self.filtered.try_reserve_exact(missing).map_err(|_| CodecError::Memory)?;
+            self.filtered.resize(most, 0);
+        }
+        let room = self.filtered.get_mut(..most).ok_or(CodecError::Filter)?;
+        let length = self.context.decompress(room, stored).map_err(|_| CodecError::Zstd)?;
+        self.filtered.get(..length).ok_or(CodecError::Filter)
+    }
+}

@@ -1,0 +1,124 @@
+//! Faults that tests want: which calls fail, and how. One plan for the whole process, because the writer is a thread of
+//! its own: a test with a plan runs in a process of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::disk::op::Op;
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// With nothing done.
+    Error(Errno),
+    /// A read or a write does half of what it was asked for, and says so.
+    Short,
+    /// So many 256ths of a write arrive, and all that is said is the error.
+    Torn(u8, Errno),
+}
+
+impl Fault {
+    /// What the system says.
+    pub(crate) fn error(self) -> Errno {
+        match self {
+            Fault::Error(error) | Fault::Torn(_, error) => error,
+            Fault::Short => Errno::IO,
+        }
+    }
+
+    /// Whether a call of that kind can fail so.
+    fn fits(self, op: Op) -> bool {
+        match self {
+            Fault::Error(_) => true,
+            Fault::Short => matches!(op, Op::Read | Op::Write),
+            Fault::Torn(..) => op == Op::Write,
+        }
+    }
+}
+
+/// What the system may say of a file.
+pub(crate) const ERRORS: [Errno; 7] =
+    [Errno::IO, Errno::NOSPC, Errno::MFILE, Errno::INTR, Errno::STALE, Errno::ACCESS, Errno::NOMEM];
+
+/// Which calls fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Plan {
+    /// Of the calls that can fail so (of one kind, if it is given) the n-th, from 1; with it all that follow if `on`.
+    Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
+    /// None; those of one kind are held up until it is over.
+    Held { op: Op },
+    /// One of so many, somehow.
+    Random { seed: u64, one_of: u64 },
+}
+
+struct State {
+    plan: Plan,
+    /// Calls that could have failed so far.
+    calls: u64,
+    /// What failed, in order.
+    hit: Vec<(Op, Fault)>,
+}
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// From here on calls fail.
+pub(crate) fn begin(plan: Plan) {
+    let state = State { plan, calls: 0, hit: Vec::new() };
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    ACTIVE.store(true, Ordering::SeqCst);
+}
+
+/// Up to here. Says which have failed.
+pub(crate) fn end() -> Vec<(Op, Fault)> {
+    ACTIVE.store(false, Ordering::SeqCst);
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    state.map_or_else(Vec::new, |state| state.hit)
+}
+
+/// The fault of this call.
+pub(crate) fn next(op: Op) -> Option<Fault> {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return None;
+    }
+    let mut locked = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = locked.as_mut()?;
+    let fault = match state.plan {
+        Plan::Held { op: held } => {
+            drop(locked);
+            while held == op && ACTIVE.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return None;
+        }
+        Plan::Nth { fault, op: only, n, on } => {
+            if !fault.fits(op) || only.is_some_and(|only| only != op) {
+                return None;
+            }
+            state.calls += 1;
+            (state.calls == n || on && state.calls > n).then_some(fault)
+        }
+        Plan::Random { seed, one_of } => {
+            state.calls += 1;
+            let number = mixed(seed.wrapping_add(state.calls.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+            let error = ERRORS[(number >> 8) as usize % ERRORS.len()];
+            let fault = match number >> 16 & 3 {
+                0 if Fault::Short.fits(op) => Fault::Short,
+                1 if Fault::Torn(0, error).fits(op) => Fault::Torn((number >> 24) as u8, error),
+                _ => Fault::Error(error),
+            };
+            ((number >> 32) % one_of == 0).then_some(fault)
+        }
+    };
+    state.hit.extend(fault.map(|fault| (op, fault)));
+    fault
+}
+
+fn mixed(mut number: u64) -> u64 {
+    number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}

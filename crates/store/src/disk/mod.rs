@@ -1,0 +1,13 @@
+//! Files and folders.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `op`, `ops` | every file operation |
+//! | `faults` | how tests make one fail |
+//! | `folder` | opening folders and files safely |
+
+#[cfg(test)]
+pub(crate) mod faults;
+pub(crate) mod folder;
+pub(crate) mod op;
+pub(crate) mod ops;

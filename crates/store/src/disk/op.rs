@@ -1,0 +1,21 @@
+//! The names of file operations.
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Open,
+    MakeFolder,
+    List,
+    Stat,
+    Space,
+    #[cfg(test)]
+    Read,
+    #[cfg(test)]
+    Write,
+    Truncate,
+    Sync,
+    Stamp,
+    Lock,
+    Rename,
+    Remove,
+}

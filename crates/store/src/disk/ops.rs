@@ -1,0 +1,179 @@
+//! Every file operation of the store, one function each. In tests any of them can be made to fail: [`faults`].
+//! What changes a file's length or content raises no signal ([`crate::base::signals`]).
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat, StatVfs, Timestamps};
+use rustix::io::Errno;
+use rustix::path::Arg;
+
+use crate::base::{owner, signals};
+#[cfg(test)]
+use crate::disk::faults;
+use crate::disk::op::Op;
+
+/// The fault that a test wants here.
+#[cfg(test)]
+fn ask(op: Op) -> Result<(), Errno> {
+    faults::next(op).map_or(Ok(()), |fault| Err(fault.error()))
+}
+
+#[cfg(not(test))]
+#[inline(always)]
+fn ask(_: Op) -> Result<(), Errno> {
+    Ok(())
+}
+
+pub(crate) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    ask(Op::Open)?;
+    fs::open(path, flags, Mode::empty())
+}
+
+pub(crate) fn openat(folder: impl AsFd, name: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    ask(Op::Open)?;
+    fs::openat(folder, name, flags, mode)
+}
+
+pub(crate) fn mkdirat(folder: impl AsFd, name: &str, mode: Mode) -> Result<(), Errno> {
+    ask(Op::MakeFolder)?;
+    fs::mkdirat(folder, name, mode)
+}
+
+/// Makes a folder with its parents.
+pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
+    ask(Op::MakeFolder)?;
+    std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)
+}
+
+/// The names in a folder, in no order.
+pub(crate) fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
+    list_until(folder, &|| false).map(|(names, _)| names)
+}
+
+/// The same, of a folder of any size: until `interrupted` says true. Whether these are all of them.
+pub(crate) fn list_until(
+    folder: impl AsFd,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Vec<CString>, bool), Errno> {
+    ask(Op::List)?;
+    let mut names = Vec::new();
+    for entry in fs::Dir::read_from(folder)? {
+        names.push(entry?.file_name().to_owned());
+        if names.len() % 256 == 0 && interrupted() {
+            return Ok((names, false));
+        }
+    }
+    Ok((names, true))
+}
+
+/// Where the next byte stands that is not in a hole, at `offset` or behind it; `None` where the rest of the file is one.
+/// A file system that keeps no account of holes has none.
+pub(crate) fn next_data(fd: impl AsFd, offset: u64) -> Option<u64> {
+    match fs::seek(fd, fs::SeekFrom::Data(offset)) {
+        Ok(data) => Some(data.max(offset)),
+        Err(Errno::NXIO) => None,
+        Err(_) => Some(offset),
+    }
+}
+
+pub(crate) fn fstat(fd: impl AsFd) -> Result<Stat, Errno> {
+    ask(Op::Stat)?;
+    fs::fstat(fd)
+}
+
+/// Of a link itself.
+pub(crate) fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
+    ask(Op::Stat)?;
+    fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// For a file that was just made in `folder`.
+pub(crate) fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
+    ask(Op::Stat)?;
+    owner::hand_over(file, folder)
+}
+
+pub(crate) fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
+    ask(Op::Space)?;
+    fs::fstatvfs(fd)
+}
+
+/// Reads at most `spare.len()` bytes into the start of `spare`. Says how many of them are initialised by it.
+pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -> Result<usize, Errno> {
+    #[cfg(test)]
+    let spare = match faults::next(Op::Read) {
+        Some(faults::Fault::Short) => {
+            let some = spare.len().div_ceil(2);
+            &mut spare[..some]
+        }
+        Some(fault) => return Err(fault.error()),
+        None => spare,
+    };
+    rustix::io::pread(fd, spare, offset).map(|(read, _)| read.len())
+}
+
+/// Writes at most `bytes.len()` bytes. Says how many.
+pub(crate) fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    #[cfg(test)]
+    match faults::next(Op::Write) {
+        Some(faults::Fault::Short) => {
+            return signals::pwrite(fd, &bytes[..bytes.len().div_ceil(2)], offset);
+        }
+        Some(fault @ faults::Fault::Torn(part, _)) => {
+            signals::pwrite(fd, &bytes[..bytes.len() * usize::from(part) / 256], offset)?;
+            return Err(fault.error());
+        }
+        Some(fault) => return Err(fault.error()),
+        None => {}
+    }
+    signals::pwrite(fd, bytes, offset)
+}
+
+pub(crate) fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
+    ask(Op::Truncate)?;
+    signals::ftruncate(fd, length)
+}
+
+pub(crate) fn fdatasync(fd: impl AsFd) -> Result<(), Errno> {
+    ask(Op::Sync)?;
+    fs::fdatasync(fd)
+}
+
+pub(crate) fn futimens(fd: impl AsFd, stamps: &Timestamps) -> Result<(), Errno> {
+    ask(Op::Stamp)?;
+    fs::futimens(fd, stamps)
+}
+
+/// Takes the lock of a file for this descriptor alone, or says at once that another has it (`WOULDBLOCK`).
+pub(crate) fn try_lock(fd: impl AsFd) -> Result<(), Errno> {
+    ask(Op::Lock)?;
+    fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
+}
+
+/// Takes a lock that others may have too, but nobody for himself alone; or says at once that somebody has.
+pub(crate) fn try_lock_shared(fd: impl AsFd) -> Result<(), Errno> {
+    ask(Op::Lock)?;
+    fs::flock(fd, FlockOperation::NonBlockingLockShared)
+}
+
+pub(crate) fn unlock(fd: impl AsFd) -> Result<(), Errno> {
+    ask(Op::Lock)?;
+    fs::flock(fd, FlockOperation::Unlock)
+}
+
+/// Within one folder; in place of a file of the new name.
+pub(crate) fn renameat(folder: impl AsFd, from: &str, to: &str) -> Result<(), Errno> {
+    ask(Op::Rename)?;
+    let folder = folder.as_fd();
+    fs::renameat(folder, from, folder, to)
+}
+
+pub(crate) fn unlinkat(folder: impl AsFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
+    ask(Op::Remove)?;
+    fs::unlinkat(folder, name, flags)
+}

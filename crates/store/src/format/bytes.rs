@@ -1,0 +1,73 @@
+//! Integers in little-endian order, blocks that end in a checksum of themselves, and hexadecimal.
+
+use crate::format::sizes::ALIGN;
+
+/// Writes `value` at `at`.
+pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Writes `value` at `at`.
+pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Closes a block of fixed size: its last 4 bytes are the checksum of the others.
+pub(crate) fn close_block(bytes: &mut [u8]) {
+    let body = bytes.len() - 4;
+    let crc = crc32c::crc32c(&bytes[..body]);
+    put_u32(bytes, body, crc);
+}
+
+/// Whether the last 4 bytes are the checksum of the others.
+pub(crate) fn is_closed(bytes: &[u8]) -> bool {
+    let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return false };
+    crc32c::crc32c(body) == u32::from_le_bytes(*crc)
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Decodes fields one after the other; `None` past the end.
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// From the first byte on.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Reader(bytes)
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    /// The next byte.
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    /// The next number.
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// The next number.
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+}
+
+/// A length rounded up to where the next block may start.
+pub(crate) fn padded(length: u64) -> u64 {
+    length.next_multiple_of(ALIGN)
+}

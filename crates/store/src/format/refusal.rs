@@ -1,0 +1,139 @@
+//! Why something on disk is not used: refusing is a value with a reason.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::format::device::HeaderMismatch;
+
+/// Why a stash cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path names a file, a socket or the like.
+    #[error("{} is not a folder; move it away or choose another place", .path.display())]
+    NotAFolder {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// The folder belongs to somebody else, who could put artifacts into it.
+    #[error("{} belongs to user {owner}, not to user {user}; change its owner or choose another place", .path.display())]
+    NotOwned {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// Root would make a folder in somebody's home (sudo can leave HOME as it is), and that user could not use it.
+    #[error("{} would be root's in a folder of user {owner}; run it as that user, or choose another place", .path.display())]
+    OfAnother {
+        /// What was to be made.
+        path: PathBuf,
+        /// Whose folder it is.
+        owner: u32,
+    },
+    /// Others may put artifacts into the folder.
+    #[error("{} can be written to by others (mode {mode:03o}); run chmod go-w on it", .path.display())]
+    OthersMayWrite {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A symbolic link below the root.
+    #[error("{} is a symbolic link, which the stash does not follow; replace it by a folder", .path.display())]
+    SymbolicLink {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// A folder's name that could lead elsewhere.
+    #[error("{name:?} cannot be the name of an application's folder")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The folder is not there and cannot be made.
+    #[error("{} cannot be created ({source}); make it writable or choose another place", .path.display())]
+    NotCreated {
+        /// What was to be made.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The folder is there and cannot be read.
+    #[error("{} cannot be opened ({source}); check its permissions", .path.display())]
+    Unreadable {
+        /// What was to be opened.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This process was forked off the one that opened the stash.
+    #[error("a forked process cannot open further parts of its parent's stash")]
+    Forked,
+}
+
+/// Why one file of a part is not used. It is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Shorter than a header: an interrupted creation, or not ours.
+    #[error("too short to be a segment")]
+    Truncated,
+    /// Its writer has just created it.
+    #[error("nothing is written to it yet")]
+    NotYet,
+    /// Neither a header nor a record was recognised.
+    #[error("not a segment")]
+    NotASegment,
+    /// Written by another version of the format.
+    #[error("format version {0} is not known here")]
+    Version(u32),
+    /// Made with features of the format that this version does not know.
+    #[error("format flags {0:#x} are not known here")]
+    Flags(u32),
+    /// A segment of another kind of part.
+    #[error("belongs to another kind of part")]
+    OtherPart,
+    /// A segment of another device.
+    #[error("{0}")]
+    OtherDevice(HeaderMismatch),
+    /// A symbolic link.
+    #[error("a symbolic link")]
+    SymbolicLink,
+    /// A folder, a socket, or the like.
+    #[error("not a regular file")]
+    NotAFile,
+    /// A file of another user.
+    #[error("belongs to user {0}")]
+    NotOwned(u32),
+    /// The system would not let us read it.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// Reading it takes longer than the program can be made to wait, or there is no descriptor left for it: that is done
+    /// beside it.
+    #[error("cannot be read for now")]
+    PutOff,
+}
+
+impl Refusal {
+    /// The reason's name in reports and in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Refusal::Truncated => "truncated",
+            Refusal::NotYet => "not_yet_written",
+            Refusal::NotASegment => "not_a_segment",
+            Refusal::Version(_) => "unknown_version",
+            Refusal::Flags(_) => "unknown_flags",
+            Refusal::OtherPart => "other_part",
+            Refusal::OtherDevice(mismatch) => mismatch.name(),
+            Refusal::SymbolicLink => "symbolic_link",
+            Refusal::NotAFile => "not_a_file",
+            Refusal::NotOwned(_) => "not_owned",
+            Refusal::Unreadable(_) => "unreadable",
+            Refusal::PutOff => "put_off",
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The index of a sealed segment: a hash table in blocks that are checked and read one by one, so that opening reads
+//! none of it and a look-up at most one block that is not in memory yet. docs/format.md has its bytes.
+
+use crate::format::bytes::{put_u32, put_u64};
+use crate::format::codec::Codec;
+use crate::format::record::{Key, Kind};
+use crate::format::record_header::IndexEntry;
+
+/// One block, in bytes.
+pub(crate) const BLOCK_BYTES: usize = 4096;
+const BLOCK_HEAD: usize = 16;
+/// One entry, in bytes.
+pub(crate) const ROW_BYTES: usize = 20;
+/// Entries that a block has room for.
+const ROOM: usize = (BLOCK_BYTES - BLOCK_HEAD) / ROW_BYTES;
+/// How many a block gets on average: few overflow, and the table stays below 24 bytes an entry.
+const TARGET: usize = 175;
+/// The code of kinds that this program does not know.
+pub(crate) const UNKNOWN_KIND: u8 = 15;
+
+/// What the table knows of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Row {
+    /// [`hash`] of its key.
+    pub(crate) hash: u64,
+    /// Where its head starts.
+    pub(crate) offset: u64,
+    /// Bytes that the payload takes in the file.
+    pub(crate) stored: u32,
+    /// The payload's checksum, as in the record.
+    pub(crate) crc: u32,
+    /// [`code_of`] its kind.
+    pub(crate) code: u8,
+    /// How the payload is stored.
+    pub(crate) codec: u8,
+}
+
+/// A row as it stands in a file.
+pub(crate) type Packed = [u8; ROW_BYTES];
+
+/// Its hash.
+pub(crate) fn hash_of(row: &Packed) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *row;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// What stands for a kind: its place among the known ones, or [`UNKNOWN_KIND`].
+pub(crate) fn code_of(kind: u8) -> u8 {
+    Kind::from_number(kind).map_or(UNKNOWN_KIND, |kind| kind.position() as u8)
+}
+
+/// Spreads keys evenly, whatever they are: drivers' identifiers may be short or badly spread.
+pub(crate) fn hash(kind_code: u8, key: &Key) -> u64 {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&key[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let folded = word(0)
+        ^ word(8).rotate_left(17)
+        ^ word(16).rotate_left(31)
+        ^ word(24).rotate_left(47)
+        ^ u64::from(kind_code) << 59;
+    let stirred = (folded ^ folded >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    let stirred = (stirred ^ stirred >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    stirred ^ stirred >> 32
+}
+
+impl Row {
+    /// Of a record.
+    pub(crate) fn of(entry: &IndexEntry) -> Row {
+        let code = code_of(entry.kind);
+        let hash = hash(code, &entry.key);
+        Row { hash, offset: entry.offset, stored: entry.stored, crc: entry.crc, code, codec: entry.codec }
+    }
+
+    /// As it stands in a block or a checkpoint.
+    pub(crate) fn pack(&self) -> Packed {
+        let mut bytes = [0; ROW_BYTES];
+        put_u64(&mut bytes, 0, self.hash);
+        put_u32(&mut bytes, 8, (self.offset / 8) as u32);
+        put_u32(&mut bytes, 12, self.stored | u32::from(self.codec & 3) << 26 | u32::from(self.code) << 28);
+        put_u32(&mut bytes, 16, self.crc);
+        bytes
+    }
+
+    /// The reverse.
+    pub(crate) fn unpack(bytes: &Packed) -> Row {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let packed = word(12);
+        Row {
+            hash: u64::from(word(0)) | u64::from(word(4)) << 32,
+            offset: u64::from(word(8)) * 8,
+            stored: packed & 0x03FF_FFFF,
+            crc: word(16),
+            code: (packed >> 28) as u8,
+            codec: (packed >> 26 & 3) as u8,
+        }
+    }
+
+    /// Whether this program can hand its payload out.
+    pub(crate) fn is_readable(&self) -> bool {
+        Codec::from_number(self.codec).is_some() && self.code != UNKNOWN_KIND
+    }
+}
+
+/// How many blocks so many entries take.
+pub(crate) fn blocks_for(count: usize) -> usize {
+    count.div_ceil(TARGET).max(1)
+}
+
+/// The block in which the search for a hash starts.
+fn home(hash: u64, blocks: usize) -> usize {
+    ((u128::from(hash) * blocks as u128) >> 64) as usize
+}
+
+/// The table of these records, in any order.
+pub(crate) fn build(rows: &[Row]) -> Vec<u8> {
+    let blocks = blocks_for(rows.len());
+    let mut filled: Vec<Vec<Row>> = vec![Vec::new(); blocks];
+    let mut overflows = vec![false; blocks];
+    for row in rows {
+        let mut at = home(row.hash, blocks);
+        // There is room somewhere: TARGET is less than ROOM.
+        while filled[at].len() == ROOM {
+            overflows[at] = true;
+            at = (at + 1) % blocks;
+        }
+        filled[at].push(*row);
+    }
+    let mut out = Vec::with_capacity(blocks * BLOCK_BYTES);
+    for (rows, overflows) in filled.iter_mut().zip(overflows) {
+        // By hash, and of equal ones the newest first.
+        rows.sort_unstable_by(|one, other| {
+            (one.hash, std::cmp::Reverse(one.offset)).cmp(&(other.hash, std::cmp::Reverse(other.offset)))
+        });
+        let start = out.len();
+        out.resize(start + BLOCK_HEAD, 0);
+        rows.iter().for_each(|row| out.extend_from_slice(&row.pack()));
+        out.resize(start + BLOCK_BYTES, 0);
+        put_u32(&mut out[start..], 4, rows.len() as u32);
+        put_u32(&mut out[start..], 8, u32::from(overflows));
+        let crc = crc32c::crc32c(&out[start + 4..]);
+        put_u32(&mut out[start..], 0, crc);
+    }
+    out
+}
+
+/// One block that is as it was written.
+#[derive(Debug)]
+pub(crate) struct Block(Box<[u8]>);
+
+impl Block {
+    /// `None`: damaged.
+    pub(crate) fn check(bytes: Vec<u8>) -> Option<Block> {
+        let block = Block(bytes.into_boxed_slice());
+        let sound = block.0.len() == BLOCK_BYTES
+            && crc32c::crc32c(&block.0[4..]) == block.word(0)
+            && block.len() <= ROOM;
+        sound.then_some(block)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
+    }
+
+    fn len(&self) -> usize {
+        self.word(4) as usize
+    }
+
+    fn overflows(&self) -> bool {
+        self.word(8) != 0
+    }
+
+    fn hash_at(&self, index: usize) -> u64 {
+        let at = BLOCK_HEAD + index * ROW_BYTES;
+        u64::from(self.word(at)) | u64::from(self.word(at + 4)) << 32
+    }
+
+    fn row(&self, index: usize) -> Option<Row> {
+        let at = BLOCK_HEAD + index * ROW_BYTES;
+        self.0.get(at..)?.first_chunk().map(Row::unpack)
+    }
+
+    /// All of its rows.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        (0..self.len()).filter_map(|index| self.row(index))
+    }
+
+    /// Its rows of this hash, the newest first.
+    fn find(&self, hash: u64) -> impl Iterator<Item = Row> + '_ {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.hash_at(middle) < hash { low = middle + 1 } else { high = middle }
+        }
+        (low..self.len())
+            .take_while(move |&index| self.hash_at(index) == hash)
+            .filter_map(|index| self.row(index))
+    }
+}
+
+/// Calls `each` on every row of this hash until it says true; `block` gives the blocks. `None`: a block is damaged.
+pub(crate) fn find<'a>(
+    hash: u64,
+    blocks: usize,
+    block: impl Fn(usize) -> Option<&'a Block>,
+    mut each: impl FnMut(Row) -> bool,
+) -> Option<bool> {
+    let start = home(hash, blocks);
+    for step in 0..blocks {
+        let block = block((start + step) % blocks)?;
+        if block.find(hash).any(&mut each) {
+            return Some(true);
+        }
+        if !block.overflows() {
+            break;
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+    use super::*;
+
+    fn row(number: u64) -> Row {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&number.to_le_bytes());
+        let stored = (number % 1000) as u32;
+        Row { hash: hash(3, &key), offset: number * 8, stored, crc: !stored, code: 3, codec: 0 }
+    }
+
+    fn blocks_of(bytes: &[u8]) -> Vec<Block> {
+        bytes.chunks(BLOCK_BYTES).map(|bytes| Block::check(bytes.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_row_is_found_and_nothing_else() {
+        for count in [0, 1, 174, 175, 176, 5000, 60_000] {
+            let rows: Vec<Row> = (0..count).map(row).collect();
+            let blocks = blocks_of(&build(&rows));
+            assert!(blocks.len() * BLOCK_BYTES <= 24 * count as usize + BLOCK_BYTES, "{count}");
+            let found = |wanted: Row| {
+                let mut all = Vec::new();
+                let ended = find(
+                    wanted.hash,
+                    blocks.len(),
+                    |at| blocks.get(at),
+                    |row| {
+                        all.push(row);
+                        false
+                    },
+                );
+                assert_eq!(ended, Some(false));
+                all
+            };
+            rows.iter().for_each(|row| assert_eq!(found(*row), [*row]));
+            (count..count + 500).for_each(|number| assert_eq!(found(row(number)), []));
+            assert_eq!(blocks.iter().flat_map(Block::rows).count(), rows.len());
+        }
+    }
+
+    #[test]
+    fn the_newest_of_equal_ones_comes_first() {
+        let rows: Vec<Row> = (0..300).map(|offset| Row { offset: offset * 8, ..row(7) }).collect();
+        let blocks = blocks_of(&build(&rows));
+        let mut first = None;
+        let stop = |row: Row| {
+            first = Some(row.offset);
+            true
+        };
+        assert_eq!(find(row(7).hash, blocks.len(), |at| blocks.get(at), stop), Some(true));
+        assert!(first.unwrap() >= 203 * 8, "the newest of its block");
+    }
+
+    #[test]
+    fn a_damaged_block_is_noticed() {
+        let bytes = build(&[row(1), row(2)]);
+        for bit in (0..BLOCK_BYTES * 8).step_by(7) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Block::check(damaged).is_none());
+        }
+    }
+}

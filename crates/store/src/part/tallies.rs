@@ -1,0 +1,96 @@
+//! What the store met so far, counted for the report; the log tells of each kind once.
+
+use crate::base::util::lock;
+use crate::format::refusal::Refusal;
+use crate::reports::model::StoreReport;
+use crate::upkeep::outcome::Outcome;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+/// What the store met so far.
+#[derive(Default)]
+pub(crate) struct Tallies {
+    refused: Mutex<BTreeMap<String, u64>>,
+    write_errors: Mutex<BTreeMap<String, u64>>,
+    damaged: AtomicU64,
+    written_records: AtomicU64,
+    written_bytes: AtomicU64,
+    dropped: AtomicU64,
+    upkeep: Mutex<Outcome>,
+}
+
+/// Adds one, and says whether it is the first of its kind: the log tells of each kind once.
+fn count_one(tally: &Mutex<BTreeMap<String, u64>>, reason: String) -> bool {
+    let mut tally = lock(tally);
+    let seen = tally.entry(reason).or_default();
+    *seen += 1;
+    *seen == 1
+}
+
+impl Tallies {
+    /// A file was refused.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        let reason = refusal.name();
+        if !count_one(&self.refused, reason.to_owned()) {
+            return;
+        }
+        match refusal {
+            Refusal::PutOff => {
+                tracing::debug!(
+                    "a file of the stash cannot be read for now; that is done beside the program"
+                );
+            }
+            _ => tracing::warn!("a file of the stash is refused ({reason}); it is left alone"),
+        }
+    }
+
+    /// A write failed.
+    pub(crate) fn write_error(&self, reason: String) {
+        if count_one(&self.write_errors, reason.clone()) {
+            tracing::warn!("the stash cannot be written ({reason}); what is made now may not be kept");
+        }
+    }
+
+    /// Records did not match their checksums.
+    pub(crate) fn damaged(&self, count: u64) {
+        if count > 0 && self.damaged.fetch_add(count, Ordering::Relaxed) == 0 {
+            tracing::warn!("the stash holds damaged records; they are skipped");
+        }
+    }
+
+    /// Something was written.
+    pub(crate) fn written(&self, records: usize, bytes: u64) {
+        self.written_records.fetch_add(records as u64, Ordering::Relaxed);
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Records or uses were dropped.
+    pub(crate) fn dropped(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// What was evicted and merged.
+    pub(crate) fn tended(&self, outcome: Outcome) {
+        *lock(&self.upkeep) = outcome;
+    }
+
+    /// All of it.
+    pub(crate) fn report(&self) -> StoreReport {
+        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.upkeep).clone();
+        StoreReport {
+            unusable: String::new(),
+            refused: lock(&self.refused).clone(),
+            damaged_records: self.damaged.load(Ordering::Relaxed),
+            written_records: self.written_records.load(Ordering::Relaxed),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            write_errors: lock(&self.write_errors).clone(),
+            dropped: self.dropped.load(Ordering::Relaxed),
+            evicted_bytes,
+            evicted_records,
+            compacted_bytes: written,
+            reclaimed_bytes: freed.saturating_sub(written),
+        }
+    }
+}

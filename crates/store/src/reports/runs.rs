@@ -1,0 +1,131 @@
+//! Reports of runs: one small file a process. [`crate::reports::totals`] folds old ones together.
+
+use std::io;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use bincode::config::Configuration;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::base::util::{random, unix_ms};
+use crate::disk::folder::{Folder, read_at};
+use crate::format::bytes::{Reader, put_u32};
+use crate::format::refusal::Refusal;
+use crate::reports::model::RunReport;
+
+/// How a report starts.
+pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
+/// How a totals file starts.
+pub(crate) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
+const VERSION: u32 = 2;
+const HEAD_BYTES: usize = 24;
+const MAX_BODY: usize = 4 << 20;
+/// How a report's file name ends.
+pub(crate) const SUFFIX: &str = ".vkr";
+
+type Config =
+    Configuration<bincode::config::LittleEndian, bincode::config::Varint, bincode::config::Limit<MAX_BODY>>;
+const CONFIG: Config = bincode::config::standard().with_limit::<MAX_BODY>();
+
+/// The name of a report's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunName(String);
+
+impl RunName {
+    /// Of a run of this process that starts now. No two are equal.
+    pub fn of_this_process() -> RunName {
+        RunName::new(unix_ms(), std::process::id(), random())
+    }
+
+    /// Of the process `pid` that started then.
+    pub(crate) fn new(started_unix_ms: u64, pid: u32, random: u64) -> RunName {
+        RunName(format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}"))
+    }
+}
+
+/// Puts a head with version and checksums before a body.
+pub(crate) fn encode(magic: [u8; 8], content: &impl Serialize) -> io::Result<Vec<u8>> {
+    let body = bincode::serde::encode_to_vec(content, CONFIG).map_err(io::Error::other)?;
+    let mut bytes = vec![0; HEAD_BYTES];
+    bytes[..8].copy_from_slice(&magic);
+    put_u32(&mut bytes, 8, VERSION);
+    let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    put_u32(&mut bytes, 12, length);
+    put_u32(&mut bytes, 16, crc32c::crc32c(&body));
+    let crc = crc32c::crc32c(&bytes[..20]);
+    put_u32(&mut bytes, 20, crc);
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+/// `None`: damaged, of another version, or something else.
+pub(crate) fn decode<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Option<T> {
+    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let mut reader = Reader::new(head);
+    let (found, version, length) = (reader.array::<8>()?, reader.u32()?, reader.u32()?);
+    let (body_crc, head_crc) = (reader.u32()?, reader.u32()?);
+    let sound = found == magic
+        && version == VERSION
+        && crc32c::crc32c(&head[..20]) == head_crc
+        && length as usize == body.len()
+        && crc32c::crc32c(body) == body_crc;
+    let (content, used) = sound.then(|| bincode::serde::decode_from_slice(body, CONFIG).ok())??;
+    (used == body.len()).then_some(content)
+}
+
+/// Reads a file of [`encode`]'s making.
+pub(crate) fn read_file<T: DeserializeOwned>(folder: &Folder, name: &str, magic: [u8; 8]) -> Option<T> {
+    try_read_file(folder, name, magic).ok()?
+}
+
+/// The same; an error where the system does not let it be read now.
+pub(crate) fn try_read_file<T: DeserializeOwned>(
+    folder: &Folder,
+    name: &str,
+    magic: [u8; 8],
+) -> io::Result<Option<T>> {
+    let (fd, length) = match folder.open_file(name) {
+        Ok(opened) => opened,
+        Err(Refusal::Unreadable(reason)) => return Err(io::Error::other(reason)),
+        Err(_) => return Ok(None),
+    };
+    let length = usize::try_from(length).ok().filter(|&length| length <= HEAD_BYTES + MAX_BODY);
+    let Some(length) = length else { return Ok(None) };
+    let mut bytes = Vec::new();
+    read_at(&fd, &mut bytes, length, 0)?;
+    Ok(decode(magic, &bytes))
+}
+
+/// Writes a report as that file of `folder`, in place of an earlier one.
+pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> io::Result<()> {
+    folder.replace_file(&name.0, random(), &encode(REPORT_MAGIC, report)?)
+}
+
+/// The readable reports of `folder` with their names, oldest first.
+pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
+    let names = folder.names(SUFFIX).unwrap_or_default();
+    let read = |name: String| read_file(folder, &name, REPORT_MAGIC).map(|report: RunReport| (name, report));
+    let mut reports: Vec<_> = names.into_iter().filter_map(read).collect();
+    reports.sort_by_key(|(_, report)| report.started_unix_ms);
+    reports
+}
+
+/// Writes a report as one file of its own into `folder`, replacing this process's earlier one. For the
+/// folder named by VKSTASH_REPORT and for a stash's runs/ folder alike. The folder is made where missing.
+pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    // One process may have the stashes of several applications open.
+    let application = u64::from(crc32c::crc32c(report.application.as_bytes()));
+    let random = *PROCESS.get_or_init(random) ^ application;
+    let name = RunName::new(report.started_unix_ms, report.pid, random);
+    let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
+    write_in(&folder, &name, report)
+}
+
+/// Every readable report in `folder`, oldest first. Files that are damaged, of another version or not
+/// reports at all are left out.
+pub fn read_all(folder: &Path) -> Vec<RunReport> {
+    let Ok(folder) = Folder::shared(folder, false) else { return Vec::new() };
+    read_in(&folder).into_iter().map(|(_, report)| report).collect()
+}

@@ -1,0 +1,122 @@
+//! What the reports of many runs add up to, and the file into which old reports are folded.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::base::util::random;
+use crate::disk::folder::{FILE_MODE, Folder};
+use crate::disk::ops as disk;
+use crate::reports::model::{DeviceReport, RunReport, StoreReport};
+use crate::reports::runs::{TOTALS_MAGIC, encode, read_file, read_in, try_read_file};
+use crate::segment::cleanup::sweep;
+
+const NAME: &str = "totals.vkt";
+const LOCK: &str = ".lock";
+/// Reports that are kept one by one.
+const KEEP: usize = 64;
+/// Names that the totals remember. Each fold deletes what it has folded, so only the latest matter.
+const REMEMBER: usize = 1024;
+
+/// Runs added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How many runs.
+    pub runs: u64,
+    /// Unix time in milliseconds at which the first of them started; 0 where there is none.
+    pub since_unix_ms: u64,
+    /// The same for the last change of any.
+    pub until_unix_ms: u64,
+    /// What they did on each device. Runs whose device part is the same are added up.
+    pub devices: Vec<DeviceReport>,
+    /// What the store met. `unusable` is empty.
+    pub store: StoreReport,
+    /// Runs without a store, by reason.
+    pub unusable: BTreeMap<String, u64>,
+    /// Files that are in here already, should they still exist.
+    folded: Vec<String>,
+    /// The report that changed last. Not in the file: the latest reports are kept one by one.
+    #[serde(skip)]
+    pub last: Option<RunReport>,
+}
+
+impl Totals {
+    /// Adds one run.
+    pub fn add(&mut self, run: &RunReport) {
+        self.runs = self.runs.saturating_add(1);
+        let earlier = self.since_unix_ms == 0 || run.started_unix_ms < self.since_unix_ms;
+        if earlier {
+            self.since_unix_ms = run.started_unix_ms;
+        }
+        self.until_unix_ms = self.until_unix_ms.max(run.updated_unix_ms);
+        run.devices.iter().for_each(|device| device.clone().add_to(&mut self.devices));
+        self.store.add(&run.store);
+        if !run.store.unusable.is_empty() {
+            let runs = self.unusable.entry(run.store.unusable.clone()).or_default();
+            *runs = runs.saturating_add(1);
+        }
+    }
+}
+
+/// Every run whose report is in `folder`, those that were folded included.
+pub fn read(folder: &Path) -> Totals {
+    let Ok(folder) = Folder::shared(folder, false) else { return Totals::default() };
+    read_from(&folder)
+}
+
+/// [`read`] of an open folder.
+pub(crate) fn read_from(folder: &Folder) -> Totals {
+    // The totals first: a report that is folded between the two reads is then missed for a moment, instead of
+    // being counted twice.
+    let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
+    for (name, report) in read_in(folder) {
+        if !totals.folded.contains(&name) {
+            totals.add(&report);
+            if totals.last.as_ref().is_none_or(|last| last.updated_unix_ms <= report.updated_unix_ms) {
+                totals.last = Some(report);
+            }
+        }
+    }
+    totals
+}
+
+/// Takes away what dead processes have left half made, and folds the oldest reports into the totals where there are
+/// more than [`KEEP`]. Does nothing while another process does it.
+pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
+    sweep(folder);
+    let names = folder.names(crate::reports::runs::SUFFIX)?;
+    if names.len() <= KEEP {
+        return Ok(());
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = disk::openat(folder, LOCK, flags, FILE_MODE)?;
+    disk::try_lock(&lock)?;
+    // One that cannot be read now is not replaced.
+    let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
+    let reports = read_in(folder);
+    let surplus = reports.len().saturating_sub(KEEP);
+    let mut done = Vec::new();
+    for (name, report) in reports.iter().take(surplus) {
+        if totals.folded.contains(name) {
+            // Its process died, or lost its disk, between the two steps below.
+            done.push(name.clone());
+        } else if !is_running(report.pid) {
+            totals.add(report);
+            totals.folded.push(name.clone());
+            done.push(name.clone());
+        }
+    }
+    let forget = totals.folded.len().saturating_sub(REMEMBER);
+    totals.folded.drain(..forget);
+    folder.replace_file(NAME, random(), &encode(TOTALS_MAGIC, &totals)?)?;
+    done.iter().try_for_each(|name| folder.remove_file(name))
+}
+
+/// Whether that process may still write its report. A wrong yes costs one file.
+fn is_running(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
+    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}

@@ -1,0 +1,216 @@
+//! Writing segments: one exclusively created file, records appended in batches, sealed with an index.
+
+use crate::format::record::{Key, Kind};
+use crate::segment::name::new_name;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::sync::Arc;
+
+use crate::base::memory;
+use crate::base::util::unix_ms;
+use crate::codec;
+use crate::disk::folder::{Folder, write_all_at};
+use crate::disk::ops as disk;
+use crate::format::checkpoint::{MARK_BYTES, Mark, encode_checkpoint};
+use crate::format::file::{FileHeader, PartIdentity};
+use crate::format::footer::encode_end;
+use crate::format::record_header::{Stored, encode_record};
+use crate::format::sizes::{
+    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEAD_BYTES, HEADER_BYTES, MARKS_BYTES, VERSION,
+};
+use crate::format::table::Row;
+use crate::segment::file::{Location, Segment};
+
+/// A segment is sealed when it is longer than this.
+const ROTATE_BYTES: u64 = 1 << 30;
+/// A segment is sealed when it has this many records, which bounds what its writer keeps of them in memory.
+const ROTATE_RECORDS: usize = 1 << 17;
+/// After this many records there is a checkpoint, which bounds what a reader scans after a `kill -9`.
+const CHECKPOINT_RECORDS: usize = 192;
+/// A buffer that has grown past this is given back.
+const KEEP_BUFFER: usize = 4 << 20;
+
+/// A record to be written.
+pub(crate) type Item = (Slot, Arc<Payload>);
+
+/// The segment that this process is writing in one part.
+pub(crate) struct Appender {
+    segment: Arc<Segment>,
+    folder: Arc<Folder>,
+    header: FileHeader,
+    tag: [u8; 8],
+    /// Where the next record goes. 0: not even the header is there.
+    end: u64,
+    rows: Vec<Row>,
+    /// How many of them stand in checkpoints, where the newest of those starts (0: there is none), and how many
+    /// there are.
+    checkpointed: usize,
+    checkpoint: u64,
+    checkpoints: u64,
+    buffer: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+impl Appender {
+    /// Creates the file; its header is written together with the first records. `age` orders it among the
+    /// part's segments.
+    pub(crate) fn create(folder: Arc<Folder>, identity: PartIdentity, age: u64) -> io::Result<Appender> {
+        let (name, serial, fd) = new_name(age, |name| folder.create_locked(name))?;
+        let tag = identity.tag();
+        Ok(Appender {
+            segment: Segment::of_writer(folder.clone(), name, fd, tag),
+            folder,
+            header: FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial },
+            tag,
+            end: 0,
+            rows: Vec::new(),
+            checkpointed: 0,
+            checkpoint: 0,
+            checkpoints: 0,
+            buffer: Vec::new(),
+            compressed: Vec::new(),
+        })
+    }
+
+    /// Appends the items with one write, as they are if there is no time to compress them: whoever merges the file does
+    /// that. Says where each of them is now; on failure only the first ones are there, and the error says why.
+    pub(crate) fn append(&mut self, items: &[Item], plain: bool) -> (Vec<Location>, u64, io::Result<()>) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        // No record grows by more than its head and what it is rounded up by.
+        let most = items.iter().map(|(_, payload)| payload.0.len() + HEAD_BYTES + ALIGN as usize);
+        if !memory::reserve(&mut buffer, most.sum::<usize>() + HEADER_BYTES + MARKS_BYTES) {
+            return (Vec::new(), 0, Err(io::ErrorKind::OutOfMemory.into()));
+        }
+        if self.end == 0 {
+            buffer.extend_from_slice(&self.header.encode());
+            buffer.resize(HEADER_BYTES + MARKS_BYTES, 0);
+        }
+        let entries: Vec<_> = items
+            .iter()
+            .map(|(slot, payload)| {
+                let codec = match plain {
+                    true => CODEC_PLAIN,
+                    false => codec::encode(slot.kind, &payload.0, &mut self.compressed).number(),
+                };
+                let stored = match codec {
+                    CODEC_PLAIN => Stored::plain(&payload.0),
+                    _ => Stored { bytes: &self.compressed, codec, length: payload.0.len() as u32 },
+                };
+                encode_record(&mut buffer, self.end, self.tag, slot.kind as u8, &slot.key, stored)
+            })
+            .collect();
+        if self.compressed.capacity() > KEEP_BUFFER {
+            self.compressed = Vec::new();
+        }
+        let outcome = self.write(&buffer);
+        let (written, outcome) = match outcome {
+            Ok(()) => (self.end + buffer.len() as u64, Ok(())),
+            Err((count, error)) => (self.end + count as u64, Err(error)),
+        };
+        let intact = entries.iter().take_while(|entry| entry.end() <= written).count();
+        let before = self.end;
+        if let Some(last) = entries[..intact].last() {
+            self.end = last.end();
+        }
+        if outcome.is_err() {
+            // More may have arrived than is said.
+            self.cut();
+        }
+        let locations = entries[..intact].iter().map(|entry| Location::new(&self.segment, entry)).collect();
+        self.rows.extend(entries[..intact].iter().map(Row::of));
+        if buffer.capacity() <= KEEP_BUFFER {
+            self.buffer = buffer;
+        }
+        let outcome = outcome.and_then(|()| self.checkpoint_if_due());
+        (locations, self.end - before, outcome)
+    }
+
+    /// Writes down where the records since the last time stand.
+    fn checkpoint_if_due(&mut self) -> io::Result<()> {
+        if self.rows.len() - self.checkpointed < CHECKPOINT_RECORDS {
+            return Ok(());
+        }
+        let payload = encode_checkpoint(self.checkpoint, &self.rows[self.checkpointed..]);
+        let mut bytes = Vec::with_capacity(payload.len() + 128);
+        let entry =
+            encode_record(&mut bytes, self.end, self.tag, CHECKPOINT_KIND, &[0; 32], Stored::plain(&payload));
+        self.write_at(&bytes, self.end).inspect_err(|_| self.cut())?;
+        let mark = Mark { offset: self.end, count: self.rows.len() as u32 };
+        // In turn: a torn one leaves the one before.
+        let slot = HEADER_BYTES as u64 + self.checkpoints % 2 * MARK_BYTES as u64;
+        self.checkpoint = self.end;
+        self.end = entry.end();
+        self.checkpointed = self.rows.len();
+        self.checkpoints += 1;
+        self.write_at(&mark.encode(), slot)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match self.segment.descriptor() {
+            Some(fd) => write_all_at(fd, bytes, offset).map_err(|(_, error)| error),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
+        match self.segment.descriptor() {
+            Some(fd) => write_all_at(fd, bytes, self.end),
+            None => Err((0, io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Takes what a failed write has left behind the last whole record.
+    fn cut(&self) {
+        if let Some(fd) = self.segment.descriptor() {
+            // Where even that fails, readers take the rest for a torn tail, and the next write goes over it.
+            let _ = disk::ftruncate(fd, self.end);
+        }
+    }
+
+    /// The file.
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Whether it is time for a new segment.
+    pub(crate) fn is_full(&self) -> bool {
+        self.end >= ROTATE_BYTES || self.rows.len() >= ROTATE_RECORDS
+    }
+
+    /// Ends the file with its index; a file without records is removed. Says how many bytes were added.
+    pub(crate) fn seal(self) -> io::Result<u64> {
+        if self.rows.is_empty() {
+            self.folder.remove_file(self.segment.name())?;
+            return Ok(0);
+        }
+        let end = encode_end(&self.header, self.end, &self.rows);
+        self.write(&end).map_err(|(_, error)| {
+            self.cut();
+            error
+        })?;
+        Ok(end.len() as u64)
+    }
+}
+
+/// Kind and key of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) kind: Kind,
+    pub(crate) key: Key,
+}
+
+impl Hash for Slot {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Keys are digests already. Only a driver's identifiers may be short or badly spread, so both ends
+        // are taken and stirred once.
+        let word = |at: usize| self.key[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let folded = word(0) ^ word(24).rotate_left(29) ^ (self.kind as u64) << 56;
+        let stirred = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        state.write_u64(stirred ^ stirred >> 32);
+    }
+}
+
+/// A payload on its way to the disk. Its allocation is the caller's: it is never copied.
+#[derive(Debug)]
+pub(crate) struct Payload(pub(crate) Box<[u8]>);

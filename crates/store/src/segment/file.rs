@@ -1,0 +1,438 @@
+//! One segment file: its descriptor, what is in it, and reading from it with positioned reads only. A mapping
+//! would kill the host as soon as somebody truncates the file.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
+
+use crate::base::timer::never;
+use crate::codec;
+use crate::disk::folder::{Folder, read_at};
+use crate::disk::ops as disk;
+use crate::format::codec::{Codec, CodecError};
+use crate::format::footer::Tally;
+use crate::format::record::Key;
+use crate::format::record_header::{IndexEntry, payload_crc};
+use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, HEAD_BYTES};
+use crate::format::table;
+use crate::format::table::{BLOCK_BYTES, Block, Packed, Row};
+use crate::segment::buckets::Buckets;
+use crate::segment::scan;
+
+/// How many segments a process keeps open for reading; others are opened for each read. A stash of thousands
+/// of small segments must not use up the host's descriptors.
+const MAX_KEPT_OPEN: usize = 48;
+
+static KEPT_OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// A segment file of a part.
+pub(crate) struct Segment {
+    folder: Arc<Folder>,
+    name: String,
+    fd: OnceLock<KeptOpen>,
+    /// Where its records end.
+    end: u64,
+    tag: [u8; 8],
+    table: Table,
+    tally: Tally,
+    /// Something of it could not be read, so that there may be more in it than is known.
+    failed: AtomicBool,
+    /// Its index is damaged, and looking at its heads instead takes longer than a thread of the program can wait.
+    put_off: AtomicBool,
+}
+
+/// What to do where the index cannot be used.
+pub(crate) struct DamagedIndex<'a> {
+    /// It is told of the damage.
+    pub(crate) damaged: &'a dyn Fn(),
+    /// Where it says true, somebody else must look at the heads.
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+impl DamagedIndex<'static> {
+    /// Looking at all heads, however long that takes.
+    pub(crate) const WHOLLY: DamagedIndex<'static> = DamagedIndex { damaged: &|| (), interrupted: &never };
+}
+
+/// How a segment's records are found.
+pub(crate) enum Table {
+    /// By the part's map: it is being written.
+    Elsewhere,
+    /// By the blocks of its index, each read when it is first needed.
+    Blocks {
+        /// Where the first one starts.
+        start: u64,
+        blocks: Box<[OnceLock<Option<Block>>]>,
+        /// Where a block turned out to be damaged: what the heads say.
+        scanned: OnceLock<Buckets>,
+    },
+    /// In memory: there is no index.
+    Rows(Buckets),
+}
+
+/// A descriptor that counts towards [`MAX_KEPT_OPEN`].
+struct KeptOpen(OwnedFd);
+
+impl Drop for KeptOpen {
+    fn drop(&mut self) {
+        KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Segment").field(&self.folder.path().join(&self.name)).finish()
+    }
+}
+
+/// What a read came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Verified and in the buffer.
+    Good,
+    /// The bytes are not what was written, or no longer there.
+    Damaged,
+    /// The file is no longer there: whoever compacts has taken it away.
+    Gone,
+    /// A record of another key stands there, whole.
+    Other,
+    /// For now the system would not read it (out of descriptors, memory, ...).
+    Failed,
+}
+
+/// Where a record's payload stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Location {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    pub(crate) crc: u32,
+    pub(crate) codec: u8,
+}
+
+impl Location {
+    /// Of a record in `segment`.
+    pub(crate) fn new(segment: &Arc<Segment>, entry: &IndexEntry) -> Location {
+        let offset = entry.offset + HEAD_BYTES as u64;
+        Location {
+            segment: segment.clone(),
+            offset,
+            length: entry.stored,
+            crc: entry.crc,
+            codec: entry.codec,
+        }
+    }
+
+    /// Replaces `buffer` by the payload. Whatever the outcome, it holds no unverified byte.
+    pub(crate) fn read(&self, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        if self.codec == CODEC_PLAIN {
+            return self.segment.read_payload(self.offset, self.length, self.crc, key, buffer);
+        }
+        self.segment.read_compressed(self.offset - HEAD_BYTES as u64, self.length, key, buffer)
+    }
+}
+
+/// Whether trying again would fail again: the file was replaced, or its disk is broken.
+fn is_lasting(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lasting = [Errno::LOOP, Errno::IO, Errno::SPIPE, Errno::ISDIR, Errno::NXIO, Errno::STALE];
+    Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
+}
+
+/// What a failed read came to.
+pub(crate) fn failed(error: &io::Error) -> Read {
+    match error {
+        error if error.kind() == io::ErrorKind::NotFound => Read::Gone,
+        error if is_lasting(error) => Read::Damaged,
+        _ => Read::Failed,
+    }
+}
+
+/// The stored payload among the bytes of a record.
+pub(crate) fn payload_of(record: &[u8]) -> &[u8] {
+    record.get(HEAD_BYTES..).unwrap_or_default()
+}
+
+impl Segment {
+    /// With what was found in it. An empty name stands for none.
+    pub(crate) fn new(
+        folder: &Arc<Folder>,
+        name: &str,
+        end: u64,
+        tag: [u8; 8],
+        table: Table,
+        tally: Tally,
+        failed: bool,
+    ) -> Segment {
+        Segment {
+            folder: folder.clone(),
+            name: name.to_owned(),
+            fd: OnceLock::new(),
+            end,
+            tag,
+            table,
+            tally,
+            failed: AtomicBool::new(failed),
+            put_off: AtomicBool::new(false),
+        }
+    }
+
+    /// Keeps the descriptor of a file without a name: it cannot be opened again.
+    pub(crate) fn keep_unnamed(&self, fd: OwnedFd) {
+        KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
+        drop(self.fd.set(KeptOpen(fd)));
+    }
+
+    /// The segment that this process writes, with its descriptor.
+    pub(crate) fn of_writer(folder: Arc<Folder>, name: String, fd: OwnedFd, tag: [u8; 8]) -> Arc<Segment> {
+        // Counted like the others, but never turned away: there are few of them.
+        KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
+        let fd = OnceLock::from(KeptOpen(fd));
+        let (table, tally) = (Table::Elsewhere, Tally::default());
+        let (failed, put_off) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally, failed, put_off })
+    }
+
+    /// The file's name in its folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it holds; nothing while it is being written.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Where its records end.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The writer's descriptor; `None` for a segment that was never opened for writing and not read yet.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.get().map(|kept| kept.0.as_fd())
+    }
+
+    /// Replaces `buffer` by what the compressed record at `offset` stands for. Its head knows the length.
+    fn read_compressed(&self, offset: u64, stored: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        buffer.clear();
+        let mut bytes = Vec::new();
+        let entry = match self.read_record(offset, stored, &mut bytes) {
+            Ok(entry) => entry,
+            Err(outcome) => return outcome,
+        };
+        if entry.key != *key {
+            // The same hash, by chance.
+            return Read::Other;
+        }
+        let Some(codec) = Codec::from_number(entry.codec) else { return Read::Other };
+        match codec::decode_into(codec, payload_of(&bytes), entry.length as usize, buffer) {
+            Ok(()) => Read::Good,
+            Err(CodecError::Memory) => Read::Failed,
+            Err(_) => Read::Damaged,
+        }
+    }
+
+    /// Replaces `bytes` by the whole record at `offset`, verified. [`payload_of`] finds the stored payload in them.
+    pub(crate) fn read_record(
+        &self,
+        offset: u64,
+        stored: u32,
+        bytes: &mut Vec<u8>,
+    ) -> Result<IndexEntry, Read> {
+        bytes.clear();
+        self.read_at(bytes, HEAD_BYTES + stored as usize, offset).map_err(|error| failed(&error))?;
+        let (head, payload) = bytes.split_first_chunk().ok_or(Read::Damaged)?;
+        let (entry, tag) = IndexEntry::decode_head(head, offset).ok_or(Read::Damaged)?;
+        let whole = tag == self.tag && payload.len() == entry.stored as usize;
+        if whole && payload_crc(&entry.key, payload) == entry.crc { Ok(entry) } else { Err(Read::Damaged) }
+    }
+
+    fn read_payload(&self, offset: u64, length: u32, crc: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        buffer.clear();
+        let outcome = match self.read_at(buffer, length as usize, offset) {
+            Ok(()) if buffer.len() < length as usize => Read::Damaged,
+            Ok(()) if payload_crc(key, buffer) != crc => Read::Damaged,
+            Ok(()) => Read::Good,
+            Err(error) => failed(&error),
+        };
+        if outcome != Read::Good {
+            buffer.clear();
+        }
+        outcome
+    }
+
+    /// Replaces `buffer` by the payload of a row that was found for `key`.
+    pub(crate) fn read_row(&self, row: &Row, key: &Key, buffer: &mut Vec<u8>) -> Read {
+        if row.codec != CODEC_PLAIN {
+            return self.read_compressed(row.offset, row.stored, key, buffer);
+        }
+        let outcome = self.read_payload(row.offset + HEAD_BYTES as u64, row.stored, row.crc, key, buffer);
+        if outcome == Read::Damaged {
+            // Another key of the same hash, by chance?
+            if let Some(entry) = self.head_at(row.offset).filter(|entry| entry.key != *key) {
+                return match self.read_payload(
+                    row.offset + HEAD_BYTES as u64,
+                    row.stored,
+                    row.crc,
+                    &entry.key,
+                    buffer,
+                ) {
+                    Read::Good => {
+                        buffer.clear();
+                        Read::Other
+                    }
+                    other => other,
+                };
+            }
+        }
+        outcome
+    }
+
+    /// The head that stands at `offset`, if it is whole.
+    pub(crate) fn head_at(&self, offset: u64) -> Option<IndexEntry> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        self.read_at(&mut head, HEAD_BYTES, offset).ok()?;
+        let (entry, tag) = IndexEntry::decode_head(head.first_chunk()?, offset)?;
+        (tag == self.tag).then_some(entry)
+    }
+
+    /// Calls `each` on the rows of this hash, the newest first, until it says true.
+    pub(crate) fn find(
+        &self,
+        hash: u64,
+        instead: &DamagedIndex<'_>,
+        mut each: impl FnMut(Row) -> bool,
+    ) -> bool {
+        match &self.table {
+            Table::Elsewhere => false,
+            Table::Rows(rows) => rows.find(hash, each),
+            Table::Blocks { blocks, scanned, .. } => {
+                if scanned.get().is_none() {
+                    if let Some(found) = table::find(hash, blocks.len(), |at| self.block(at), &mut each) {
+                        return found;
+                    }
+                }
+                self.scan_instead(instead).is_some_and(|rows| rows.find(hash, each))
+            }
+        }
+    }
+
+    fn block(&self, at: usize) -> Option<&Block> {
+        let Table::Blocks { start, blocks, .. } = &self.table else { return None };
+        let slot = blocks.get(at)?;
+        if let Some(block) = slot.get() {
+            return block.as_ref();
+        }
+        let mut bytes = Vec::with_capacity(BLOCK_BYTES);
+        self.read_at(&mut bytes, BLOCK_BYTES, start + (at * BLOCK_BYTES) as u64).ok()?;
+        slot.get_or_init(|| Block::check(bytes)).as_ref()
+    }
+
+    /// The rows that the heads give, where the index cannot be used. `None`: they are not known yet.
+    fn scan_instead(&self, instead: &DamagedIndex<'_>) -> Option<&Buckets> {
+        let Table::Blocks { scanned, .. } = &self.table else { return None };
+        if let Some(rows) = scanned.get() {
+            return Some(rows);
+        }
+        if (instead.interrupted)() {
+            self.put_off.store(true, Ordering::Release);
+            return None;
+        }
+        let opened;
+        let (fd, length) = match self.fd.get() {
+            // A file without a name cannot be opened again.
+            Some(KeptOpen(fd)) => (fd, disk::fstat(fd).map_or(self.end, |stat| stat.st_size as u64)),
+            None => match self.folder.open_file(&self.name) {
+                Ok(file) => {
+                    opened = file;
+                    (&opened.0, opened.1)
+                }
+                // Out of descriptors, perhaps: the next one tries again.
+                Err(_) => {
+                    self.failed.store(true, Ordering::Relaxed);
+                    return None;
+                }
+            },
+        };
+        let (from, length) = (FIRST_RECORD as u64, length.min(self.end));
+        let found = scan::scan(fd, from, length, self.tag, false, instead.interrupted);
+        if found.stopped {
+            self.put_off.store(true, Ordering::Release);
+            return None;
+        }
+        if found.failed {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        let rows: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
+        // Another thread may have been faster.
+        if scanned.set(Buckets::of(&rows)).is_ok() {
+            (instead.damaged)();
+        }
+        self.put_off.store(false, Ordering::Release);
+        scanned.get()
+    }
+
+    /// Whether somebody other than the program's threads has to look at its heads.
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.put_off.load(Ordering::Acquire)
+    }
+
+    /// Looks at them, if that is so. False: not all of them.
+    pub(crate) fn catch_up(&self, instead: &DamagedIndex<'_>) -> bool {
+        !self.is_put_off() || self.scan_instead(instead).is_some()
+    }
+
+    /// Every row, in no order.
+    pub(crate) fn rows(&self, instead: &DamagedIndex<'_>) -> Vec<Row> {
+        match &self.table {
+            Table::Elsewhere => Vec::new(),
+            Table::Rows(rows) => rows.rows().collect(),
+            Table::Blocks { blocks, scanned, .. } => {
+                let all: Option<Vec<&Block>> = match scanned.get() {
+                    None => (0..blocks.len()).map(|at| self.block(at)).collect(),
+                    Some(_) => None,
+                };
+                match all {
+                    Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
+                    None => self.scan_instead(instead).map_or_else(Vec::new, |rows| rows.rows().collect()),
+                }
+            }
+        }
+    }
+
+    /// Whether something of it could not be read: nobody may say that all that it holds stands elsewhere.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    fn read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+        let outcome = self.try_read_at(buffer, length, offset);
+        if outcome.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn try_read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+        if let Some(fd) = self.descriptor() {
+            return read_at(fd, buffer, length, offset);
+        }
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = disk::openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
+        read_at(&fd, buffer, length, offset)?;
+        self.keep(fd);
+        Ok(())
+    }
+
+    pub(crate) fn keep(&self, fd: OwnedFd) {
+        if KEPT_OPEN.fetch_add(1, Ordering::Relaxed) < MAX_KEPT_OPEN {
+            // Where another thread was faster, dropping ours takes it off the count again.
+            drop(self.fd.set(KeptOpen(fd)));
+        } else {
+            KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! What the user has set: a text file `settings` in the root, and one in an application's folder.
+//! docs/format.md says how they are written, docs/bounds.md what they mean.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::base::util::random;
+use crate::bounds::{Limits, ModulePolicy};
+use crate::disk::folder::{Folder, read_at};
+use crate::disk::ops as disk;
+use crate::format::refusal::OpenError;
+
+/// The file's name, in the root and in an application's folder.
+pub const FILE: &str = "settings";
+/// No larger file is read.
+pub const MAX_BYTES: u64 = 64 << 10;
+
+/// What all applications together may take up; in an application's folder, what that one may.
+pub const LIMIT: &str = "limit";
+/// What each application may take up that has no limit of its own.
+pub const APPLICATION_LIMIT: &str = "application-limit";
+/// What stays free on the file system.
+pub const FREE_SPACE: &str = "free-space";
+/// For how many days what nobody uses is worth as much as the rest.
+pub const DEVICE_AGE: &str = "device-age";
+/// Which modules are kept.
+pub const MODULES: &str = "modules";
+
+/// Every name that a root's file may set.
+pub const ROOT_NAMES: [&str; 5] = [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES];
+/// Every name that an application's file may set.
+pub const APPLICATION_NAMES: [&str; 2] = [LIMIT, MODULES];
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const UNITS: [(&str, u64); 8] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
+];
+
+/// What a file sets; None: left at its default. Sizes in bytes, `u64::MAX` for no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// [`LIMIT`].
+    pub limit: Option<u64>,
+    /// [`APPLICATION_LIMIT`]. Of the root only.
+    pub application_limit: Option<u64>,
+    /// [`FREE_SPACE`]. Of the root only.
+    pub free_space: Option<u64>,
+    /// [`DEVICE_AGE`], in milliseconds; `u64::MAX` for ever. Of the root only.
+    pub device_age_ms: Option<u64>,
+    /// [`MODULES`].
+    pub modules: Option<ModulePolicy>,
+    /// Comments, names that this version does not know and values that it does not understand, line by line:
+    /// whoever wrote them finds them again.
+    pub kept: Vec<String>,
+}
+
+/// Why a value is not set. Reads on from the setting's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// There is no such name.
+    #[error("is no setting of this version")]
+    Name,
+    /// Neither bytes, nor a number with a unit, nor `none`.
+    #[error("takes a size such as 512MiB, 4GiB or 1000000, or none")]
+    Size,
+    /// Neither days nor `none`.
+    #[error("takes a number of days, or none")]
+    Days,
+    /// Neither `all` nor `none` nor a number.
+    #[error("takes all, none, or a number of runs")]
+    Modules,
+}
+
+/// Why settings could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A folder cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The file is there and is not read.
+    #[error("{path}: {reason}", path = .path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why not, in words.
+        reason: String,
+    },
+    /// The file is not written.
+    #[error("{path} cannot be written ({source})", path = .path.display())]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Settings {
+    /// Those of an open folder. Missing or unusable: defaults, and where there is something to say, one log line.
+    pub(crate) fn read_in(folder: &Folder) -> Settings {
+        Settings::readable_in(folder).unwrap_or_default()
+    }
+
+    /// The same; `None` where there is a file that cannot be used: then nothing must go because of limits that the
+    /// user may have lifted.
+    pub(crate) fn readable_in(folder: &Folder) -> Option<Settings> {
+        let text = text_in(folder);
+        let usable = text.is_ok();
+        let (settings, complaints) = text
+            .map(|text| Settings::parse(&text))
+            .unwrap_or_else(|reason| (Settings::default(), vec![reason]));
+        if !complaints.is_empty() {
+            let path = folder.path().join(FILE);
+            tracing::warn!("{}: {}; ignored", path.display(), complaints.join("; "));
+        }
+        usable.then_some(settings)
+    }
+
+    /// Writes them into an open folder, in place of what is there. Nothing to write: no file.
+    pub(crate) fn write_in(&self, folder: &Folder) -> io::Result<()> {
+        let text = self.to_text();
+        if text.is_empty() {
+            return folder.remove_file(FILE);
+        }
+        if text.len() as u64 > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        folder.replace_file(FILE, random(), text.as_bytes())
+    }
+
+    /// From a file's text, and what of it is ignored: one complaint a line. Of two lines for one name the last
+    /// counts.
+    pub fn parse(text: &str) -> (Settings, Vec<String>) {
+        let mut settings = Settings::default();
+        let mut complaints = Vec::new();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let Some((name, value)) = assignment(line) else {
+                if !line.starts_with('#') {
+                    complaints.push(format!("{} is not of the form name = value", shown(line)));
+                }
+                settings.kept.push(line.to_owned());
+                continue;
+            };
+            if let Err(error) = settings.set(name, value) {
+                complaints.push(format!("{} {error}", shown(name)));
+                settings.kept.push(line.to_owned());
+            }
+        }
+        (settings, complaints)
+    }
+
+    /// The text of a file that says the same. A time that is no whole number of days is rounded up.
+    pub fn to_text(&self) -> String {
+        let size = |bytes: u64| if bytes == u64::MAX { "none".to_owned() } else { size_text(bytes) };
+        let values = [
+            (LIMIT, self.limit.map(size)),
+            (APPLICATION_LIMIT, self.application_limit.map(size)),
+            (FREE_SPACE, self.free_space.map(size_text)),
+            (DEVICE_AGE, self.device_age_ms.map(days_text)),
+            (MODULES, self.modules.map(modules_text)),
+        ];
+        let is_set = |name: &str| values.iter().any(|(known, value)| *known == name && value.is_some());
+        let mut text = String::new();
+        for line in &self.kept {
+            if !assignment(line).is_some_and(|(name, _)| is_set(name)) {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        for (name, value) in values.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+        text
+    }
+
+    /// Sets a name to a value as it stands in a file.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), ValueError> {
+        let none = value.eq_ignore_ascii_case("none");
+        let size_or = |of_none| if none { Some(of_none) } else { size(value) }.ok_or(ValueError::Size);
+        match name {
+            LIMIT => self.limit = Some(size_or(u64::MAX)?),
+            APPLICATION_LIMIT => self.application_limit = Some(size_or(u64::MAX)?),
+            FREE_SPACE => self.free_space = Some(size_or(0)?),
+            DEVICE_AGE => {
+                let days = || value.parse::<u64>().ok()?.checked_mul(DAY_MS);
+                let age = if none { Some(u64::MAX) } else { days() };
+                self.device_age_ms = Some(age.ok_or(ValueError::Days)?);
+            }
+            MODULES => self.modules = Some(modules(value).ok_or(ValueError::Modules)?),
+            _ => return Err(ValueError::Name),
+        }
+        Ok(())
+    }
+
+    /// Leaves a name at its default, and forgets lines about it that were not understood.
+    pub fn unset(&mut self, name: &str) {
+        match name {
+            LIMIT => self.limit = None,
+            APPLICATION_LIMIT => self.application_limit = None,
+            FREE_SPACE => self.free_space = None,
+            DEVICE_AGE => self.device_age_ms = None,
+            MODULES => self.modules = None,
+            _ => {}
+        }
+        self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));
+    }
+
+    /// The limits in force where these are the root's settings. `filesystem_bytes`: the size of the file system
+    /// that the root is on, for the default floor.
+    pub fn limits(&self, filesystem_bytes: u64) -> Limits {
+        let default = Limits::default();
+        Limits {
+            total_bytes: self.limit.unwrap_or(default.total_bytes),
+            per_app: self.application_limit.or(default.per_app),
+            free_space_floor: self.free_space.unwrap_or_else(|| Limits::floor_for(filesystem_bytes)),
+            device_age: self.device_age_ms.unwrap_or(default.device_age),
+            module_policy: self.modules.unwrap_or(default.module_policy),
+        }
+    }
+}
+
+/// The settings of a root, or of the application in that folder of it, and what of the file is ignored.
+/// Defaults where there is no file, or no root.
+pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<String>), SettingsError> {
+    let folder = match open(root, application, false) {
+        Ok(folder) => folder,
+        Err(OpenError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(Default::default());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let unusable = |reason| SettingsError::Unusable { path: folder.path().join(FILE), reason };
+    text_in(&folder).map(|text| Settings::parse(&text)).map_err(unusable)
+}
+
+/// Writes the settings of a root, or of the application in that folder of it. The root is made where missing.
+pub fn write(root: &Path, application: Option<&str>, settings: &Settings) -> Result<(), SettingsError> {
+    let folder = open(root, application, true)?;
+    let not_written = |source| SettingsError::NotWritten { path: folder.path().join(FILE), source };
+    settings.write_in(&folder).map_err(not_written)
+}
+
+/// An application's folder is never made: it would stay empty.
+fn open(root: &Path, application: Option<&str>, create: bool) -> Result<Folder, OpenError> {
+    let root = Folder::root(root, create)?;
+    match application {
+        None => Ok(root),
+        Some(name) if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) => {
+            Err(OpenError::Name { name: name.to_owned() })
+        }
+        Some(name) => root.sub(name, false),
+    }
+}
+
+/// The file's text; empty where there is none. An error says in words why it is not read.
+fn text_in(folder: &Folder) -> Result<String, String> {
+    let (fd, length) = match folder.open_file(FILE) {
+        Ok(opened) => opened,
+        Err(_) if is_missing(folder) => return Ok(String::new()),
+        Err(refusal) => return Err(refusal.to_string()),
+    };
+    if length > MAX_BYTES {
+        return Err(format!("longer than {MAX_BYTES} bytes"));
+    }
+    let mut bytes = Vec::new();
+    read_at(&fd, &mut bytes, length as usize, 0).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())
+}
+
+fn is_missing(folder: &Folder) -> bool {
+    matches!(disk::statat(folder, FILE), Err(Errno::NOENT))
+}
+
+/// The name and the value of a line; None: a comment, or something else.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+    Some((name.trim(), value.trim()))
+}
+
+/// What stands in a file, as far as it fits into a line of a log.
+fn shown(text: &str) -> String {
+    format!("{:?}", text.chars().take(40).collect::<String>())
+}
+
+/// Bytes, or a number and a unit in any case, with or without a space between them. Whole numbers only.
+fn size(text: &str) -> Option<u64> {
+    let ends = |unit: &str| text.len().checked_sub(unit.len()).filter(|&at| text.is_char_boundary(at));
+    let with_unit = UNITS.iter().find_map(|&(unit, bytes)| {
+        let (number, end) = text.split_at(ends(unit)?);
+        end.eq_ignore_ascii_case(unit).then_some((number.trim_end(), bytes))
+    });
+    let (number, unit) = with_unit.unwrap_or((text, 1));
+    // Else a sign would be taken.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)
+}
+
+/// A size as it stands in a file: exact, in the largest unit that divides it.
+pub fn size_text(bytes: u64) -> String {
+    let unit = UNITS[..4].iter().find(|(_, unit)| bytes >= *unit && bytes % unit == 0);
+    unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+fn days_text(ms: u64) -> String {
+    if ms == u64::MAX { "none".to_owned() } else { ms.div_ceil(DAY_MS).to_string() }
+}
+
+fn modules(text: &str) -> Option<ModulePolicy> {
+    match text.to_ascii_lowercase().as_str() {
+        "all" => Some(ModulePolicy::All),
+        "none" => Some(ModulePolicy::None),
+        runs => runs.parse().ok().map(ModulePolicy::UsedInLast),
+    }
+}
+
+/// A module policy as it stands in a file.
+pub fn modules_text(policy: ModulePolicy) -> String {
+    match policy {
+        ModulePolicy::All => "all".to_owned(),
+        ModulePolicy::None => "none".to_owned(),
+        ModulePolicy::UsedInLast(runs) => runs.to_string(),
+    }
+}

@@ -1,0 +1,170 @@
+//! What is stored, for people: the stashes below a root, their parts and their runs. Nothing is changed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::disk::folder::Folder;
+use crate::format::device::DeviceHeader;
+use crate::format::file::PartIdentity;
+use crate::format::record::Kind;
+use crate::format::refusal::{OpenError, Refusal};
+use crate::reports::totals;
+use crate::reports::totals::Totals;
+use crate::segment::load;
+use crate::segment::load::State;
+use crate::stash::app_name::AppName;
+
+/// One application's stash.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplicationInfo {
+    /// The folder's name below the root.
+    pub folder: String,
+    /// What people read of it.
+    pub display: String,
+    /// The portable part first.
+    pub parts: Vec<PartInfo>,
+    /// What its runs add up to.
+    pub runs: Totals,
+    /// Folders that can't be used, by name, with the reason in words.
+    pub unusable: BTreeMap<String, String>,
+}
+
+/// One part of a stash.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartInfo {
+    /// "portable", or 16 hexadecimal digits.
+    pub name: String,
+    /// What its artifacts are bound to; `None` for the portable part, and where no file says so any more.
+    pub device: Option<DeviceHeader>,
+    /// Segment files that can be read.
+    pub segments: u64,
+    /// Of those, how many end in an index.
+    pub sealed: u64,
+    /// Bytes of those files.
+    pub bytes: u64,
+    /// Records by [`Kind::name`], superseded ones included; "unknown" for kinds of newer programs.
+    pub records: BTreeMap<String, u64>,
+    /// Payload bytes by the same names.
+    pub payload_bytes: BTreeMap<String, u64>,
+    /// Places in those files that are damaged.
+    pub damaged: u64,
+    /// Files that were refused.
+    pub refused: Vec<RefusedFile>,
+}
+
+/// A file that was refused.
+#[derive(Clone, Debug, Serialize)]
+pub struct RefusedFile {
+    /// Its name in the part's folder.
+    pub file: String,
+    /// Why.
+    pub reason: Refusal,
+}
+
+/// Everything below `root`, sorted by folder name. A root that does not exist holds nothing.
+pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError> {
+    let root = match Folder::root(root, false) {
+        Ok(root) => root,
+        Err(OpenError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
+    let unreadable = |source| OpenError::Unreadable { path: root.path().to_owned(), source };
+    let mut applications = Vec::new();
+    for name in root.names("").map_err(unreadable)? {
+        match root.sub(&name, false) {
+            Ok(folder) => applications.push(application(&Arc::new(folder), &name)),
+            // Something else that lies here.
+            Err(OpenError::NotAFolder { .. }) => {}
+            Err(error) => {
+                let mut unusable = blank(&name);
+                unusable.unusable.insert(name, error.to_string());
+                applications.push(unusable);
+            }
+        }
+    }
+    Ok(applications)
+}
+
+fn blank(folder: &str) -> ApplicationInfo {
+    ApplicationInfo {
+        folder: folder.to_owned(),
+        display: AppName::display_of(folder).to_owned(),
+        parts: Vec::new(),
+        runs: Totals::default(),
+        unusable: BTreeMap::new(),
+    }
+}
+
+fn application(folder: &Arc<Folder>, name: &str) -> ApplicationInfo {
+    let mut info = blank(name);
+    let names = folder.names("").unwrap_or_default();
+    let (portable, devices): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .filter(|name| name == "portable" || name == "runs" || name.starts_with("device-"))
+        .partition(|name| name == "portable");
+    for name in portable.into_iter().chain(devices) {
+        match folder.sub(&name, false) {
+            Ok(sub) if name == "runs" => info.runs = totals::read_from(&sub),
+            Ok(sub) => info.parts.push(part(&Arc::new(sub), &name)),
+            Err(error) => {
+                info.unusable.insert(name, error.to_string());
+            }
+        }
+    }
+    info
+}
+
+fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
+    let device_name = folder_name.strip_prefix("device-");
+    let mut info = PartInfo {
+        name: device_name.unwrap_or(folder_name).to_owned(),
+        device: None,
+        segments: 0,
+        sealed: 0,
+        bytes: 0,
+        records: BTreeMap::new(),
+        payload_bytes: BTreeMap::new(),
+        damaged: 0,
+        refused: Vec::new(),
+    };
+    let files = folder.names(".vks").unwrap_or_default();
+    let mut identity = device_name.is_none().then_some(PartIdentity::Portable);
+    if let Some(digest) = device_name {
+        // The folder's name tells which of the headers found in it is its own.
+        let found = files.iter().filter_map(|file| load::load(folder, file, None).ok()?.header);
+        identity = found.map(|header| header.identity).find(
+            |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
+        );
+    }
+    if let Some(PartIdentity::Device(header)) = &identity {
+        info.device = Some(header.clone());
+    }
+    for file in files {
+        match load::load(folder, &file, identity.as_ref()) {
+            // Nothing of this folder's own device is left to compare it with.
+            Ok(_) if identity.is_none() => {
+                info.refused.push(RefusedFile { file, reason: Refusal::OtherPart })
+            }
+            Ok(loaded) => {
+                info.segments += 1;
+                info.sealed += u64::from(loaded.state == State::Sealed);
+                info.bytes += loaded.bytes;
+                info.damaged += loaded.damaged;
+                let tally = loaded.segment.tally();
+                for (code, &count) in tally.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+                    let kind = Kind::ALL.get(code).map_or("unknown", |kind| kind.name());
+                    *info.records.entry(kind.to_owned()).or_default() += u64::from(count);
+                    let bytes = info.payload_bytes.entry(kind.to_owned()).or_default();
+                    *bytes = bytes.saturating_add(tally.bytes[code]);
+                }
+            }
+            Err(reason) => info.refused.push(RefusedFile { file, reason }),
+        }
+    }
+    info
+}

@@ -1,0 +1,19 @@
+//! One application's stash, and the thread that writes it.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `open` | what the rest of the program holds |
+//! | `writer` | the thread that writes |
+//! | `helper` | the thread for whatever takes long |
+//! | `maintenance` | when bounds are kept, and whether there is room to write |
+//! | `app_name` | an application's folder name |
+//! | `inspect` | what is stored, for people |
+//! | `transfer` | segment files on their way out of a stash, and into one |
+
+pub mod app_name;
+pub(crate) mod helper;
+pub mod inspect;
+pub(crate) mod maintenance;
+pub mod open;
+pub mod transfer;
+pub(crate) mod writer;

@@ -1,0 +1,241 @@
+//! Segment files on their way out of a stash, and into one.
+
+use std::cmp::Reverse;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::util::unix_ms;
+use crate::disk::folder::{Folder, read_at, write_all_at};
+use crate::disk::ops as disk;
+use crate::format::device::DeviceHeader;
+use crate::format::file::PartIdentity;
+use crate::format::record::{Key, Kind};
+use crate::format::refusal::{OpenError, Refusal};
+use crate::format::table::Row;
+use crate::segment::file as segment;
+use crate::segment::file::{DamagedIndex, Location, Segment};
+use crate::segment::load;
+pub use crate::segment::name::age_of;
+use crate::segment::name::new_name;
+use crate::settings::Settings;
+use crate::stash::writer::TOO_LITTLE_SPACE;
+
+/// So much is copied at once.
+const AT_ONCE: usize = 256 << 10;
+/// After so much somebody looks again what is free.
+const LOOK_AFTER: u64 = 16 << 20;
+/// How often files may be merged away between listing and opening them before that counts as an error.
+const ATTEMPTS: usize = 16;
+
+/// Which part of an application's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The portable part.
+    Portable,
+    /// The part of the device header whose digest starts with these 16 hexadecimal digits.
+    Device(String),
+}
+
+impl Place {
+    /// From the name of the part's folder.
+    pub fn of_folder(name: &str) -> Option<Place> {
+        if name == "portable" {
+            return Some(Place::Portable);
+        }
+        let digits = name.strip_prefix("device-")?;
+        let is_hex =
+            digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hex.then(|| Place::Device(digits.to_owned()))
+    }
+}
+
+/// A segment file of a stash, open. It is read as it was then: exactly [`Outgoing::bytes`], whatever its writer appends.
+/// Where somebody cuts a torn tail off meanwhile, zeros stand for that.
+pub struct Outgoing {
+    name: String,
+    bytes: u64,
+    fd: OwnedFd,
+    /// How far it was read.
+    at: u64,
+}
+
+impl Outgoing {
+    /// Its name in the part's folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The age that its name gives, in Unix milliseconds.
+    pub fn age(&self) -> u64 {
+        age_of(&self.name)
+    }
+}
+
+impl Read for Outgoing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.bytes - self.at).unwrap_or(usize::MAX).min(buffer.len());
+        let mut bytes = Vec::new();
+        read_at(&self.fd, &mut bytes, wanted, self.at)?;
+        bytes.resize(wanted, 0);
+        buffer[..wanted].copy_from_slice(&bytes);
+        self.at += wanted as u64;
+        Ok(wanted)
+    }
+}
+
+/// The segments of an application's part, newest first, open: merging takes none of them away any more.
+pub fn outgoing(root: &Path, application: &str, part: &str) -> Result<Vec<Outgoing>, OpenError> {
+    let folder = Folder::root(root, false)?.sub(application, false)?.sub(part, false)?;
+    let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
+    for _ in 0..ATTEMPTS {
+        let mut names = folder.names(".vks").map_err(unreadable)?;
+        names.reverse();
+        let open = |name: String| match folder.open_file(&name) {
+            Ok((fd, bytes)) => Some(Ok(Outgoing { name, bytes, fd, at: 0 })),
+            Err(Refusal::NotYet) => Some(Err(())),
+            // Not a segment of the user's.
+            Err(_) => None,
+        };
+        // One that was merged meanwhile stands in a file that was not listed.
+        if let Ok(files) = names.into_iter().filter_map(open).collect() {
+            return Ok(files);
+        }
+    }
+    Err(unreadable(io::ErrorKind::ResourceBusy.into()))
+}
+
+/// Why a segment could not be brought in.
+#[derive(Debug, thiserror::Error)]
+pub enum IncomingError {
+    /// It came to an end, or to an error.
+    #[error("{0}")]
+    Source(io::Error),
+    /// There is no place for it.
+    #[error("{0}")]
+    Aside(io::Error),
+    /// The same: the rest of the file system is to stay free.
+    #[error("{TOO_LITTLE_SPACE}")]
+    TooLittleSpace,
+    /// It is none of that part's.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// Where segment files from elsewhere are looked at: in files of this root's file system that have no name, so that
+/// nothing is left of them whatever ends the process.
+pub struct Intake {
+    root: Arc<Folder>,
+}
+
+/// A segment file from elsewhere.
+pub struct Incoming {
+    segment: Arc<Segment>,
+    device: Option<DeviceHeader>,
+    damaged: u64,
+}
+
+impl Intake {
+    /// Makes the root where missing.
+    pub fn open(root: &Path) -> Result<Intake, OpenError> {
+        Ok(Intake { root: Arc::new(Folder::root(root, true)?) })
+    }
+
+    /// Copies a whole segment file of `bytes` bytes, which nobody has looked at yet, and reads what is in it.
+    pub fn copied(
+        &self,
+        place: &Place,
+        bytes: u64,
+        source: &mut dyn Read,
+    ) -> Result<Incoming, IncomingError> {
+        self.has_room(bytes)?;
+        let (_, _, fd) =
+            new_name(unix_ms(), |name| self.root.create_unnamed(name)).map_err(IncomingError::Aside)?;
+        self.copy(source, &fd)?;
+        let expected = (*place == Place::Portable).then_some(PartIdentity::Portable);
+        let loaded = load::load_unnamed(&self.root, fd, expected.as_ref())?;
+        let device = match (place, loaded.header.map(|header| header.identity)) {
+            (Place::Portable, _) => None,
+            (Place::Device(digits), Some(PartIdentity::Device(header)))
+                if header.short_digest() == *digits =>
+            {
+                Some(header)
+            }
+            (Place::Device(_), Some(_)) => return Err(Refusal::OtherPart.into()),
+            (Place::Device(_), None) => return Err(Refusal::NotASegment.into()),
+        };
+        Ok(Incoming { segment: loaded.segment, device, damaged: loaded.damaged })
+    }
+
+    /// Whether so much can be written and the free-space floor still be kept.
+    fn has_room(&self, bytes: u64) -> Result<(), IncomingError> {
+        // A file system that does not say is written until it is full.
+        let Ok(space) = disk::fstatvfs(&*self.root) else { return Ok(()) };
+        let size = space.f_blocks.saturating_mul(space.f_frsize);
+        let floor = Settings::read_in(&self.root).limits(size).free_space_floor;
+        let room = space.f_bavail.saturating_mul(space.f_frsize).saturating_sub(floor);
+        if bytes <= room { Ok(()) } else { Err(IncomingError::TooLittleSpace) }
+    }
+
+    fn copy(&self, source: &mut dyn Read, file: &OwnedFd) -> Result<(), IncomingError> {
+        let (mut at, mut looked, mut buffer) = (0, 0, vec![0; AT_ONCE]);
+        loop {
+            let count = match source.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(IncomingError::Source(error)),
+            };
+            if at - looked >= LOOK_AFTER {
+                // Others write too.
+                self.has_room(AT_ONCE as u64)?;
+                looked = at;
+            }
+            write_all_at(file, &buffer[..count], at).map_err(|(_, error)| IncomingError::Aside(error))?;
+            at += count as u64;
+        }
+    }
+}
+
+impl Incoming {
+    /// What its records are bound to; `None` for those of the portable part.
+    pub fn device(&self) -> Option<&DeviceHeader> {
+        self.device.as_ref()
+    }
+
+    /// Calls `each` for the newest good record of each kind and key, in the order in which they stand; says how many
+    /// there are of which none is good. Kinds that this program does not know are passed over.
+    pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8])) -> u64 {
+        let mut damaged = self.damaged;
+        let mut rows = self.segment.rows(&DamagedIndex::WHOLLY);
+        rows.retain(Row::is_readable);
+        rows.sort_unstable_by_key(|row| (row.hash, Reverse(row.offset)));
+        let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();
+        alike.sort_unstable_by_key(|rows| rows[0].offset);
+        let (mut given, mut buffer) = (Vec::new(), Vec::new());
+        for rows in alike {
+            given.clear();
+            for row in rows {
+                let Some(entry) = self.segment.head_at(row.offset) else { continue };
+                let Some(kind) = Kind::from_number(entry.kind) else { continue };
+                // Rows are alike for their hash; different keys may be, by chance.
+                if given.contains(&(kind, entry.key)) {
+                    continue;
+                }
+                let location = Location::new(&self.segment, &entry);
+                if location.read(&entry.key, &mut buffer) == segment::Read::Good {
+                    given.push((kind, entry.key));
+                    each(kind, &entry.key, &buffer);
+                }
+            }
+            damaged += u64::from(given.is_empty());
+        }
+        damaged
+    }
+}

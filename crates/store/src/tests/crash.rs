@@ -1,0 +1,188 @@
+//! Writers that are killed at any moment, one after the other, each sealing what the one before it left.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Instant;
+
+use crate::stash::inspect::list_applications;
+use crate::tests::leftovers::grow_old;
+use crate::tests::processes::{FOLDER, child, folder_of_child};
+use crate::tests::*;
+
+const FIRST: &str = "VKSTASH_TEST_FIRST";
+/// How many writers are killed.
+const KILLS: &str = "VKSTASH_TEST_KILLS";
+/// Between the numbers of two writers' first records.
+const APART: u64 = 1 << 32;
+/// A new stash after so many deaths.
+const DEATHS: u64 = 20;
+
+/// Puts records of the numbers from `first` on, in rounds; says after each which numbers are on disk by now.
+fn write_until_killed(folder: &Path, first: u64) -> ! {
+    let open = || {
+        let stash = open(folder);
+        stash.set_reporter(Box::new(|_| Default::default()));
+        stash
+    };
+    let mut stash = open();
+    let mut numbers = Numbers(first);
+    let mut next = first;
+    loop {
+        // From a handful, up to more than what is between two checkpoints.
+        let round = 1 + numbers.next() % [4, 40, 400, 1500][(numbers.next() % 4) as usize];
+        for number in next..next + round {
+            while !stash.portable().put(Kind::Recipe, &key(number), payload(number)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        next += round;
+        if numbers.next() % 4 == 0 {
+            // Sealed, and another file.
+            drop(stash);
+            stash = open();
+        } else {
+            stash.flush(LONG);
+        }
+        // Standard error is the test harness's to leave alone; one write, so that it is whole.
+        let line = format!("flushed {next}\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+        if next - first > 60_000 {
+            // Not that a machine's disk is filled where nobody comes to kill.
+            std::thread::sleep(LONG);
+        }
+    }
+}
+
+/// Starts a writer and kills it. Says up to which number it had flushed.
+fn kill_one(root: &Path, test: &str, first: u64, numbers: &mut Numbers) -> u64 {
+    let mut child =
+        child(test).env(FOLDER, root).env(FIRST, first.to_string()).stderr(Stdio::piped()).spawn().unwrap();
+    let (send, receive) = mpsc::channel();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let reader = std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            let flushed = line.strip_prefix("flushed ").and_then(|number| number.parse::<u64>().ok());
+            let Some(flushed) = flushed else { panic!("the writer says: {line}") };
+            let _ = send.send(flushed);
+        }
+    });
+    // Some die before they have written anything, some in the middle of something, at any microsecond.
+    let mut flushed = first;
+    for _ in 0..numbers.next() % 5 {
+        flushed = receive.recv().unwrap();
+    }
+    let wait = Duration::from_micros(numbers.next() % 8000);
+    let began = Instant::now();
+    while began.elapsed() < wait {
+        std::thread::sleep(wait - began.elapsed().min(wait));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap();
+    receive.try_iter().last().unwrap_or(flushed)
+}
+
+/// What came of the records of all writers.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sum {
+    /// On disk when their writer died, by its own word.
+    flushed: u64,
+    /// Of those, the ones that are not there.
+    lost: u64,
+    /// Found behind those.
+    more: u64,
+    wrong: u64,
+    damaged: u64,
+    /// Files of the last writers that nobody has any use for.
+    half_made: u64,
+    /// Such files, and files without an index, that one writer more has not seen to.
+    left: u64,
+}
+
+impl Sum {
+    /// Reads everything. `written`: from which number on each writer wrote, and up to which it had flushed.
+    fn read(&mut self, root: &Path, written: &[(u64, u64)]) {
+        let stash = open(root);
+        let part = stash.portable();
+        let mut buffer = Vec::new();
+        let mut found = 0;
+        for &(first, flushed) in written {
+            self.flushed += flushed - first;
+            let mut number = first;
+            loop {
+                let there = part.read(Kind::Recipe, &key(number), &mut buffer);
+                if !there && number >= flushed {
+                    break;
+                }
+                found += u64::from(there);
+                self.lost += u64::from(!there);
+                self.more += u64::from(number >= flushed);
+                self.wrong += u64::from(there && *buffer != *payload(number));
+                number += 1;
+            }
+        }
+        assert_eq!(
+            part.len(Kind::Recipe) as u64,
+            found,
+            "in the order in which they were put, and nothing else"
+        );
+        self.damaged += stash.report().damaged_records;
+    }
+
+    /// One writer more, and what is not of use then.
+    fn clean_up(&mut self, root: &Path) {
+        let application = root.join(app().folder);
+        let folders = [application.join("portable"), application.join("runs")];
+        let names = || {
+            let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+            entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+        };
+        let is_aside = |path: &Path| path.file_name().unwrap().to_string_lossy().starts_with(".tmp-");
+        let is_empty = |path: &Path| fs::metadata(path).unwrap().len() == 0;
+        let half_made = |path: &&PathBuf| is_aside(path) || is_empty(path) && !path.ends_with(".lock");
+        self.half_made += names().iter().filter(half_made).count() as u64;
+        // A minute later.
+        names().iter().filter(|path| is_aside(path)).for_each(|path| grow_old(path));
+        let stash = open(root);
+        stash.set_reporter(Box::new(|_| Default::default()));
+        assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
+        drop(stash);
+        let [info] = list_applications(root).unwrap().try_into().unwrap();
+        let part = &info.parts[0];
+        self.left += names().iter().filter(|path| is_aside(path)).count() as u64;
+        self.left += part.segments - part.sealed + part.refused.len() as u64;
+        self.damaged += part.damaged;
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_writers_that_are_killed_at_any_moment() {
+    let test = "what_was_flushed_survives_writers_that_are_killed_at_any_moment";
+    if let Some(folder) = folder_of_child(test) {
+        let first = std::env::var(FIRST).unwrap().parse().unwrap();
+        write_until_killed(&folder, first);
+    }
+    let kills = std::env::var(KILLS).map_or(40, |kills| kills.parse::<u64>().unwrap());
+    let mut numbers = Numbers(u64::from(std::process::id()));
+    let mut sum = Sum::default();
+    for start in (0..kills).step_by(DEATHS as usize) {
+        let root = root();
+        let deaths = start..kills.min(start + DEATHS);
+        let firsts = deaths.map(|death| death * APART);
+        let written: Vec<_> =
+            firsts.map(|first| (first, kill_one(root.path(), test, first, &mut numbers))).collect();
+        sum.read(root.path(), &written);
+        sum.clean_up(root.path());
+        // And it is all there when everything is sealed.
+        let before = sum.more;
+        sum.read(root.path(), &written);
+        let more = sum.more - before;
+        sum.flushed -= written.iter().map(|(first, flushed)| flushed - first).sum::<u64>();
+        sum.more -= more;
+    }
+    println!("{kills} writers killed: {sum:?}");
+    assert_eq!(sum, Sum { flushed: sum.flushed, more: sum.more, half_made: sum.half_made, ..Sum::default() });
+    assert!(kills < 20 || sum.flushed > 0);
+}

@@ -1,0 +1,154 @@
+//! Guard files that dead processes have left, and who counts them.
+
+use std::sync::Barrier;
+use std::time::Instant;
+
+use rustix::io::Errno;
+
+use crate::disk::faults;
+use crate::disk::faults::{Fault, Plan};
+use crate::disk::folder::Folder;
+use crate::disk::op::Op;
+use crate::forks as fork;
+use crate::part::crash_guard::Guard;
+use crate::tests::processes::in_a_child;
+use crate::tests::*;
+
+/// A stash with an artifact, and the guard file of a process that died of it.
+fn after_a_death(root: &Path) -> (Key, PathBuf) {
+    let artifact = key(1);
+    let stash = open(root);
+    let device = stash.device(&header()).unwrap();
+    assert!(device.put(Kind::Artifact, &artifact, payload(1)));
+    drop((device, stash));
+    let folder = root.join(app().folder).join(format!("device-{}", header().short_digest()));
+    die_of(&folder, &artifact);
+    (artifact, folder)
+}
+
+/// Leaves the guard file of a process that died of an artifact.
+fn die_of(folder: &Path, artifact: &Key) {
+    let opened = Arc::new(Folder::root(folder, false).unwrap());
+    let guard = Guard::create(&opened, fork::here()).unwrap();
+    // None of these is left in order.
+    std::mem::forget(guard.enter(artifact).unwrap());
+    std::mem::forget(guard.enter(artifact).unwrap());
+    drop(guard);
+    assert_eq!(files(folder, "vkg").len(), 1);
+}
+
+fn deaths_found(root: &Path, artifact: &Key) -> u8 {
+    open(root).device(&header()).unwrap().deaths(artifact)
+}
+
+#[test]
+fn one_of_many_that_start_at_once_counts_a_death() {
+    for _ in 0..20 {
+        let root = root();
+        let (artifact, folder) = after_a_death(root.path());
+        let together = Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    together.wait();
+                    deaths_found(root.path(), &artifact)
+                });
+            }
+        });
+        assert!(files(&folder, "vkg").is_empty());
+        assert_eq!(deaths_found(root.path(), &artifact), 1);
+    }
+}
+
+#[test]
+fn a_death_that_is_being_counted_is_not_counted_by_another() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let one = open(root.path());
+    let device = one.device(&header()).unwrap();
+    assert_eq!(device.deaths(&artifact), 1);
+    // Whether that is on the disk yet or not.
+    assert!(deaths_found(root.path(), &artifact) <= 1);
+    one.flush(LONG);
+    assert!(files(&folder, "vkg").is_empty(), "gone as soon as the death is written");
+    assert_eq!(deaths_found(root.path(), &artifact), 1);
+}
+
+#[test]
+fn a_file_whose_lock_is_held_is_not_counted() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let left =
+        crate::part::crash_guard::left_behind(&Folder::root(&folder, false).unwrap(), &|| false).unwrap();
+    assert_eq!(left.iter().map(|left| left.keys.clone()).collect::<Vec<_>>(), [vec![artifact]]);
+    assert_eq!(deaths_found(root.path(), &artifact), 0, "its lock is held");
+    drop(left);
+    assert_eq!(deaths_found(root.path(), &artifact), 1);
+}
+
+#[test]
+fn a_death_that_could_not_be_written_keeps_its_file() {
+    in_a_child("a_death_that_could_not_be_written_keeps_its_file", &[], || {
+        let root = root();
+        let (artifact, folder) = after_a_death(root.path());
+        let stash = open(root.path());
+        let device = stash.device(&header()).unwrap();
+        assert!(stash.flush(LONG));
+        assert!(files(&folder, "vkg").is_empty(), "the first death is on the disk");
+        die_of(&folder, &artifact);
+        let (fault, op) = (Fault::Error(Errno::NOSPC), Some(Op::Write));
+        faults::begin(Plan::Nth { fault, op, n: 1, on: true });
+        assert!(device.count_deaths(&|| false));
+        stash.flush(LONG);
+        assert!(!faults::end().is_empty(), "the second is not");
+        assert_eq!(device.deaths(&artifact), 1);
+        assert_eq!(files(&folder, "vkg").len(), 1);
+        drop((device, stash));
+        assert_eq!(deaths_found(root.path(), &artifact), 2);
+        assert!(files(&folder, "vkg").is_empty());
+    });
+}
+
+#[test]
+fn deaths_are_counted_beside_a_program_that_cannot_wait() {
+    let root = root();
+    let (artifact, folder) = after_a_death(root.path());
+    let opened = Folder::root(&folder, false).unwrap();
+    assert!(crate::part::crash_guard::left_behind(&opened, &|| true).is_none(), "its time is over");
+    let haste = Haste { opening: Duration::ZERO, ..Haste::NONE };
+    let stash = open_within(root.path(), haste);
+    let device = stash.device(&header()).unwrap();
+    let began = Instant::now();
+    while device.view().is_behind() {
+        assert!(began.elapsed() < LONG, "the deaths are counted");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(device.deaths(&artifact), 1);
+}
+
+/// A program at its limit of descriptors.
+#[test]
+fn what_there_is_no_descriptor_for_is_read_when_there_is() {
+    in_a_child("what_there_is_no_descriptor_for_is_read_when_there_is", &[], || {
+        // A segment and a guard file are opened; of the calls that open something, one after the other fails.
+        for n in 1..12 {
+            let root = root();
+            let (artifact, folder) = after_a_death(root.path());
+            let stash = open(root.path());
+            let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::Open));
+            faults::begin(Plan::Nth { fault, op, n, on: false });
+            let opened = stash.device(&header());
+            let struck = faults::end();
+            let Ok(device) = opened else { continue };
+            let began = Instant::now();
+            while device.view().is_behind() {
+                assert!(began.elapsed() < LONG, "{n}: it is read beside the program");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            assert!(device.contains(Kind::Artifact, &artifact), "{n}: {struck:?}");
+            assert_eq!(device.deaths(&artifact), 1, "{n}: {struck:?}");
+            drop((device, stash));
+            assert!(files(&folder, "vkg").is_empty(), "{n}: {struck:?}");
+        }
+    });
+}

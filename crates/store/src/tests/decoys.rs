@@ -1,0 +1,244 @@
+//! Heads of records that somebody has put into a payload, with good checksums: where the record around them is damaged
+//! the reader comes upon them, and they must not hide what follows.
+
+use std::fs;
+use std::ops::Range;
+
+use crate::format::file::{FileHeader, PartIdentity};
+use crate::format::footer::encode_end;
+use crate::format::record_header::{IndexEntry, Stored, encode_record};
+use crate::format::sizes::{FILE_MAGIC, FIRST_RECORD, FOOT_MAGIC, HEAD_BYTES, MAX_PAYLOAD, VERSION};
+use crate::format::table::Row;
+use crate::stash::inspect::list_applications;
+use crate::tests::harm::with_a_file;
+use crate::tests::*;
+
+fn tag() -> [u8; 8] {
+    PartIdentity::Portable.tag()
+}
+
+/// A head of a record that is not there.
+fn decoy(stored: u32) -> [u8; HEAD_BYTES] {
+    let (key, kind) = (key(1 << 40), Kind::Recipe as u8);
+    IndexEntry { key, offset: 0, stored, length: stored, crc: 7, kind, codec: 0 }.encode_head(tag())
+}
+
+struct File {
+    bytes: Vec<u8>,
+    /// Record `number` has key `number`, this place and this payload.
+    records: Vec<(Range<usize>, Vec<u8>)>,
+    end: usize,
+}
+
+/// A file of these payloads.
+fn file(payloads: Vec<Vec<u8>>, sealed: bool) -> File {
+    let identity = PartIdentity::Portable;
+    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(FIRST_RECORD, 0);
+    let (mut records, mut rows) = (Vec::new(), Vec::new());
+    for (number, payload) in (0..).zip(payloads) {
+        let entry =
+            encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(number), Stored::plain(&payload));
+        let start = entry.offset as usize;
+        records.push((start..start + HEAD_BYTES + payload.len(), payload));
+        rows.push(Row::of(&entry));
+    }
+    let end = bytes.len();
+    if sealed {
+        bytes.extend(encode_end(&header, end as u64, &rows));
+        // What it says of itself cannot be used.
+        bytes[end + HEAD_BYTES + 20] ^= 1;
+    }
+    File { bytes, records, end }
+}
+
+impl File {
+    /// Damages the head of a record.
+    fn hit(&mut self, number: usize) {
+        let start = self.records[number].0.start;
+        self.bytes[start] ^= 0x80;
+    }
+
+    /// All but these are there, before the file is sealed and afterwards.
+    fn check(&self, root: &Path, path: &Path, gone: &[usize], what: &str) {
+        fs::write(path, &self.bytes).unwrap();
+        let read = |how: &str| {
+            let stash = open(root);
+            let mut buffer = Vec::new();
+            for (number, (_, payload)) in self.records.iter().enumerate() {
+                let there = stash.portable().read(Kind::Recipe, &key(number as u64), &mut buffer);
+                assert!(!there || buffer == *payload, "{what}, {how}: wrong bytes for record {number}");
+                assert!(there || gone.contains(&number), "{what}, {how}: record {number} is lost");
+            }
+            stash
+        };
+        let stash = read("unsealed");
+        assert!(stash.report().damaged_records > 0, "{what}");
+        assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
+        drop(stash);
+        let [application] = list_applications(root).unwrap().try_into().unwrap();
+        let part = &application.parts[0];
+        assert_eq!(part.sealed, part.segments, "{what}");
+        let after = fs::read(path).unwrap();
+        for (number, (place, _)) in self.records.iter().enumerate() {
+            let kept = after.get(place.clone()) == Some(&self.bytes[place.clone()]);
+            assert!(kept || gone.contains(&number), "{what}: record {number} was cut off");
+        }
+        drop(read("sealed"));
+        segments(root).iter().for_each(|path| fs::remove_file(path).unwrap());
+    }
+}
+
+const COUNT: usize = 12;
+
+/// Records of which `number` has `decoys` in its payload, where a head may stand.
+fn around(number: usize, decoys: &[u8], sealed: bool) -> File {
+    let mut payloads: Vec<Vec<u8>> = (0..COUNT as u64).map(|number| payload(number).into_vec()).collect();
+    payloads[number] = vec![0x55; 80];
+    payloads[number].extend_from_slice(decoys);
+    payloads[number].extend_from_slice(&[0x55; 100]);
+    let mut file = file(payloads, sealed);
+    file.hit(number);
+    file
+}
+
+/// Tries what `decoys` makes of the distance from where they stand to where the record of a number starts, for every
+/// such record and more.
+fn try_everywhere(what: &str, decoys: impl Fn(usize) -> Vec<u8>) {
+    let root = root();
+    let path = with_a_file(root.path());
+    for sealed in [false, true] {
+        for number in [0, 5, COUNT - 2] {
+            let size = decoys(0).len();
+            let template = around(number, &vec![0; size], sealed);
+            let start = template.records[number].0.start + HEAD_BYTES + 80;
+            let starts = template.records[number + 1..].iter().map(|(place, _)| place.start);
+            let ends = [
+                template.end,
+                template.bytes.len(),
+                template.bytes.len() + 8,
+                start + (MAX_PAYLOAD as usize),
+            ];
+            for end in starts.flat_map(|start| [start, start + 24]).chain(ends) {
+                let file = around(number, &decoys(end - start), sealed);
+                assert_eq!(file.end, template.end);
+                let what = format!("{what} of record {number} up to {end}, sealed: {sealed}");
+                file.check(root.path(), &path, &[number], &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_made_up_head_in_a_damaged_record_hides_nothing() {
+    try_everywhere("a head", |distance| decoy((distance - distance.min(HEAD_BYTES)) as u32).to_vec());
+}
+
+#[test]
+fn a_made_up_record_that_is_whole_lends_its_trust_to_no_other() {
+    try_everywhere("a head behind a record", |distance| {
+        let mut bytes = Vec::new();
+        encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), Stored::plain(&[9; 16]));
+        let stored = distance.saturating_sub(bytes.len() + HEAD_BYTES);
+        bytes.extend(decoy(stored as u32));
+        bytes
+    });
+}
+
+#[test]
+fn a_made_up_end_of_the_file_hides_nothing() {
+    for (magic, back) in [(FOOT_MAGIC, 200), (FILE_MAGIC, 120)] {
+        let root = root();
+        let path = with_a_file(root.path());
+        let mut last = vec![0x55; 400];
+        let mut payloads: Vec<Vec<u8>> = (0..3).map(|number| payload(number).into_vec()).collect();
+        // Behind it there is less than a foot or a header takes, and a record.
+        payloads.push(Vec::new());
+        let at = last.len() + HEAD_BYTES - back;
+        last.splice(at..at + 8, magic);
+        payloads[2] = last;
+        let mut file = file(payloads, false);
+        file.hit(2);
+        file.check(root.path(), &path, &[2], &format!("{magic:x?}"));
+    }
+}
+
+#[test]
+fn what_looks_like_a_torn_tail_is_none_where_records_follow() {
+    let root = root();
+    let path = with_a_file(root.path());
+    let mut file = file((0..COUNT as u64).map(|number| payload(number).into_vec()).collect(), false);
+    // In the place where the reader expects one: a piece of the file that has come back from elsewhere.
+    let start = file.records[4].0.start;
+    file.bytes[start..start + HEAD_BYTES].copy_from_slice(&decoy(MAX_PAYLOAD));
+    file.check(root.path(), &path, &[4], "a head in the place of another");
+}
+
+#[test]
+fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
+    let root = root();
+    let path = with_a_file(root.path());
+    let first = first_seed();
+    for seed in first..first + seeds(100) {
+        let mut numbers = Numbers(seed);
+        let sealed = numbers.next() % 2 == 0;
+        let payloads = (0..60).map(|number| {
+            let mut payload = payload(number).into_vec();
+            for _ in 0..numbers.next() % 4 {
+                let at = (numbers.next() % (payload.len() as u64 / 8 + 1) * 8) as usize;
+                let stored =
+                    (numbers.next() % [300, 3000, 30_000, 1 << 26][(numbers.next() % 4) as usize]) as u32;
+                let mut bytes = Vec::new();
+                if numbers.next() % 3 == 0 {
+                    encode_record(
+                        &mut bytes,
+                        0,
+                        tag(),
+                        Kind::Recipe as u8,
+                        &key(1 << 41),
+                        Stored::plain(&[9; 16]),
+                    );
+                }
+                bytes.extend(decoy(stored));
+                payload.splice(at..at, bytes);
+            }
+            payload
+        });
+        let mut file = file(payloads.collect(), sealed);
+        let whole = file.bytes.clone();
+        for _ in 0..64 {
+            let record = &file.records[(numbers.next() % 60) as usize].0;
+            let at = record.start + (numbers.next() % HEAD_BYTES as u64) as usize;
+            file.bytes[at] ^= 1 << (numbers.next() % 8);
+        }
+        let is_hit = |place: &Range<usize>| file.bytes[place.clone()] != whole[place.clone()];
+        let gone: Vec<usize> = (0..60).filter(|&number| is_hit(&file.records[number].0)).collect();
+        file.check(root.path(), &path, &gone, &format!("seed {seed}"));
+    }
+}
+
+/// Bytes that this thread has read.
+pub(crate) fn bytes_read() -> u64 {
+    let io = fs::read_to_string("/proc/thread-self/io").unwrap();
+    io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_file_of_made_up_heads_is_read_a_bounded_number_of_times() {
+    let root = root();
+    let path = with_a_file(root.path());
+    let length = 8 << 20;
+    let mut decoys = Vec::new();
+    while decoys.len() < length {
+        decoys.extend(decoy((length - decoys.len()) as u32));
+    }
+    let file = around(3, &decoys, false);
+    fs::write(&path, &file.bytes).unwrap();
+    let before = bytes_read();
+    let stash = open(root.path());
+    let read = bytes_read() - before;
+    let length = length as u64;
+    assert!((length..(72 << 20) + 8 * length).contains(&read), "{read} bytes read of {length}");
+    assert!(stash.portable().contains(Kind::Recipe, &key(2)));
+}

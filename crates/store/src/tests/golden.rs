@@ -1,0 +1,174 @@
+//! Files of every published version: readable for ever, and still written the same way.
+
+use std::fs;
+
+use crate::format::file::{FileHeader, PartIdentity};
+use crate::format::footer::encode_end;
+use crate::format::record_header::{Stored, encode_record};
+use crate::format::sizes::{FIRST_RECORD, VERSION};
+use crate::format::table::Row;
+use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
+use crate::reports::runs;
+use crate::tests::*;
+
+/// What the golden segments hold.
+fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
+    let header = FileHeader {
+        version: VERSION,
+        identity,
+        created_unix_ms: 0x0123_4567_89AB_CDEF,
+        serial: 0x1122_3344_5566_7788,
+    };
+    let mut records = Vec::new();
+    let base = FIRST_RECORD as u64;
+    let tag = header.identity.tag();
+    let rows: Vec<_> = (0..3)
+        .map(|n| {
+            let payload = format!("payload {n}");
+            Row::of(&encode_record(
+                &mut records,
+                base,
+                tag,
+                kind as u8,
+                &key(n),
+                Stored::plain(payload.as_bytes()),
+            ))
+        })
+        .collect();
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(base as usize, 0);
+    bytes.extend_from_slice(&records);
+    bytes.extend_from_slice(&encode_end(&header, base + records.len() as u64, &rows));
+    bytes
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn report() -> RunReport {
+    RunReport {
+        application: "test".into(),
+        started_unix_ms: 1,
+        updated_unix_ms: 2,
+        pid: 3,
+        devices: vec![DeviceReport {
+            name: "gpu".into(),
+            vendor_id: 4,
+            device_id: 5,
+            driver_id: 6,
+            driver_version: 7,
+            part: "0123456789abcdef".into(),
+            counters: [("served".into(), 8)].into(),
+            bypassed: vec![BypassReport { reason: "library".into(), s_type: 9, count: 10 }],
+        }],
+        store: StoreReport {
+            damaged_records: 11,
+            evicted_bytes: [("total_limit".into(), 12)].into(),
+            evicted_records: 13,
+            compacted_bytes: 14,
+            reclaimed_bytes: 15,
+            ..StoreReport::default()
+        },
+    }
+}
+
+fn all() -> [(&'static str, Vec<u8>); 3] {
+    [
+        ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
+        ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
+        ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
+    ]
+}
+
+/// With `VKSTASH_PUBLISH_GOLDEN` set, writes the files of a version that is about to be published instead.
+#[test]
+fn what_is_written_is_byte_for_byte_as_published() {
+    for (name, bytes) in all() {
+        if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
+            fs::write(golden(name), &bytes).unwrap();
+        }
+        assert_eq!(fs::read(golden(name)).unwrap(), bytes, "{name} is published: raise the version instead");
+    }
+}
+
+/// A module that the filter takes, one that it does not, and something for the dictionary.
+fn compressible(number: u64) -> (Kind, Vec<u8>) {
+    let words: Vec<u32> = match number {
+        0 => [0, 0x0723_0203, 0x0001_0300, 0, 400, 0]
+            .into_iter()
+            .chain((0..60).flat_map(|step| [5 << 16 | 129, 6, 100 + step, 99 + step, 98 + step]))
+            .collect(),
+        1 => vec![7; 100],
+        _ => return (Kind::Recipe, (0..120).map(|at| if at % 3 == 0 { at } else { 0 }).collect()),
+    };
+    (Kind::Module, words.iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
+/// What zstd makes of them may change with its version; what it made once is read for ever.
+#[test]
+fn every_way_of_storing_stays_readable() {
+    let name = "compressed-v2.vks";
+    if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
+        let root = root();
+        let stash = open(root.path());
+        for number in 0..3 {
+            let (kind, payload) = compressible(number);
+            assert!(stash.portable().put(kind, &key(number), payload.into()));
+        }
+        drop(stash);
+        fs::copy(&segments(root.path())[0], golden(name)).unwrap();
+    }
+    let root = root();
+    drop(open(root.path()));
+    fs::copy(golden(name), root.path().join(app().folder).join("portable/a.vks")).unwrap();
+    let stash = open(root.path());
+    let mut codecs = Vec::new();
+    for number in 0..3 {
+        let (kind, payload) = compressible(number);
+        let mut buffer = Vec::new();
+        assert!(stash.portable().read(kind, &key(number), &mut buffer));
+        assert_eq!(buffer, payload);
+        let bytes = fs::read(golden(name)).unwrap();
+        let at = bytes.windows(32).position(|window| window == key(number)).unwrap();
+        codecs.push(bytes[at - 24 + 5]);
+    }
+    assert_eq!(codecs, [2, 1, 3]);
+}
+
+#[test]
+fn a_report_of_version_2_stays_readable_and_one_of_version_1_is_left_out() {
+    let root = root();
+    for (file, version) in [("run-a.vkr", "report-v1.vkr"), ("run-b.vkr", "report-v2.vkr")] {
+        fs::copy(golden(version), root.path().join(file)).unwrap();
+    }
+    assert_eq!(runs::read_all(root.path()), [report()]);
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn every_version_stays_readable() {
+    ["v1", "v2"].into_iter().for_each(stays_readable);
+}
+
+fn stays_readable(version: &str) {
+    let root = root();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    drop((stash, device));
+    let application = root.path().join(app().folder);
+    let device_folder = application.join(format!("device-{}", header().short_digest()));
+    fs::copy(golden(&format!("portable-{version}.vks")), application.join("portable/a.vks")).unwrap();
+    fs::copy(golden(&format!("device-{version}.vks")), device_folder.join("a.vks")).unwrap();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    for number in 0..3 {
+        for (part, kind) in [(stash.portable(), Kind::Recipe), (&device, Kind::Artifact)] {
+            assert!(part.read(kind, &key(number), &mut buffer));
+            assert_eq!(buffer, format!("payload {number}").as_bytes());
+        }
+    }
+    let report = stash.report();
+    assert_eq!((report.damaged_records, report.refused.len()), (0, 0));
+}

@@ -1,0 +1,316 @@
+//! What takes long to read: holes and lengths that no writer makes are not read at all, and for the rest the program does
+//! not wait.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use rustix::io::Errno;
+
+use crate::disk::faults;
+use crate::disk::faults::{Fault, Plan};
+use crate::disk::op::Op;
+use crate::format::checkpoint::Mark;
+use crate::format::file::{FileHeader, PartIdentity};
+use crate::format::footer::{Foot, Tally};
+use crate::format::sizes::{FIRST_RECORD, HEADER_BYTES, MAX_PAYLOAD, VERSION};
+use crate::part::open::Handing;
+use crate::reports::model::RunReport;
+use crate::stash::inspect::list_applications;
+use crate::tests::decoys::bytes_read;
+use crate::tests::harm::{build, with_a_file};
+use crate::tests::processes::in_a_child;
+use crate::tests::watched;
+use crate::tests::*;
+
+const COUNT: u64 = 50;
+
+/// Nobody waits for anything.
+const HASTY: Haste = Haste { opening: Duration::ZERO, look: Duration::ZERO, ..Haste::NONE };
+
+fn open_hastily(root: &Path) -> Arc<Stash> {
+    open_within(root, HASTY)
+}
+
+/// Runs `body` and says how many bytes it has read.
+fn reads<T>(body: impl FnOnce() -> T) -> (u64, T) {
+    let before = bytes_read();
+    let done = body();
+    (bytes_read() - before, done)
+}
+
+/// Waits until it says true.
+fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_sparse_tail_of_any_length_is_not_read() {
+    for (length, checkpoints) in [(8_u64 << 30, true), (8 << 30, false), (1 << 40, true), (1 << 40, false)] {
+        let root = root();
+        let path = with_a_file(root.path());
+        let built = build(COUNT, if checkpoints { 20 } else { 1000 }, false);
+        fs::write(&path, &built.bytes).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(length).unwrap();
+        // Something stands in the middle of it, which costs what it takes.
+        file.write_all_at(&[0x55; 100_000], 1 << 30).unwrap();
+        file.write_all_at(&[0x55; 100_000], length - 200_000).unwrap();
+        let (read, stash) = reads(|| open(root.path()));
+        assert!(read < 4 << 20, "{read} bytes read to open a file of {length}");
+        assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..COUNT), COUNT);
+        let (read, applications) = reads(|| list_applications(root.path()).unwrap());
+        assert!(read < 4 << 20, "{read} bytes read to list a file of {length}");
+        assert_eq!(applications[0].parts[0].records["recipe"], COUNT);
+        // The next writer cuts it off.
+        assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
+        drop(stash);
+        assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+        assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..COUNT), COUNT);
+    }
+}
+
+#[test]
+fn what_a_long_file_says_of_itself_is_not_believed() {
+    let identity = PartIdentity::Portable;
+    let tag = identity.tag();
+    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let built = build(COUNT, 1000, false);
+    // An index of so many blocks, and checkpoints with so many records.
+    let blocks = u32::MAX;
+    let index_offset = built.bytes.len() as u64;
+    let length = index_offset + 64 + u64::from(blocks) * 4096 + 128 + 256;
+    let foot = Foot { index_offset, count: u32::MAX, blocks, tag, tally: Tally::default() };
+    let mark = Mark { offset: index_offset, count: u32::MAX };
+    for sealed in [true, false] {
+        let root = root();
+        let path = with_a_file(root.path());
+        let mut bytes = built.bytes.clone();
+        if !sealed {
+            bytes[HEADER_BYTES..][..16].copy_from_slice(&mark.encode());
+        }
+        assert!(bytes.len() > FIRST_RECORD);
+        fs::write(&path, &bytes).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        // Where the file system has no files of that length the claim does not fit anyway.
+        let _ = file.set_len(length);
+        if sealed {
+            let _ = file.write_all_at(&header.encode(), length - 384);
+            let _ = file.write_all_at(&foot.encode(), length - 256);
+        }
+        watched::forget();
+        let (read, stash) = reads(|| open(root.path()));
+        assert!(watched::largest() <= MAX_PAYLOAD as usize, "{} bytes at once", watched::largest());
+        assert!(read < 4 << 20, "{read} bytes read");
+        assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..COUNT), COUNT);
+    }
+}
+
+#[test]
+fn what_takes_too_long_is_read_beside_the_program() {
+    let root = root();
+    let path = with_a_file(root.path());
+    let built = build(COUNT, 1000, false);
+    let mut bytes = built.bytes.clone();
+    bytes.resize(32 << 20, 0x55);
+    fs::write(&path, &bytes).unwrap();
+    // With some time, none of it is more than a look at the first bytes.
+    let (read, stash) = reads(|| open_hastily(root.path()));
+    assert!(read < 1 << 20, "{read} bytes read by the program's thread");
+    assert_eq!(stash.report().refused.get("put_off"), Some(&1));
+    let part = stash.portable();
+    await_that("the file is read", || count_good(part, Kind::Recipe, 0..COUNT) == COUNT);
+    assert_eq!(part.len(Kind::Recipe) as u64, COUNT);
+    // And the next ones are spared it.
+    assert!(part.put(Kind::Layout, &key(1), Box::new([1])));
+    drop(stash);
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+}
+
+#[test]
+fn what_cannot_be_read_beside_the_program_is_tried_again_at_leisure() {
+    in_a_child("what_cannot_be_read_beside_the_program_is_tried_again_at_leisure", &[], || {
+        let root = root();
+        let path = with_a_file(root.path());
+        let mut bytes = build(COUNT, 1000, false).bytes;
+        bytes.resize(32 << 20, 0x55);
+        fs::write(&path, &bytes).unwrap();
+        // The program's own look, and none of the helper's.
+        let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::List));
+        faults::begin(Plan::Nth { fault, op, n: 2, on: true });
+        let stash = open_hastily(root.path());
+        // By then the bounds are kept, and the writer is idle.
+        std::thread::sleep(Duration::from_secs(8));
+        let behind = stash.portable().view().is_behind();
+        let tries = faults::end().len();
+        assert!(behind, "the file has not been read");
+        assert!((1..100).contains(&tries), "{tries} tries");
+        await_that("the file is read", || count_good(stash.portable(), Kind::Recipe, 0..COUNT) == COUNT);
+        await_that("nothing is left", || !stash.portable().view().is_behind());
+    });
+}
+
+#[test]
+fn the_damaged_index_of_a_long_file_is_replaced_beside_the_program() {
+    let root = root();
+    let segment = filled(root.path(), 2000);
+    let length = fs::metadata(&segment).unwrap().len();
+    let file = fs::File::options().write(true).open(&segment).unwrap();
+    for block in 1..=12 {
+        file.write_all_at(&[0xAA; 16], length - 384 - block * 4096 + 100).unwrap();
+    }
+    let haste = Haste { look: Duration::ZERO, ..Haste::NONE };
+    let stash = open_within(root.path(), haste);
+    let part = stash.portable();
+    assert!(!part.contains(Kind::Recipe, &key(0)), "it is not looked for by the program's thread");
+    await_that("the heads are read", || part.contains(Kind::Recipe, &key(0)));
+    assert_eq!(count_good(part, Kind::Recipe, 0..2000), 2000);
+    assert_eq!(stash.report().damaged_records, 1);
+}
+
+#[test]
+fn what_killed_nobody_yet_waits_until_all_is_known() {
+    let root = root();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    put_all(&device, Kind::Artifact, 0..3);
+    assert!(device.put(Kind::Proven, &key(0), Box::default()));
+    assert!(device.put(Kind::Deaths, &key(1), Box::new([2])));
+    drop((device, stash));
+    // A file that takes long, and is the newest.
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    let [sealed] = files(&folder, "vks").try_into().unwrap();
+    let bytes = fs::read(&sealed).unwrap();
+    let late = folder.join("ffff000000000000-00000001-0000000000000001.vks");
+    fs::write(&late, &bytes[..FIRST_RECORD]).unwrap();
+    let file = fs::File::options().write(true).open(&late).unwrap();
+    file.write_all_at(&vec![0x55; 64 << 20], FIRST_RECORD as u64).unwrap();
+
+    let haste = Haste { opening: Duration::from_millis(20), ..Haste::NONE };
+    let stash = open_within(root.path(), haste);
+    let device = stash.device(&header()).unwrap();
+    let of = |number| match device.hand_out(&key(number)) {
+        Handing::Yes(_) => "yes",
+        Handing::Quarantined => "never",
+        Handing::NotYet => "not yet",
+    };
+    await_that("all is known", || {
+        assert_eq!((of(0), of(1)), ("yes", "never"), "what is known holds");
+        of(2) == "yes"
+    });
+}
+
+/// On a disk that stands still the program leaves; what the process lives to see is written when it moves again.
+#[test]
+fn nobody_waits_for_a_disk_that_stands_still() {
+    in_a_child("nobody_waits_for_a_disk_that_stands_still", &[], || {
+        for number in 1..3 {
+            let root = root();
+            let stash = Stash::open(root.path(), &app()).unwrap();
+            let reports = Arc::new(());
+            let held = reports.clone();
+            stash.set_reporter(Box::new(move |store| {
+                let _ = &held;
+                RunReport { store, ..RunReport::default() }
+            }));
+            if number > 1 {
+                put_all(stash.portable(), Kind::Recipe, 0..COUNT);
+                assert!(stash.flush(LONG));
+            }
+            // First, because the writer may be faster than this thread.
+            faults::begin(Plan::Held { op: Op::Write });
+            put_all(stash.portable(), Kind::Recipe, (number - 1) * COUNT..number * COUNT);
+            let written =
+                |count| count_good(open(root.path()).portable(), Kind::Recipe, 0..2 * COUNT) == count;
+            // It would wait for ever.
+            drop(stash);
+            assert!(written((number - 1) * COUNT));
+            faults::end();
+            await_that("the rest is written", || written(number * COUNT));
+            await_that("nobody asks for reports any more", || Arc::strong_count(&reports) == 1);
+        }
+    });
+}
+
+#[test]
+fn many_files_at_once_are_put_off_and_all_are_read() {
+    let root = root();
+    let path = with_a_file(root.path());
+    let built = build(COUNT, 1000, false);
+    for number in 0..300_u64 {
+        let name = format!("{number:016x}-00000001-0000000000000001.vks");
+        fs::write(path.with_file_name(name), &built.bytes).unwrap();
+    }
+    let (read, stash) = reads(|| open_hastily(root.path()));
+    assert!(read < 1 << 20, "{read} bytes read by the program's thread");
+    assert!(stash.report().refused["put_off"] > 200, "the list itself is put off too");
+    let part = stash.portable();
+    await_that("all files are read", || !part.view().is_behind());
+    assert_eq!(part.view().segments().len(), 300);
+    assert_eq!(count_good(part, Kind::Recipe, 0..COUNT), COUNT);
+}
+
+/// What opening costs a thread of the program: `cargo test --release -p vkstash-store --lib tests::long -- --ignored --nocapture`.
+#[test]
+#[ignore = "it measures"]
+fn how_long_a_program_waits() {
+    let measure = |what: &str, prepare: &dyn Fn(&Path)| {
+        let root = root();
+        let path = with_a_file(root.path());
+        prepare(&path);
+        let began = Instant::now();
+        let stash = Stash::open(root.path(), &app()).unwrap();
+        let opened = began.elapsed();
+        let began = Instant::now();
+        stash.portable().contains(Kind::Recipe, &key(1 << 50));
+        let missed = began.elapsed();
+        let began = Instant::now();
+        await_that("all is read", || !stash.portable().view().is_behind());
+        let rest = began.elapsed();
+        assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
+        let began = Instant::now();
+        drop(stash);
+        println!(
+            "{what}: opened in {:.2} ms, a miss {:.2} ms, the rest known after {:.0} ms, closed in {:.2} ms",
+            opened.as_secs_f64() * 1e3,
+            missed.as_secs_f64() * 1e3,
+            rest.as_secs_f64() * 1e3,
+            began.elapsed().as_secs_f64() * 1e3
+        );
+    };
+    let built = build(COUNT, 1000, false);
+    let sparse = |length: u64| {
+        let bytes = built.bytes.clone();
+        move |path: &Path| {
+            fs::write(path, &bytes).unwrap();
+            fs::File::options().write(true).open(path).unwrap().set_len(length).unwrap();
+        }
+    };
+    measure("a sparse tail of 8 GiB", &sparse(8 << 30));
+    measure("a sparse tail of 1 TiB", &sparse(1 << 40));
+    measure("dense garbage, 1 GiB", &|path| {
+        fs::write(path, &built.bytes).unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        (1..=1024).for_each(|mib| file.write_all_at(&vec![0x55; 1 << 20], mib << 20).unwrap());
+    });
+    let long = build(130_000, 192, false);
+    let several = |count: u64, bytes: &[u8]| {
+        let bytes = bytes.to_vec();
+        move |path: &Path| {
+            for number in 0..count {
+                let name = format!("{number:016x}-00000001-0000000000000001.vks");
+                fs::write(path.with_file_name(name), &bytes).unwrap();
+            }
+        }
+    };
+    measure("one unsealed file of 130,000 records", &several(1, &long.bytes));
+    measure("20 of them", &several(20, &long.bytes));
+    let sealed = build(1000, 192, true);
+    measure("100 sealed files", &several(100, &sealed.bytes));
+    measure("20,000 sealed files", &several(20_000, &sealed.bytes[..]));
+    measure("nothing", &|_| ());
+}

@@ -1,0 +1,133 @@
+//! The store's behaviour and its faults.
+mod crash;
+mod crowd;
+mod damage;
+mod deaths;
+mod decoys;
+mod faults;
+mod folders;
+mod full;
+mod fuzz;
+mod golden;
+mod harm;
+mod hostile;
+mod late;
+mod leftovers;
+mod long;
+pub(crate) mod numbers;
+mod processes;
+mod reports;
+mod roundtrip;
+mod settings;
+mod sharing;
+mod upkeep;
+pub(crate) mod watched;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+pub(crate) use numbers::{Numbers, first_seed, seeds};
+
+use crate::format::device::DeviceHeader;
+use crate::format::record::{Key, Kind};
+use crate::part::open::Part;
+use crate::part::queue::Haste;
+use crate::reports::runs::RunName;
+use crate::stash::app_name::AppName;
+use crate::stash::open::Stash;
+
+/// Long enough for anything on a machine that others keep busy; nothing is asserted about it.
+const LONG: Duration = Duration::from_secs(600);
+
+fn app() -> AppName {
+    AppName::new(Some(b"test"), b"/bin/test", &[])
+}
+
+pub(crate) fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: 0x0640_0007,
+        pointer_width: 8,
+        schema: 1,
+        features_digest: [9; 32],
+    }
+}
+
+pub(crate) fn root() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open_within(root: &Path, haste: Haste) -> Arc<Stash> {
+    Stash::open_within(root, &app(), RunName::of_this_process(), haste).unwrap()
+}
+
+fn open(root: &Path) -> Arc<Stash> {
+    Stash::open_patiently(root, &app()).unwrap()
+}
+
+/// The key of record `number`.
+fn key(number: u64) -> Key {
+    let mut numbers = Numbers(number);
+    let mut key = [0; 32];
+    key.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&numbers.next().to_le_bytes()));
+    key
+}
+
+/// The payload of record `number`; all lengths modulo 8 occur.
+fn payload(number: u64) -> Box<[u8]> {
+    let mut numbers = Numbers(number ^ 0xABCD);
+    let length = (numbers.next() % 700) as usize;
+    (0..length).map(|_| numbers.next() as u8).collect()
+}
+
+fn put_all(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) {
+    numbers.for_each(|number| assert!(part.put(kind, &key(number), payload(number))));
+}
+
+/// Waits until all is written, however long that takes: for as long as anything is.
+fn flush_all(stash: &Stash) {
+    let mut before = None;
+    while !stash.flush(Duration::from_secs(60)) {
+        let written = stash.report().written_records;
+        assert!(before.replace(written) != Some(written), "nothing more is written after {written} records");
+    }
+}
+
+/// How many of the records are there; fails on any wrong byte.
+fn count_good(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) -> u64 {
+    let mut buffer = Vec::new();
+    let read = |number: &u64| {
+        let good = part.read(kind, &key(*number), &mut buffer);
+        assert!(!good || *buffer == *payload(*number), "wrong bytes for record {number}");
+        good
+    };
+    numbers.filter(read).count() as u64
+}
+
+/// The segments of the portable part.
+fn segments(root: &Path) -> Vec<PathBuf> {
+    files(&root.join(app().folder).join("portable"), "vks")
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
+    files.sort();
+    files
+}
+
+/// A sealed stash with so many recipes in one segment.
+fn filled(root: &Path, count: u64) -> PathBuf {
+    let stash = open(root);
+    put_all(stash.portable(), Kind::Recipe, 0..count);
+    drop(stash);
+    let [segment] = segments(root).try_into().unwrap();
+    segment
+}

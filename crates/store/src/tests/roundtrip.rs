@@ -1,0 +1,281 @@
+//! What is put comes back.
+
+use crate::base::memory::QUEUED;
+use crate::format::record::UseRecord;
+use crate::tests::*;
+
+#[test]
+fn a_record_can_be_read_before_and_after_it_is_written_and_after_reopening() {
+    let root = root();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    put_all(stash.portable(), Kind::Recipe, 0..300);
+    put_all(&device, Kind::Artifact, 0..300);
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..301), 300);
+    stash.flush(LONG);
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..301), 300);
+    assert_eq!(count_good(&device, Kind::Artifact, 0..301), 300);
+    assert_eq!(stash.report().written_records, 600);
+    drop((stash, device));
+
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..301), 300);
+    assert_eq!(count_good(&device, Kind::Artifact, 0..301), 300);
+    assert_eq!((stash.portable().len(Kind::Recipe), device.len(Kind::Artifact)), (300, 300));
+    assert!(!device.contains(Kind::Recipe, &key(0)));
+    assert_eq!(stash.report().damaged_records, 0);
+}
+
+#[test]
+fn the_newest_record_of_a_key_counts() {
+    let root = root();
+    for round in 0..3u8 {
+        let stash = open(root.path());
+        let part = stash.portable();
+        for value in [round * 2, round * 2 + 1] {
+            assert!(part.put(Kind::Setup, &key(1), Box::new([value])));
+        }
+        drop(stash);
+        let stash = open(root.path());
+        let mut buffer = Vec::new();
+        assert!(stash.portable().read(Kind::Setup, &key(1), &mut buffer));
+        assert_eq!(buffer, [round * 2 + 1]);
+        assert_eq!(stash.portable().len(Kind::Setup), 1);
+    }
+}
+
+#[test]
+fn kinds_with_the_same_key_are_kept_apart() {
+    let root = root();
+    let stash = open(root.path());
+    for kind in Kind::ALL {
+        assert!(stash.portable().put(kind, &key(1), Box::new([kind as u8])));
+    }
+    stash.flush(LONG);
+    for kind in Kind::ALL {
+        let mut seen = Vec::new();
+        stash.portable().for_each(kind, &mut |key, payload| seen.push((*key, payload.to_vec())));
+        assert_eq!(seen, [(key(1), vec![kind as u8])]);
+    }
+}
+
+#[test]
+fn an_empty_payload_is_a_record_too() {
+    let root = root();
+    let stash = open(root.path());
+    assert!(stash.portable().put(Kind::Setup, &key(1), Box::new([])));
+    drop(stash);
+    let mut buffer = vec![1];
+    assert!(open(root.path()).portable().read(Kind::Setup, &key(1), &mut buffer));
+    assert!(buffer.is_empty());
+}
+
+#[test]
+fn nothing_is_created_in_a_part_to_which_nothing_is_written() {
+    let root = root();
+    let stash = open(root.path());
+    stash.device(&header()).unwrap();
+    drop(stash);
+    assert!(segments(root.path()).is_empty());
+}
+
+#[test]
+fn the_first_use_of_a_key_in_a_run_is_written_once_and_in_order() {
+    let root = root();
+    for _run in 0..2 {
+        let stash = open(root.path());
+        for _again in 0..3 {
+            for number in [5, 3, 4] {
+                stash.note_use(Kind::Artifact, &key(number));
+            }
+            stash.flush(LONG);
+        }
+        assert_eq!(stash.report().written_records, 3);
+        drop(stash);
+        let stash = open(root.path());
+        let mut uses = Vec::new();
+        stash
+            .portable()
+            .for_each(Kind::Use, &mut |key, payload| uses.push((UseRecord::decode(payload).unwrap(), *key)));
+        uses.sort();
+        assert_eq!(uses.iter().map(|(used, _)| used.sequence).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(uses.iter().map(|(_, key)| *key).collect::<Vec<_>>(), [key(5), key(3), key(4)]);
+    }
+}
+
+#[test]
+fn uses_that_overflow_the_ring_are_dropped_and_counted() {
+    let root = root();
+    let stash = open(root.path());
+    let count = 50_000;
+    (0..count).for_each(|number| stash.note_use(Kind::Artifact, &key(number)));
+    stash.flush(LONG);
+    let report = stash.report();
+    assert_eq!(report.written_records + report.dropped, count);
+}
+
+#[test]
+fn a_record_that_is_too_long_is_dropped_and_counted() {
+    let root = root();
+    let stash = open(root.path());
+    let long = vec![0; (64 << 20) + 1].into_boxed_slice();
+    assert!(!stash.portable().put(Kind::Module, &key(1), long));
+    assert_eq!(stash.report().dropped, 1);
+    assert!(!stash.portable().contains(Kind::Module, &key(1)));
+}
+
+#[test]
+fn what_does_not_fit_into_the_queue_is_dropped_and_counted_and_the_rest_is_kept() {
+    let root = root();
+    let stash = open(root.path());
+    let mut kept = 0;
+    for number in 0..200 {
+        let record = vec![number as u8; 1 << 20].into_boxed_slice();
+        kept += u64::from(stash.portable().put(Kind::Module, &key(number), record));
+    }
+    drop(stash);
+    let stash = open(root.path());
+    assert_eq!(stash.portable().len(Kind::Module) as u64, kept);
+    let mut buffer = Vec::new();
+    for number in 0..200 {
+        let there = stash.portable().read(Kind::Module, &key(number), &mut buffer);
+        assert!(!there || buffer == vec![number as u8; 1 << 20]);
+    }
+}
+
+#[test]
+fn the_queue_holds_so_many_bytes_and_what_comes_then_is_counted() {
+    let root = root();
+    let stash = open(root.path());
+    // Nobody writes yet: `enqueue` starts no writer.
+    let enqueue = |number| stash.portable().enqueue(Kind::Module, &key(number), vec![0; 1 << 20].into());
+    let kept = (0..200).filter(|&number| enqueue(number)).count();
+    assert_eq!(kept, (QUEUED - 1) >> 20, "each costs a little more than its payload");
+    assert_eq!(stash.report().dropped, 200 - kept as u64);
+    assert!(!stash.portable().contains(Kind::Module, &key(199)), "what was dropped may come again");
+    stash.touch();
+    stash.flush(LONG);
+    assert_eq!(stash.report().written_records, kept as u64);
+    assert!(enqueue(199), "there is room again");
+}
+
+#[test]
+fn many_threads_may_put_and_read_at_once() {
+    let root = root();
+    let stash = open(root.path());
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let stash = &stash;
+            scope.spawn(move || {
+                let mine = thread * 500..(thread + 1) * 500;
+                for number in mine.clone() {
+                    assert!(stash.portable().put(Kind::Recipe, &key(number), payload(number)));
+                    assert_eq!(count_good(stash.portable(), Kind::Recipe, number..number + 1), 1);
+                    stash.note_use(Kind::Recipe, &key(number));
+                    stash.touch();
+                }
+                assert_eq!(count_good(stash.portable(), Kind::Recipe, mine), 500);
+            });
+        }
+    });
+    drop(stash);
+    let stash = open(root.path());
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..2000), 2000);
+    assert_eq!(stash.portable().len(Kind::Use), 2000);
+}
+
+#[test]
+fn a_device_part_is_opened_once_and_another_device_has_its_own() {
+    let root = root();
+    let stash = open(root.path());
+    let one = stash.device(&header()).unwrap();
+    assert!(Arc::ptr_eq(&one, &stash.device(&header()).unwrap()));
+    let other = stash.device(&DeviceHeader { device_id: 1, ..header() }).unwrap();
+    assert_ne!(one.name(), other.name());
+    put_all(&one, Kind::Artifact, 0..3);
+    assert!(!other.contains(Kind::Artifact, &key(0)));
+}
+
+#[test]
+fn thousands_of_segments_open_with_few_descriptors() {
+    let root = root();
+    let first = filled(root.path(), 3);
+    for copy in 0..2000 {
+        let name = format!("{copy:016x}-00000001-0000000000000001.vks");
+        std::fs::copy(&first, first.with_file_name(name)).unwrap();
+    }
+    let stash = open(root.path());
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..3), 3);
+    assert_eq!(stash.report().refused.len(), 0);
+}
+
+#[test]
+fn closing_leaves_no_thread_behind() {
+    let threads = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let name = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+        };
+        tasks.map(name).filter(|name| name.trim().starts_with("vkstash-")).count()
+    };
+    // Alone in its process, because other tests have writers of their own.
+    crate::tests::processes::in_a_child("closing_leaves_no_thread_behind", &[], || {
+        let root = root();
+        for _ in 0..10 {
+            let stash = open(root.path());
+            assert_eq!(threads(), 0);
+            put_all(stash.portable(), Kind::Recipe, 0..3);
+            stash.flush(LONG);
+            assert!(threads() >= 1);
+            drop(stash);
+            assert_eq!(threads(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_part_that_outlives_its_stash_reads_and_takes_nothing_more() {
+    let root = root();
+    let stash = open(root.path());
+    let part = stash.portable().clone();
+    put_all(&part, Kind::Recipe, 0..3);
+    drop(stash);
+    assert_eq!(count_good(&part, Kind::Recipe, 0..3), 3);
+    assert!(!part.put(Kind::Recipe, &key(9), payload(9)));
+    assert!(!part.contains(Kind::Recipe, &key(9)));
+}
+
+/// As much like SPIR-V as the filter needs, and as regular.
+fn module(number: u64) -> Box<[u8]> {
+    let mut words = vec![0, 0x0723_0203, 0x0001_0300, 0, 4000, 0];
+    for step in 0..1000_u32 {
+        words.extend([5 << 16 | 129, 6, 100 + step, 99 + step, number as u32]);
+    }
+    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn modules_are_stored_compressed_and_read_as_they_were() {
+    let root = root();
+    let stash = open(root.path());
+    let reader = open(root.path());
+    let mut buffer = Vec::new();
+    let mut all_there = |stash: &Stash| {
+        (0..20).all(|number| {
+            stash.portable().read(Kind::Module, &key(number), &mut buffer) && *buffer == *module(number)
+        })
+    };
+    (0..20).for_each(|number| assert!(stash.portable().put(Kind::Module, &key(number), module(number))));
+    assert!(all_there(&stash), "queued");
+    stash.flush(LONG);
+    assert!(all_there(&stash), "written");
+    std::thread::sleep(Duration::from_millis(120));
+    assert!(all_there(&reader), "appended by another");
+    drop(stash);
+    assert!(all_there(&open(root.path())), "sealed");
+    let stored: u64 = segments(root.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
+    let raw: usize = (0..20).map(|number| module(number).len()).sum();
+    assert!(stored * 5 < raw as u64, "{stored} {raw}");
+    assert_eq!(reader.report().damaged_records, 0);
+}

@@ -1,0 +1,158 @@
+//! What the user has set: parsing, writing, and files that are not what they should be.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use proptest::prelude::*;
+
+use crate::bounds::{Limits, ModulePolicy};
+use crate::format::refusal::OpenError;
+use crate::settings::{APPLICATION_NAMES, FILE, ROOT_NAMES, Settings, SettingsError, read, write};
+use crate::stash::inspect::list_applications;
+use crate::tests::*;
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+fn limit_of(value: &str) -> Option<u64> {
+    Settings::parse(&format!("limit = {value}")).0.limit
+}
+
+#[test]
+fn a_file_reads_as_people_write_it() {
+    let text =
+        "# mine\n\nlimit=512MiB\n application-limit = none\nfree-space = none\ndevice-age = 30\nmodules = 5";
+    let (settings, complaints) = Settings::parse(text);
+    assert_eq!(complaints, Vec::<String>::new());
+    assert_eq!((settings.limit, settings.application_limit), (Some(512 << 20), Some(u64::MAX)));
+    assert_eq!((settings.free_space, settings.device_age_ms), (Some(0), Some(30 * DAY)));
+    assert_eq!(settings.modules, Some(ModulePolicy::UsedInLast(5)));
+    let limits = settings.limits(1 << 40);
+    assert_eq!((limits.total_bytes, limits.per_app, limits.free_space_floor), (512 << 20, Some(u64::MAX), 0));
+    assert_eq!((limits.device_age, limits.module_policy), (30 * DAY, ModulePolicy::UsedInLast(5)));
+}
+
+#[test]
+fn what_is_not_set_keeps_its_default() {
+    let limits = Settings::default().limits(10_000);
+    assert_eq!(limits, Limits { free_space_floor: Limits::floor_for(10_000), ..Limits::default() });
+}
+
+#[test]
+fn sizes_have_units_or_are_bytes() {
+    let good =
+        [("0", 0), ("1000", 1000), ("4GiB", 4 << 30), ("4 gib", 4 << 30), ("3KB", 3000), ("2TiB", 2 << 40)];
+    for (text, bytes) in good {
+        assert_eq!(limit_of(text), Some(bytes), "{text}");
+    }
+    assert_eq!(limit_of("None"), Some(u64::MAX));
+    for text in
+        ["", "GiB", "-1", "+1", "1.5GiB", "4 G", "16777216TiB", "18446744073709551616", "4GiB 2", "é", "1€B"]
+    {
+        assert_eq!(limit_of(text), None, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_costs_its_own_line_only_and_is_kept() {
+    let text = "limit = much\nshaders = 3\nnonsense\ndevice-age = 9999999999999999\nmodules = some\nfree-space = 7\n";
+    let (mut settings, complaints) = Settings::parse(text);
+    assert_eq!(complaints.len(), 5, "{complaints:?}");
+    assert_eq!(Settings { free_space: None, ..settings.clone() }.limits(0), Settings::default().limits(0));
+    assert_eq!(settings.free_space, Some(7));
+    assert_eq!(settings.to_text(), text);
+    settings.set("limit", "1KiB").unwrap();
+    settings.unset("modules");
+    let expected = "shaders = 3\nnonsense\ndevice-age = 9999999999999999\nlimit = 1KiB\nfree-space = 7\n";
+    assert_eq!(settings.to_text(), expected);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(values in prop::array::uniform5(prop::option::of(any::<u64>())), kinds in 0..3) {
+        let [limit, application_limit, free_space, days, modules] = values;
+        let mut settings = Settings { limit, application_limit, free_space, ..Settings::default() };
+        settings.device_age_ms = days.map(|days| (days % 100_000) * DAY);
+        settings.modules = modules.map(|runs| match kinds {
+            0 => ModulePolicy::All,
+            1 => ModulePolicy::None,
+            _ => ModulePolicy::UsedInLast(runs as u32),
+        });
+        prop_assert_eq!(Settings::parse(&settings.to_text()), (settings, Vec::new()));
+    }
+
+    #[test]
+    fn any_text_is_read_and_nothing_of_it_is_lost(lines in prop::collection::vec("[a-z=# -]{0,12}|\\PC{0,20}", 0..8)) {
+        let (settings, _) = Settings::parse(&lines.join("\n"));
+        prop_assert_eq!(Settings::parse(&settings.to_text()).0, settings);
+    }
+}
+
+#[test]
+fn a_root_and_an_application_have_their_own_files() {
+    let root = root();
+    drop(open(root.path()));
+    let folder = app().folder;
+    let of_root = Settings::parse("# by hand\nlimit = 1GiB").0;
+    write(root.path(), None, &of_root).unwrap();
+    write(root.path(), Some(&folder), &Settings { limit: Some(7), ..Settings::default() }).unwrap();
+    assert_eq!(read(root.path(), None).unwrap(), (of_root, Vec::new()));
+    assert_eq!(read(root.path(), Some(&folder)).unwrap().0.limit, Some(7));
+    let file = root.path().join(&folder).join(FILE);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    // Neither is an application, nor in the way of one.
+    let listed = list_applications(root.path()).unwrap();
+    assert_eq!(listed.iter().map(|info| info.folder.as_str()).collect::<Vec<_>>(), [folder.as_str()]);
+    assert!(listed[0].unusable.is_empty(), "{listed:?}");
+    // Nothing set: nothing there.
+    write(root.path(), Some(&folder), &Settings::default()).unwrap();
+    assert!(!file.exists());
+}
+
+#[test]
+fn reading_makes_nothing_and_writing_makes_no_application() {
+    let parent = root();
+    let root = parent.path().join("stash");
+    assert_eq!(read(&root, None).unwrap(), Default::default());
+    assert!(!root.exists());
+    write(&root, None, &Settings { limit: Some(1), ..Settings::default() }).unwrap();
+    let failed = write(&root, Some("game-0123456789abcdef"), &Settings::default());
+    assert!(matches!(failed, Err(SettingsError::Open(OpenError::Unreadable { .. }))), "{failed:?}");
+    for name in ["", ".", "..", "a/b", "../x"] {
+        let failed = write(&root, Some(name), &Settings::default());
+        assert!(matches!(failed, Err(SettingsError::Open(OpenError::Name { .. }))), "{name}: {failed:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
+    let root = root();
+    let file = root.path().join(FILE);
+    let folder = crate::disk::folder::Folder::root(root.path(), false).unwrap();
+    let real = root.path().join("real");
+    fs::write(&real, "limit = 1").unwrap();
+    let spoil: [&dyn Fn(); 4] = [
+        &|| symlink(&real, &file).unwrap(),
+        &|| fs::write(&file, "limit = 1\n".repeat(7000)).unwrap(),
+        &|| fs::write(&file, b"limit = 1\n\xff").unwrap(),
+        &|| fs::create_dir(&file).unwrap(),
+    ];
+    for (number, spoil) in spoil.iter().enumerate() {
+        spoil();
+        assert_eq!(Settings::read_in(&folder), Settings::default(), "{number}");
+        let failed = read(root.path(), None);
+        assert!(matches!(failed, Err(SettingsError::Unusable { .. })), "{number}: {failed:?}");
+        let _ = fs::remove_file(&file);
+    }
+}
+
+#[test]
+fn an_applications_names_are_the_roots() {
+    assert!(APPLICATION_NAMES.iter().all(|name| ROOT_NAMES.contains(name)));
+    for name in ROOT_NAMES {
+        let mut settings = Settings::default();
+        settings.set(name, "none").unwrap();
+        assert_eq!(settings.to_text().lines().count(), 1);
+        settings.unset(name);
+        assert_eq!(settings, Settings::default());
+    }
+}

@@ -1,0 +1,530 @@
+//! What is merged, what is evicted, and what becomes of those who read meanwhile.
+
+use std::collections::HashSet;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Instant, SystemTime};
+
+use crate::disk::folder::Folder;
+use crate::format::codec::Codec;
+use crate::format::file::{FileHeader, PartIdentity};
+use crate::format::footer::encode_end;
+use crate::format::record::UseRecord;
+use crate::format::record_header::{Stored, encode_record};
+use crate::format::sizes::{FIRST_RECORD, VERSION};
+use crate::format::table::Row;
+use crate::tests::*;
+use crate::upkeep;
+use crate::upkeep::outcome::Outcome;
+use crate::upkeep::work::Work;
+
+/// In these tests a recipe is the identities of its modules.
+fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
+    recipe.chunks_exact(32).for_each(|key| each(key.try_into().unwrap()));
+}
+
+fn run(root: &Path) -> Outcome {
+    upkeep::run(root, modules_of).unwrap()
+}
+
+fn set(root: &Path, text: &str) {
+    fs::create_dir_all(root).unwrap();
+    fs::write(root.join("settings"), text).unwrap();
+}
+
+/// One run: what it does, and a segment of its own in each part that it writes to. Nothing is merged when it ends.
+fn one_run(root: &Path, does: impl FnOnce(&Stash)) {
+    let stash = open(root);
+    does(&stash);
+    stash.flush(LONG);
+    drop(stash);
+}
+
+fn device_files(root: &Path, header: &DeviceHeader) -> Vec<PathBuf> {
+    files(&root.join(app().folder).join(format!("device-{}", header.short_digest())), "vks")
+}
+
+fn bytes_below(root: &Path) -> u64 {
+    let folders = fs::read_dir(root.join(app().folder)).unwrap().map(|entry| entry.unwrap().path());
+    folders.flat_map(|folder| files(&folder, "vks")).map(|file| file.metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn many_runs_become_few_segments_and_nothing_is_lost() {
+    let root = root();
+    let reader = open(root.path());
+    let device = reader.device(&header()).unwrap();
+    for number in 0..40 {
+        one_run(root.path(), |stash| {
+            put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+            put_all(&stash.device(&header()).unwrap(), Kind::Artifact, number * 10..number * 10 + 10);
+        });
+        // Somebody who has files open that will be merged.
+        count_good(reader.portable(), Kind::Recipe, 0..number * 10);
+    }
+    let before = segments(root.path()).len();
+    assert!(before < 16, "runs that end merge what there is too much of: {before}");
+    run(root.path());
+    for (part, kind, files) in [
+        (reader.portable(), Kind::Recipe, segments(root.path())),
+        (&device, Kind::Artifact, device_files(root.path(), &header())),
+    ] {
+        assert!(files.len() < 8, "{files:?}");
+        std::thread::sleep(Duration::from_millis(120));
+        assert_eq!(count_good(part, kind, 0..401), 400);
+        assert_eq!(part.len(kind), 400);
+    }
+    let late = open(root.path());
+    assert_eq!(count_good(late.portable(), Kind::Recipe, 0..401), 400);
+    assert_eq!((late.report().damaged_records, late.report().refused.len()), (0, 0));
+}
+
+#[test]
+fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
+    let root = root();
+    let end = |end: Duration, number: u64| {
+        let stash = open_within(root.path(), Haste { end, ..Haste::NONE });
+        put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+        drop(stash);
+        segments(root.path()).len() as u64
+    };
+    let runs = 20;
+    (0..runs).for_each(|number| assert_eq!(end(Duration::ZERO, number), number + 1, "no time to merge"));
+    assert!(end(LONG, runs) < 8, "{}", segments(root.path()).len());
+    let all = (runs + 1) * 10;
+    assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..all), all);
+}
+
+static HELD: AtomicBool = AtomicBool::new(true);
+
+/// Looking into recipes takes as long as the test wants.
+fn held(_: &[u8], _: &mut dyn FnMut(&Key)) {
+    while HELD.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_merge_that_does_not_end() {
+    let root = root();
+    (0..9).for_each(|number| {
+        let haste = Haste { end: Duration::ZERO, ..Haste::NONE };
+        let stash = open_within(root.path(), haste);
+        put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+    });
+    set(root.path(), "modules = 1");
+    let stash = Stash::open(root.path(), &app()).unwrap();
+    stash.set_modules_of(held);
+    put_all(stash.portable(), Kind::Recipe, 90..100);
+    // It would wait for ever.
+    drop(stash);
+    assert!(HELD.swap(false, Ordering::SeqCst));
+    assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..100), 100);
+}
+
+#[test]
+fn superseded_records_go_and_the_newest_stays() {
+    let root = root();
+    for round in 0..8_u8 {
+        one_run(root.path(), |stash| {
+            for number in 0..40 {
+                let payload = vec![round; 9000].into_boxed_slice();
+                assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &key(number), payload));
+            }
+        });
+    }
+    let outcome = run(root.path());
+    assert_eq!(outcome.evicted_records, 0);
+    let left: u64 =
+        device_files(root.path(), &header()).iter().map(|file| file.metadata().unwrap().len()).sum();
+    assert!(left < 3 * 40 * 9100, "{left} bytes left: {outcome:?}");
+    let stash = open(root.path());
+    let (part, mut buffer) = (stash.device(&header()).unwrap(), Vec::new());
+    for number in 0..40 {
+        assert!(part.read(Kind::Artifact, &key(number), &mut buffer));
+        assert!(buffer.iter().all(|&byte| byte == 7));
+    }
+}
+
+#[test]
+fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
+    let root = root();
+    for number in 0..10 {
+        one_run(root.path(), |stash| {
+            let device = stash.device(&header()).unwrap();
+            for record in number * 20..number * 20 + 20 {
+                let payload = vec![number as u8; 9000].into_boxed_slice();
+                assert!(device.put(Kind::Artifact, &key(record), payload));
+            }
+            // The first ones are used in every run.
+            (0..20).for_each(|record| assert!(stash.note_taken(&device, &key(record))));
+            (number * 20..number * 20 + 20).for_each(|record| stash.note_use(Kind::Artifact, &key(record)));
+        });
+    }
+    let before = bytes_below(root.path());
+    set(root.path(), "limit = 1MiB\n");
+    let outcome = run(root.path());
+    let after = bytes_below(root.path());
+    assert!(before > 1 << 20 && after <= 1 << 20, "{before} {after} {outcome:?}");
+    assert!(outcome.evicted_records > 60 && outcome.evicted_bytes["total_limit"] > 60 * 9000, "{outcome:?}");
+    assert_eq!(outcome.freed - outcome.written, before - after, "{outcome:?}");
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    let there = |record| device.contains(Kind::Artifact, &key(record));
+    assert!((0..20).all(there), "used in the last run");
+    assert!((180..200).all(there), "written in the last run");
+    assert!(!(20..60).any(there), "never used since the first runs");
+    assert!((0..20).all(|record| device.contains(Kind::Proven, &key(record))));
+    drop((device, stash));
+    // And the next time there is nothing to do.
+    assert_eq!(run(root.path()).evicted_records, 0);
+}
+
+#[test]
+fn an_application_has_a_limit_of_its_own() {
+    let root = root();
+    let other = AppName::new(Some(b"other"), b"/bin/other", &[]);
+    for application in [app(), other.clone()] {
+        let stash = Stash::open(root.path(), &application).unwrap();
+        let device = stash.device(&header()).unwrap();
+        for record in 0..100 {
+            assert!(device.put(Kind::Artifact, &key(record), vec![1; 9000].into()));
+        }
+    }
+    fs::write(root.path().join(&other.folder).join("settings"), "limit = 300KiB\n").unwrap();
+    let outcome = run(root.path());
+    assert!(outcome.evicted_bytes["application_limit"] > 500_000, "{outcome:?}");
+    let count = |application: &AppName| {
+        let stash = Stash::open(root.path(), application).unwrap();
+        let device = stash.device(&header()).unwrap();
+        (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count()
+    };
+    assert_eq!(count(&app()), 100);
+    assert!((15..40).contains(&count(&other)));
+}
+
+#[test]
+fn settings_that_cannot_be_read_let_nothing_go() {
+    let root = root();
+    set(root.path(), "limit = 1KiB\n");
+    one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..50));
+    fs::remove_file(root.path().join("settings")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", root.path().join("settings")).unwrap();
+    assert_eq!(run(root.path()), Outcome::default());
+    fs::remove_file(root.path().join("settings")).unwrap();
+    set(root.path(), "limit = 1KiB\n");
+    assert!(run(root.path()).evicted_records > 0);
+}
+
+/// Makes a folder look as if it was used last that long ago.
+fn unused_for(folder: &Path, time: Duration) {
+    let then = SystemTime::now() - time;
+    fs::File::open(folder).unwrap().set_modified(then).unwrap();
+    for file in files(folder, "vks") {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let age = then.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+        fs::rename(&file, folder.join(format!("{age:016x}{}", &name[16..]))).unwrap();
+    }
+    fs::File::open(folder).unwrap().set_modified(then).unwrap();
+}
+
+#[test]
+fn parts_of_a_driver_that_is_gone_go_with_age_and_the_present_one_stays() {
+    let root = root();
+    let old = DeviceHeader { driver_version: 1, ..header() };
+    let other_gpu = DeviceHeader { device_id: 2, ..header() };
+    for header in [&old, &other_gpu, &header()] {
+        one_run(root.path(), |stash| put_all(&stash.device(header).unwrap(), Kind::Artifact, 0..50));
+    }
+    let folder = |header: &DeviceHeader| {
+        root.path().join(app().folder).join(format!("device-{}", header.short_digest()))
+    };
+    let day = Duration::from_secs(24 * 60 * 60);
+    unused_for(&folder(&old), 100 * day);
+    unused_for(&folder(&other_gpu), 100 * day);
+    assert_eq!(run(root.path()).evicted_bytes.len(), 0, "a rollback is possible for half a year");
+    set(root.path(), "device-age = 99\n");
+    // The other device was not used for as long, but nothing says that it is gone before the application was used with
+    // this one for longer than that.
+    unused_for(&folder(&other_gpu), 98 * day);
+    let outcome = run(root.path());
+    assert_eq!(outcome.evicted_records, 50, "{outcome:?}");
+    assert!(outcome.evicted_bytes["expired"] > 0);
+    assert!(!folder(&old).exists() || files(&folder(&old), "vks").is_empty());
+    assert_eq!(device_files(root.path(), &other_gpu).len(), 1);
+    assert_eq!(device_files(root.path(), &header()).len(), 1);
+    let stash = open(root.path());
+    assert_eq!(count_good(&stash.device(&header()).unwrap(), Kind::Artifact, 0..50), 50);
+    assert_eq!(count_good(&stash.device(&old).unwrap(), Kind::Artifact, 0..50), 0);
+}
+
+#[test]
+fn modules_are_kept_as_their_policy_says() {
+    let module = |number: u64| vec![number as u8; 20_000 + number as usize].into_boxed_slice();
+    for (policy, kept) in [("all", 0..6), ("none", 0..0), ("2", 4..6)] {
+        let root = root();
+        set(root.path(), &format!("modules = {policy}\n"));
+        for number in 0..6 {
+            one_run(root.path(), |stash| {
+                // What a run leaves behind so that its number is known.
+                stash.set_reporter(Box::new({
+                    let started = crate::base::util::unix_ms();
+                    move |store| crate::reports::model::RunReport {
+                        started_unix_ms: started,
+                        store,
+                        ..crate::reports::model::RunReport::default()
+                    }
+                }));
+                assert!(stash.portable().put(Kind::Module, &key(number), module(number)));
+                assert!(stash.portable().put(Kind::Recipe, &key(100 + number), key(number).into()));
+                stash.note_use(Kind::Recipe, &key(100 + number));
+                stash.touch();
+                std::thread::sleep(Duration::from_millis(3));
+            });
+        }
+        // Enough that the dead are worth a merge.
+        set(root.path(), &format!("modules = {policy}\nlimit = 100KiB\n"));
+        let outcome = run(root.path());
+        let stash = open(root.path());
+        let there: HashSet<u64> =
+            (0..6).filter(|&number| stash.portable().contains(Kind::Module, &key(number))).collect();
+        if policy == "all" {
+            assert_eq!(there, kept.collect(), "{policy}: {outcome:?}");
+            continue;
+        }
+        let metas = there.iter().copied().collect::<Vec<_>>();
+        assert!(kept.clone().all(|number| there.contains(&number)), "{policy}: {metas:?} {outcome:?}");
+        assert_eq!(count(&stash, Kind::Recipe), 6, "recipes stay");
+        let evicted = outcome.evicted_bytes.get("module_policy").copied().unwrap_or(0);
+        assert_eq!(evicted > 0, there.len() < 6, "{policy}: {outcome:?}");
+    }
+}
+
+fn count(stash: &Stash, kind: Kind) -> usize {
+    stash.portable().len(kind)
+}
+
+#[test]
+fn a_use_stays_one_of_its_run_when_its_segment_is_merged() {
+    let root = root();
+    for number in 0..5 {
+        one_run(root.path(), |stash| {
+            (0..2).for_each(|use_| stash.note_use(Kind::Recipe, &key(number * 10 + use_)));
+        });
+    }
+    let runs: Vec<u64> = segments(root.path())
+        .iter()
+        .map(|path| crate::segment::name::age_of(path.file_name().unwrap().to_str().unwrap()))
+        .collect();
+    run(root.path());
+    assert_eq!(segments(root.path()).len(), 1);
+    let stash = open(root.path());
+    let mut noted = Vec::new();
+    stash.portable().for_each(Kind::Use, &mut |key, payload| {
+        let record = UseRecord::decode(payload).unwrap();
+        noted.push((*key, record.run, record.sequence));
+    });
+    for number in 0..5_u64 {
+        for use_ in 0..2_u64 {
+            let expected = (key(number * 10 + use_), runs[number as usize], use_ as u32);
+            assert!(noted.contains(&expected), "{number} {use_}: {noted:?}");
+        }
+    }
+}
+
+#[test]
+fn what_only_newer_programs_know_is_carried_along() {
+    let root = root();
+    one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..3));
+    let folder = root.path().join(app().folder).join("portable");
+    for file in 0..4_u64 {
+        let header = FileHeader {
+            version: VERSION,
+            identity: PartIdentity::Portable,
+            created_unix_ms: 1,
+            serial: file,
+        };
+        let (mut records, tag) = (Vec::new(), header.identity.tag());
+        let mut rows = Vec::new();
+        // A kind that nobody knows yet, twice under one key.
+        let unknown = Stored::plain(b"from the future");
+        rows.push(Row::of(&encode_record(
+            &mut records,
+            FIRST_RECORD as u64,
+            tag,
+            99,
+            &key(file % 2),
+            unknown,
+        )));
+        let payload = payload(10 + file);
+        let known = Stored::plain(&payload);
+        let entry =
+            encode_record(&mut records, FIRST_RECORD as u64, tag, Kind::Recipe as u8, &key(10 + file), known);
+        rows.push(Row::of(&entry));
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(FIRST_RECORD, 0);
+        bytes.extend_from_slice(&records);
+        bytes.extend_from_slice(&encode_end(&header, (FIRST_RECORD + records.len()) as u64, &rows));
+        fs::write(folder.join(format!("{file:016x}-00000001-{file:016x}.vks")), bytes).unwrap();
+    }
+    run(root.path());
+    assert_eq!(segments(root.path()).len(), 1);
+    let all: Vec<u8> = segments(root.path()).iter().flat_map(|file| fs::read(file).unwrap()).collect();
+    let kept = all.windows(15).filter(|bytes| bytes == b"from the future").count();
+    assert_eq!(kept, 4);
+    let stash = open(root.path());
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 10..14), 4);
+}
+
+#[test]
+fn a_damaged_record_gives_way_to_the_one_that_it_superseded() {
+    let root = root();
+    for round in 1..=4_u8 {
+        one_run(root.path(), |stash| {
+            for number in 0..4 {
+                let payload = vec![round * 16 + number as u8; 500].into_boxed_slice();
+                assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &key(number), payload));
+            }
+        });
+    }
+    let newest = device_files(root.path(), &header()).pop().unwrap();
+    let mut bytes = fs::read(&newest).unwrap();
+    let at = bytes.windows(100).position(|window| window == [4 * 16 + 2; 100]).unwrap();
+    bytes[at + 50] ^= 1;
+    fs::write(&newest, bytes).unwrap();
+    run(root.path());
+    assert!(device_files(root.path(), &header()).len() <= 2);
+    let stash = open(root.path());
+    let (part, mut buffer) = (stash.device(&header()).unwrap(), Vec::new());
+    for number in 0..4 {
+        assert!(part.read(Kind::Artifact, &key(number), &mut buffer));
+        let round = if number == 2 { 3 } else { 4 };
+        assert_eq!(buffer, vec![round * 16 + number as u8; 500]);
+    }
+}
+
+#[test]
+fn an_interrupted_merge_leaves_everything_as_it_was() {
+    for stop_after in 0..60 {
+        let root = root();
+        for number in 0..5 {
+            one_run(root.path(), |stash| {
+                put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10)
+            });
+        }
+        let asked = AtomicU32::new(0);
+        let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= stop_after;
+        let folder = Folder::root(root.path(), false).unwrap();
+        let work = Work { application: None, hasty: false, interrupted: &interrupted, modules_of };
+        upkeep::run::tend(&folder, &work);
+        let stopped = asked.load(Ordering::Relaxed) > stop_after;
+        assert_eq!(segments(root.path()).len(), if stopped { 5 } else { 1 }, "{stop_after}");
+        let aside = fs::read_dir(segments(root.path())[0].parent().unwrap()).unwrap();
+        assert!(!aside.into_iter().any(|e| e.unwrap().file_name().to_str().unwrap().starts_with(".tmp")));
+        let stash = open(root.path());
+        assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..50), 50);
+    }
+}
+
+/// What was not looked into would go as a whole.
+#[test]
+fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
+    for stop_at in 0..12 {
+        let root = root();
+        for name in ["one", "two"] {
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let stash = Stash::open(root.path(), &application).unwrap();
+            let device = stash.device(&header()).unwrap();
+            for record in 0..100 {
+                assert!(device.put(Kind::Artifact, &key(record), vec![1; 9000].into()));
+            }
+        }
+        set(root.path(), "limit = 1700KiB\n");
+        let asked = AtomicU32::new(0);
+        let interrupted = || asked.fetch_add(1, Ordering::Relaxed) == stop_at;
+        let folder = Folder::root(root.path(), false).unwrap();
+        let work = Work { application: None, hasty: false, interrupted: &interrupted, modules_of };
+        let outcome = upkeep::run::tend(&folder, &work);
+        assert!(outcome.evicted_records < 40, "{stop_at}: {outcome:?}");
+        for name in ["one", "two"] {
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let stash = Stash::open(root.path(), &application).unwrap();
+            let device = stash.device(&header()).unwrap();
+            let left = (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count();
+            assert!(left > 50, "{stop_at} {name}: {left} left");
+        }
+    }
+}
+
+#[test]
+fn who_reads_while_others_write_and_merge_never_misses_anything() {
+    let root = root();
+    let written = std::sync::atomic::AtomicU64::new(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..120 {
+                one_run(root.path(), |stash| {
+                    put_all(stash.portable(), Kind::Recipe, number * 20..number * 20 + 20);
+                });
+                written.store(number * 20 + 20, Ordering::SeqCst);
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                run(root.path());
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let stash = open(root.path());
+                let began = Instant::now();
+                while !done.load(Ordering::SeqCst) && began.elapsed() < LONG / 10 {
+                    let there = written.load(Ordering::SeqCst);
+                    // What is known to be there is found at once, or with the look that follows 100 ms later.
+                    let missing = there - count_good(stash.portable(), Kind::Recipe, 0..there);
+                    if missing > 0 {
+                        std::thread::sleep(Duration::from_millis(110));
+                        assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..there), there);
+                    }
+                }
+                assert_eq!(stash.report().damaged_records, 0);
+            });
+        }
+    });
+    let stash = open(root.path());
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..2400), 2400);
+}
+
+#[test]
+fn modules_of_earlier_versions_are_compressed_when_they_are_merged() {
+    let root = root();
+    one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..1));
+    let folder = root.path().join(app().folder).join("portable");
+    let words = |number: u64| -> Vec<u8> {
+        (0..5000_u32).flat_map(|at| (at % 7 + number as u32).to_le_bytes()).collect()
+    };
+    for file in 0..4_u64 {
+        let identity = PartIdentity::Portable;
+        let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: file };
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(FIRST_RECORD, 0);
+        let tag = header.identity.tag();
+        let payload = words(file);
+        let entry =
+            encode_record(&mut bytes, 0, tag, Kind::Module as u8, &key(file), Stored::plain(&payload));
+        assert_eq!(entry.codec, Codec::Plain.number());
+        let end = bytes.len() as u64;
+        bytes.extend_from_slice(&encode_end(&header, end, &[Row::of(&entry)]));
+        fs::write(folder.join(format!("{file:016x}-00000001-{file:016x}.vks")), bytes).unwrap();
+    }
+    run(root.path());
+    assert!(bytes_below(root.path()) < 30_000, "of 80,000");
+    let stash = open(root.path());
+    let mut buffer = Vec::new();
+    for file in 0..4 {
+        assert!(stash.portable().read(Kind::Module, &key(file), &mut buffer));
+        assert_eq!(buffer, words(file));
+    }
+}

@@ -1,0 +1,66 @@
+//! How much memory a test asks for: at once, because no length that stands in a file may be believed before its bytes
+//! are there; and in all, because nothing may grow with the hours.
+
+#![allow(dead_code, reason = "the tests of the store and of the layer each use some of it")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// The largest piece of memory that this thread has asked for.
+    static LARGEST: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that this thread has asked for, less those that it has given back.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Watched;
+
+fn watch(size: usize) {
+    // Not at the end of a thread, where it is gone.
+    let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
+    hold(size as isize);
+}
+
+fn hold(more: isize) {
+    let _ = HELD.try_with(|held| held.set(held.get() + more));
+}
+
+// SAFETY: everything is done by the system's allocator; the tally beside it allocates nothing.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        watch(layout.size());
+        // SAFETY: what the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        hold(-(layout.size() as isize));
+        // SAFETY: what the caller promises.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        watch(size);
+        hold(-(layout.size() as isize));
+        // SAFETY: what the caller promises.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static WATCHED: Watched = Watched;
+
+/// From here on it counts.
+pub fn forget() {
+    LARGEST.set(0);
+}
+
+/// The largest piece that this thread has asked for since [`forget`], in bytes.
+pub fn largest() -> usize {
+    LARGEST.get()
+}
+
+/// Bytes that this thread holds of what it has asked for.
+pub fn held() -> isize {
+    HELD.get()
+}

@@ -1,0 +1,314 @@
+//! How segments become one: what is live of them is written to a new file, in the order in which it will be wanted;
+//! then they are deleted. Readers keep what they have open, and find the new file with their next look.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustc_hash::FxBuildHasher;
+use rustix::fs::{OFlags, Timespec, Timestamps};
+
+use crate::base::util::unix_ms;
+use crate::bounds;
+use crate::bounds::{Cause, Room};
+use crate::codec;
+use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
+use crate::disk::ops as disk;
+use crate::format::file::FileHeader;
+use crate::format::footer::encode_end;
+use crate::format::record::{Kind, UseRecord};
+use crate::format::record_header::{IndexEntry, Stored, encode_record};
+use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS, VERSION};
+use crate::format::table::Row;
+use crate::segment::file as segment;
+use crate::segment::file::DamagedIndex;
+use crate::segment::name;
+use crate::segment::name::new_name;
+use crate::upkeep::contents::{Contents, Live, Lost, footprint, stays};
+use crate::upkeep::outcome::Outcome;
+use crate::upkeep::survey::Part;
+use crate::upkeep::uses::Uses;
+
+/// Held while segments of a part are merged.
+const LOCK: &str = ".lock";
+/// After so many merges the rest waits for another time.
+const ROUNDS: usize = 64;
+/// So much is written at once.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// What is to be done in one part.
+pub(crate) struct Job<'a> {
+    pub(crate) part: &'a Part,
+    pub(crate) uses: &'a Uses,
+    /// What goes, by hash.
+    pub(crate) evicted: &'a HashMap<u64, Cause>,
+    /// The new file is on the disk before the old ones go.
+    pub(crate) synced: bool,
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Job<'_> {
+    /// Merges until nothing is left to do. What cannot be done is left as it is.
+    pub(crate) fn run(&self, mut room: Room, outcome: &mut Outcome) {
+        let folder = &self.part.folder;
+        let Some(_lock) = lock(folder) else { return };
+        let Some(identity) = self.part.identity(self.interrupted) else { return };
+        // What this does to the folder is no use of it.
+        let stamps = disk::fstat(&**folder).ok();
+        let mut lost = Lost::new();
+        for _ in 0..ROUNDS {
+            let Some(contents) = Contents::again(folder, identity.clone(), &lost, self.interrupted) else {
+                break;
+            };
+            let metas = contents.metas(self.evicted);
+            let Some(next) = bounds::compaction(&metas, room) else { break };
+            let records: u64 = next.inputs.iter().map(|&at| metas[at].live_records).sum();
+            if records > MOST_RECORDS as u64 {
+                break;
+            }
+            let damaged = self.damaged_newer(&contents, &next.inputs);
+            if (self.interrupted)() {
+                break;
+            }
+            if !damaged.is_empty() {
+                lost.extend(damaged);
+                continue;
+            }
+            let before: u64 = next.inputs.iter().map(|&at| metas[at].bytes).sum();
+            let Ok(written) = self.merge(&contents, &next.inputs, outcome) else { break };
+            outcome.written += written;
+            outcome.freed += before;
+            room.must_free = room.must_free.saturating_sub(before.saturating_sub(written));
+        }
+        if let Some(stat) = stamps {
+            let time = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
+            // Looks like a use, then.
+            let _ = disk::futimens(&**folder, &Timestamps { last_access: time, last_modification: time });
+        }
+    }
+
+    /// Replaces these segments by one. Says how long it is.
+    fn merge(&self, contents: &Contents, inputs: &[usize], outcome: &mut Outcome) -> io::Result<u64> {
+        let of_inputs = contents.live.iter().filter(|live| inputs.contains(&live.member));
+        let (kept, dropped): (Vec<Live>, Vec<Live>) = of_inputs.partition(|live| stays(live, self.evicted));
+        let written = if kept.is_empty() { 0 } else { self.write(contents, inputs, &kept)? };
+        if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
+            return Err(io::Error::other("not all of what is merged can be read"));
+        }
+        for &at in inputs {
+            self.part.folder.remove_file(contents.members[at].segment.name())?;
+            for live in dropped.iter().filter(|live| live.member == at) {
+                if let Some(&cause) = self.evicted.get(&live.row.hash) {
+                    outcome.evicted(cause, 1, footprint(&live.row));
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// Damaged records of other segments that supersede some of these: without them those are the newest.
+    fn damaged_newer(&self, contents: &Contents, inputs: &[usize]) -> Lost {
+        let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
+        let readable = elsewhere.filter(|live| live.row.is_readable());
+        let newest: HashMap<u64, &Live, FxBuildHasher> = readable.map(|live| (live.row.hash, live)).collect();
+        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&DamagedIndex::WHOLLY));
+        let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
+        let (mut lost, mut bytes) = (Lost::new(), Vec::new());
+        for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
+            if (self.interrupted)() {
+                break;
+            }
+            let segment = &contents.member(live).segment;
+            let mut damaged = || {
+                let read = segment.read_record(live.row.offset, live.row.stored, &mut bytes);
+                read == Err(segment::Read::Damaged)
+            };
+            if seen.insert(live.row.hash) && damaged() {
+                lost.insert((segment.name().to_owned(), live.row.offset));
+            }
+        }
+        lost
+    }
+
+    fn write(&self, contents: &Contents, inputs: &[usize], kept: &[Live]) -> io::Result<u64> {
+        let folder = &self.part.folder;
+        // What others wrote meanwhile stays newer.
+        let age =
+            inputs.iter().map(|&at| name::age_of(contents.members[at].segment.name())).max().unwrap_or(0);
+        let (name, serial, (aside, fd)) = new_name(age, |name| folder.create_aside(name))?;
+        let identity = contents.identity.clone();
+        let header = FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial };
+        let done = self.fill(contents, kept, &header, &fd).and_then(|length| {
+            // What was not read is not lost as long as it is not deleted.
+            if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
+                return Err(io::Error::other("not all of what is merged can be read"));
+            }
+            if self.synced {
+                disk::fdatasync(&fd)?;
+            }
+            disk::renameat(folder, &aside, &name)?;
+            Ok(length)
+        });
+        if done.is_err() {
+            // The error that matters is the first one.
+            let _ = folder.remove_file(&aside);
+        }
+        done
+    }
+
+    fn fill(&self, contents: &Contents, kept: &[Live], header: &FileHeader, fd: &OwnedFd) -> io::Result<u64> {
+        let mut file = File { fd, start: 0, bytes: header.encode().to_vec() };
+        file.bytes.resize(FIRST_RECORD, 0);
+        let tag = header.identity.tag();
+        let mut rows = Vec::with_capacity(kept.len());
+        let (mut bytes, mut compressed) = (Vec::new(), Vec::new());
+        let ordered = self.in_order(contents, kept);
+        // Where that was interrupted these are not all, and none of them may be taken for it.
+        let goes_on =
+            || if (self.interrupted)() { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) };
+        goes_on()?;
+        for (live, entry) in ordered {
+            goes_on()?;
+            let Some(payload) = newest_good(contents, &live, &entry, &mut bytes) else { continue };
+            let payload = self.improved(contents, &live, &entry, payload, &mut compressed);
+            rows.push(Row::of(&encode_record(
+                &mut file.bytes,
+                file.start,
+                tag,
+                entry.kind,
+                &entry.key,
+                payload.stored(),
+            )));
+            file.write_if(WRITE_BYTES)?;
+        }
+        goes_on()?;
+        let base = file.start + file.bytes.len() as u64;
+        file.bytes.extend_from_slice(&encode_end(header, base, &rows));
+        file.write_if(0)?;
+        Ok(file.start)
+    }
+
+    /// What is to be written, in this order, with the heads.
+    fn in_order(&self, contents: &Contents, kept: &[Live]) -> Vec<(Live, IndexEntry)> {
+        let (mut known, mut other) = (Vec::new(), Vec::new());
+        for live in kept {
+            // Whoever asked for them asks that first.
+            if (self.interrupted)() {
+                break;
+            }
+            // Where there is no head any more there is no record.
+            let Some(entry) = contents.entry(live) else { continue };
+            match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
+                Some(kind) => {
+                    let last_use = self.uses.last(contents, live, &entry.key);
+                    let bytes = footprint(&live.row);
+                    let record = bounds::Record { kind, key: entry.key, bytes, last_use, current: false };
+                    known.push((record, *live, entry));
+                }
+                None => other.push((*live, entry)),
+            }
+        }
+        let records: Vec<_> = known.iter().map(|(record, ..)| record.clone()).collect();
+        let ordered = bounds::layout(&records).into_iter().map(|at| (known[at].1, known[at].2));
+        other.sort_by_key(|(live, _)| (live.member, live.row.offset));
+        ordered.chain(other).collect()
+    }
+
+    /// What stands in the file from now on: compressed where an earlier writer did not do that, and a use says of
+    /// which run it is, because the age of its file will not.
+    fn improved<'a>(
+        &self,
+        contents: &Contents,
+        live: &Live,
+        entry: &IndexEntry,
+        payload: Copied<'a>,
+        compressed: &'a mut Vec<u8>,
+    ) -> Copied<'a> {
+        let Some(kind) = Kind::from_number(entry.kind).filter(|_| payload.codec == CODEC_PLAIN) else {
+            return payload;
+        };
+        if kind == Kind::Use {
+            let Some(mut noted) = UseRecord::decode(payload.bytes).filter(|noted| noted.run == 0) else {
+                return payload;
+            };
+            noted.run = contents.age(live);
+            *compressed = noted.encode();
+            return Copied { length: compressed.len() as u32, bytes: compressed, codec: CODEC_PLAIN };
+        }
+        let codec = codec::encode(kind, payload.bytes, compressed).number();
+        if codec == CODEC_PLAIN {
+            return payload;
+        }
+        Copied { bytes: compressed, codec, length: payload.length }
+    }
+}
+
+/// A stored payload that has been verified.
+#[derive(Clone, Copy)]
+struct Copied<'a> {
+    bytes: &'a [u8],
+    codec: u8,
+    length: u32,
+}
+
+impl<'a> Copied<'a> {
+    fn stored(self) -> Stored<'a> {
+        Stored { bytes: self.bytes, codec: self.codec, length: self.length }
+    }
+}
+
+/// A record as it stands; where it is damaged, the one that it superseded.
+fn newest_good<'a>(
+    contents: &Contents,
+    live: &Live,
+    entry: &IndexEntry,
+    bytes: &'a mut Vec<u8>,
+) -> Option<Copied<'a>> {
+    let segment = &contents.member(live).segment;
+    let mut found = segment.read_record(live.row.offset, live.row.stored, bytes).ok();
+    if found.is_none() {
+        for member in contents.members[..=live.member].iter().rev() {
+            let segment = &member.segment;
+            segment.find(live.row.hash, &DamagedIndex::WHOLLY, |row| {
+                found = segment
+                    .read_record(row.offset, row.stored, bytes)
+                    .ok()
+                    .filter(|other| (other.kind, other.key) == (entry.kind, entry.key));
+                found.is_some()
+            });
+            if found.is_some() {
+                break;
+            }
+        }
+    }
+    let found = found?;
+    Some(Copied { bytes: segment::payload_of(bytes), codec: found.codec, length: found.length })
+}
+
+/// A file that is written from its start to its end.
+struct File<'a> {
+    fd: &'a OwnedFd,
+    /// How much has been written.
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl File<'_> {
+    /// Writes what has come together, if that is so much.
+    fn write_if(&mut self, least: usize) -> io::Result<()> {
+        if self.bytes.len() >= least {
+            write_all_at(self.fd.as_fd(), &self.bytes, self.start).map_err(|(_, error)| error)?;
+            self.start += self.bytes.len() as u64;
+            self.bytes.clear();
+        }
+        Ok(())
+    }
+}
+
+/// None: somebody else is merging.
+fn lock(folder: &Folder) -> Option<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
+    disk::try_lock(&lock).ok()?;
+    Some(lock)
+}

@@ -1,0 +1,213 @@
+//! Which applications, parts and files there are below a root. Names and sizes only: nothing is opened but folders
+//! and settings.
+
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use crate::bounds::{Limits, ModulePolicy};
+use crate::disk::folder::Folder;
+use crate::disk::ops as disk;
+use crate::format::device::DeviceHeader;
+use crate::format::file::PartIdentity;
+use crate::format::refusal::Refusal;
+use crate::segment::load;
+use crate::segment::name;
+use crate::settings::Settings;
+
+/// Fewer files with fewer bytes are in no need of merging.
+const FEW_FILES: usize = 4;
+const FEW_BYTES: u64 = 1 << 20;
+
+/// Everything below a root.
+pub(crate) struct Survey {
+    settings: Settings,
+    /// They cannot be read.
+    unsure: bool,
+    /// The file system's size, and what is free on it, in bytes.
+    size: u64,
+    pub(crate) free: u64,
+    pub(crate) applications: Vec<Application>,
+}
+
+/// One application's folder.
+pub(crate) struct Application {
+    pub(crate) folder: Folder,
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One part's folder.
+pub(crate) struct Part {
+    pub(crate) folder: Arc<Folder>,
+    pub(crate) name: String,
+    /// The segments' names, oldest first, and their sizes.
+    pub(crate) files: Vec<(String, u64)>,
+    /// The sum of those.
+    pub(crate) bytes: u64,
+    /// When something was written or used last, in Unix milliseconds.
+    pub(crate) last_use: u64,
+}
+
+/// Whether some part of an application has at least so many files.
+pub(crate) fn is_crowded(root: &Folder, application: &str, files: usize) -> bool {
+    let Ok(folder) = root.sub(application, false) else { return false };
+    part_names(&folder).iter().any(|name| {
+        let names = folder.sub(name, false).ok().and_then(|part| part.names(".vks").ok());
+        names.is_some_and(|names| names.len() >= files)
+    })
+}
+
+fn part_names(folder: &Folder) -> Vec<String> {
+    let mut names = folder.names("").unwrap_or_default();
+    names.retain(|name| name == "portable" || name.starts_with("device-"));
+    // The portable part first.
+    names.sort_by_key(|name| name != "portable");
+    names
+}
+
+impl Survey {
+    /// It ends early where `interrupted` says true, and is of no use then.
+    pub(crate) fn of(root: &Folder, interrupted: &dyn Fn() -> bool) -> Survey {
+        let settings = Settings::readable_in(root);
+        let unsure = settings.is_none();
+        let names = root.names("").unwrap_or_default();
+        let space = disk::fstatvfs(root);
+        // What is not said is no reason to evict anything.
+        let (size, free) = space.map_or((0, u64::MAX), |space| {
+            (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
+        });
+        Survey {
+            settings: settings.unwrap_or_default(),
+            unsure,
+            size,
+            free,
+            applications: names
+                .into_iter()
+                .take_while(|_| !interrupted())
+                .filter_map(|name| Application::of(root, name))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.settings.limits(self.size)
+    }
+
+    /// What everything takes up.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.applications.iter().map(Application::bytes).sum()
+    }
+
+    /// Whether something may have to go. False is certain.
+    pub(crate) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
+        if self.unsure {
+            return false;
+        }
+        let has_policy =
+            |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
+        self.bytes() > limits.total_bytes
+            || self.free < limits.free_space_floor
+            || self.applications.iter().any(|application| {
+                let limit = application.settings.limit.or(limits.per_app);
+                limit.is_some_and(|limit| application.bytes() > limit)
+                    || has_policy(application.settings.modules.or(Some(limits.module_policy)))
+                    || application.parts.iter().any(|part| {
+                        part.is_of_a_device() && now_ms.saturating_sub(part.last_use) > limits.device_age
+                    })
+            })
+    }
+}
+
+impl Application {
+    fn of(root: &Folder, name: String) -> Option<Application> {
+        let folder = root.sub(&name, false).ok()?;
+        let parts: Vec<Part> =
+            part_names(&folder).into_iter().filter_map(|name| Part::of(&folder, name)).collect();
+        let settings = Settings::readable_in(&folder)?;
+        // Something else that lies here has no parts.
+        (!parts.is_empty()).then_some(Application { folder, name, settings, parts })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.bytes).sum()
+    }
+
+    pub(crate) fn portable(&self) -> Option<&Part> {
+        self.parts.first().filter(|part| !part.is_of_a_device())
+    }
+}
+
+impl Part {
+    fn of(application: &Folder, name: String) -> Option<Part> {
+        let folder = Arc::new(application.sub(&name, false).ok()?);
+        let files = files(&folder);
+        let bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        let newest = files.last().map_or(0, |(name, _)| name::age_of(name));
+        let stamp = disk::fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
+        Some(Part { folder, name, files, bytes, last_use: newest.max(u64::try_from(stamp).unwrap_or(0)) })
+    }
+
+    pub(crate) fn is_of_a_device(&self) -> bool {
+        self.name != "portable"
+    }
+
+    /// False is certain.
+    pub(crate) fn may_need_merging(&self) -> bool {
+        self.files.len() >= FEW_FILES || self.bytes >= FEW_BYTES
+    }
+
+    /// How many records its sealed segments have.
+    pub(crate) fn records(&self) -> u64 {
+        let loaded = self.files.iter().filter_map(|(name, _)| load::load(&self.folder, name, None).ok());
+        loaded
+            .map(|loaded| loaded.segment.tally().counts.iter().map(|&count| u64::from(count)).sum::<u64>())
+            .sum()
+    }
+
+    /// What its files must belong to: what they say themselves, where that fits the folder's name.
+    pub(crate) fn identity(&self, interrupted: &dyn Fn() -> bool) -> Option<PartIdentity> {
+        if !self.is_of_a_device() {
+            return Some(PartIdentity::Portable);
+        }
+        let digest = self.name.strip_prefix("device-")?;
+        let headers = self
+            .files
+            .iter()
+            .rev()
+            .filter_map(|(name, _)| load::load_until(&self.folder, name, None, interrupted).ok()?.header);
+        headers.map(|header| header.identity).find(
+            |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
+        )
+    }
+
+    pub(crate) fn header(&self, interrupted: &dyn Fn() -> bool) -> Option<DeviceHeader> {
+        match self.identity(interrupted)? {
+            PartIdentity::Device(header) => Some(header),
+            PartIdentity::Portable => None,
+        }
+    }
+
+    /// Whether a running process writes to it.
+    pub(crate) fn is_open(&self) -> bool {
+        let open = |name: &String| match self.folder.open_file(name) {
+            Ok((fd, _)) => load::is_locked(&fd),
+            // That cannot be told, then.
+            Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
+        };
+        let guards = self.folder.names(".vkg").unwrap_or_default();
+        self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)
+    }
+}
+
+/// The segments in a folder and their sizes, oldest first.
+pub(crate) fn files(folder: &Folder) -> Vec<(String, u64)> {
+    let names = folder.names(".vks").unwrap_or_default();
+    let with_size = |name: String| {
+        let stat = disk::statat(folder, &name).ok()?;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        regular.then_some((name, u64::try_from(stat.st_size).unwrap_or(0)))
+    };
+    names.into_iter().filter_map(with_size).collect()
+}

@@ -1,0 +1,59 @@
+//! When what was used last, as the portable part of an application knows it.
+
+use std::collections::{HashMap, HashSet};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::bounds::LastUse;
+use crate::format::record::{Key, Kind, UseRecord};
+use crate::upkeep::contents::{Contents, Live};
+use crate::upkeep::survey::Application;
+
+/// The newest noted use of each key.
+#[derive(Default)]
+pub(crate) struct Uses {
+    by_key: HashMap<Key, LastUse, FxBuildHasher>,
+    /// Keys that runs use which are going on.
+    current: HashSet<Key, FxBuildHasher>,
+}
+
+impl Uses {
+    pub(crate) fn of(application: &Application, interrupted: &dyn Fn() -> bool) -> Uses {
+        application
+            .portable()
+            .and_then(|part| Contents::of(part, interrupted))
+            .map(|contents| Uses::in_part(&contents))
+            .unwrap_or_default()
+    }
+
+    /// Those that a portable part holds.
+    pub(crate) fn in_part(portable: &Contents) -> Uses {
+        let mut uses = Uses::default();
+        portable.for_each(Kind::Use, |live, key, payload| {
+            let Some(record) = UseRecord::decode(payload) else { return };
+            let run = if record.run == 0 { portable.age(live) } else { record.run };
+            uses.by_key.insert(*key, LastUse { unix_ms: record.unix_ms, run, order: record.sequence });
+            if portable.member(live).open {
+                uses.current.insert(*key);
+            }
+        });
+        uses
+    }
+
+    pub(crate) fn is_current(&self, key: &Key) -> bool {
+        self.current.contains(key)
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<LastUse> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The use of a record of `contents`; of one whose use nobody noted, its being written.
+    pub(crate) fn last(&self, contents: &Contents, live: &Live, key: &Key) -> LastUse {
+        self.get(key).unwrap_or_else(|| {
+            let age = contents.age(live);
+            let order = u32::try_from(live.row.offset / 8).unwrap_or(u32::MAX);
+            LastUse { unix_ms: age, run: age, order }
+        })
+    }
+}

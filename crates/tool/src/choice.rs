@@ -1,0 +1,36 @@
+//! Which application is meant.
+
+use std::path::Path;
+
+use vkstash_store::stash::inspect::ApplicationInfo;
+
+use crate::units::plain;
+
+/// Why that cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChoiceError {
+    #[error("no application {name:?} is in {root}: `vkstash stats` lists them")]
+    Unknown { name: String, root: String },
+    #[error("{name:?} is the name of several applications; name one by its folder: {}", folders.join(", "))]
+    Several { name: String, folders: Vec<String> },
+}
+
+/// The application of that name or folder.
+pub(crate) fn choose<'a>(
+    found: &'a [ApplicationInfo],
+    name: &str,
+    root: &Path,
+) -> Result<&'a ApplicationInfo, ChoiceError> {
+    if let Some(info) = found.iter().find(|info| info.folder == name) {
+        return Ok(info);
+    }
+    let of_name: Vec<_> = found.iter().filter(|info| info.display == name).collect();
+    match of_name.as_slice() {
+        [info] => Ok(info),
+        [] => Err(ChoiceError::Unknown { name: name.to_owned(), root: plain(&root.to_string_lossy()) }),
+        several => {
+            let folders = several.iter().map(|info| info.folder.clone()).collect();
+            Err(ChoiceError::Several { name: name.to_owned(), folders })
+        }
+    }
+}

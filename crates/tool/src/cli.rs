@@ -1,0 +1,210 @@
+//! The command line, in one place: usage, help and parsing.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use vkstash_store::settings;
+use vkstash_store::settings::Settings;
+
+/// Gives Vulkan programs a pipeline stash that outlives them.
+#[derive(Parser)]
+#[command(name = "vkstash", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage. `vkstash run` ends as its command ended \
+(same status, same signal), with 127 if the command was not found and 126 if it could not be started.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a program with the stash
+    ///
+    /// Programs that it starts are served too, as long as it lives itself: for a launcher that exits early, use
+    /// `vkstash install`.
+    Run(RunArgs),
+    /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
+    Install(InstallArgs),
+    /// Remove what `install` wrote
+    Uninstall(UninstallArgs),
+    /// Tell what the stash did for each program and device
+    Stats(StatsArgs),
+    /// Tell how much is kept and why, or change it
+    ///
+    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. Whatever is set is kept in a text file named `settings` in
+    /// the stash; docs/bounds.md tells what goes first where something has to go.
+    Keep(KeepArgs),
+    /// Bring the stash within its limits now, and merge its files
+    ///
+    /// Programs do that by themselves when they have been quiet for a while; they may go on running meanwhile.
+    Gc(GcArgs),
+    /// Write what was recorded to a file, for another machine or for safekeeping
+    ///
+    /// The file is a tar archive; what is in it is mostly compressed already. It holds shaders, and what the programs
+    /// call themselves.
+    Export(ExportArgs),
+    /// Take in what `export` wrote
+    ///
+    /// What is in the stash already stays as it is.
+    Import(ImportArgs),
+    /// List what is not handed to a driver any more because programs died of it
+    Quarantine(QuarantineArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct GcArgs {
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    /// The file to make, which must not be there yet; `-` for standard output
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only these applications: their names, or their folders' names in the stash
+    #[arg(value_name = "APPLICATION")]
+    pub(crate) applications: Vec<String>,
+    /// Only what every driver can use: shaders and recipes, not what a driver made of them
+    #[arg(long)]
+    pub(crate) portable: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArgs {
+    /// What `export` wrote; `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also take what drivers made. Your driver will be given it without being able to check it: only from somebody
+    /// whose programs you would run
+    #[arg(long)]
+    pub(crate) artifacts: bool,
+    /// Put it into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct QuarantineArgs {
+    /// Give all of it another chance
+    #[arg(long)]
+    pub(crate) release: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct KeepArgs {
+    /// Only this application: its name, or its folder's name in the stash
+    #[arg(long, value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// What all applications together may take up; with --application, what that one may. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::LIMIT))]
+    limit: Option<String>,
+    /// Which modules are kept: all, none, or those used in the last so many runs
+    #[arg(long, value_name = "all|none|RUNS", value_parser = value_of(settings::MODULES))]
+    modules: Option<String>,
+    /// What each application may take up that has no limit of its own. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::APPLICATION_LIMIT))]
+    #[arg(conflicts_with = "application")]
+    application_limit: Option<String>,
+    /// What stays free on the file system. Or `none`
+    #[arg(long, value_name = "SIZE", value_parser = value_of(settings::FREE_SPACE))]
+    #[arg(conflicts_with = "application")]
+    free_space: Option<String>,
+    /// For how long what nobody uses is worth as much as the rest. Or `none`
+    #[arg(long, value_name = "DAYS", value_parser = value_of(settings::DEVICE_AGE))]
+    #[arg(conflicts_with = "application")]
+    device_age: Option<String>,
+    /// Put these back to their defaults
+    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::ROOT_NAMES)]
+    pub(crate) default: Vec<String>,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+impl KeepArgs {
+    /// What is to be set: names and values as in a settings file.
+    pub(crate) fn values(&self) -> Vec<(&'static str, &str)> {
+        let given = [
+            (settings::LIMIT, &self.limit),
+            (settings::MODULES, &self.modules),
+            (settings::APPLICATION_LIMIT, &self.application_limit),
+            (settings::FREE_SPACE, &self.free_space),
+            (settings::DEVICE_AGE, &self.device_age),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))).collect()
+    }
+}
+
+/// Takes what a settings file takes for that name.
+fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
+    move |value| match Settings::default().set(name, value) {
+        Ok(()) => Ok(value.to_owned()),
+        Err(error) => Err(format!("{name} {error}")),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// Keep the stash in this folder instead of the user's cache folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print no summary at the end
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Use this layer library instead of the one that came with this tool
+    /// (VKSTASH_LIBRARY in the environment does the same)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// The layer library to refer to; may be given once for each architecture
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct UninstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct PlaceArgs {
+    /// For all users, below /usr/local, instead of for this user
+    #[arg(long)]
+    pub(crate) system: bool,
+    /// For all users, below this folder instead of /usr/local
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prefix: Option<PathBuf>,
+    /// Write below this folder as if it were the root of the file system (for packagers)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) destdir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct StatsArgs {
+    /// Print JSON with stable names (docs/stats.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}

@@ -1,0 +1,68 @@
+//! Writing archives.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tar::{Builder, EntryType, Header};
+
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::transfer;
+use vkstash_store::stash::transfer::Outgoing;
+
+/// Why an archive could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The stash cannot be read.
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    /// The archive cannot be written, or a file of the stash cannot be read.
+    #[error("cannot export {path}: {source}")]
+    Copy {
+        /// The file at which it happened, below the root.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The archive cannot be ended.
+    #[error("cannot write the archive: {0}")]
+    End(io::Error),
+}
+
+/// What went into an archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Segment files.
+    pub files: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+/// Writes an archive of parts, each the folders of an application and of a part of it. Programs that write to them
+/// meanwhile are not disturbed; what they write from then on is left out.
+pub fn export(root: &Path, parts: &[(String, String)], sink: impl Write) -> Result<Exported, ExportError> {
+    let mut archive = Builder::new(sink);
+    let mut exported = Exported::default();
+    for (application, part) in parts {
+        for file in transfer::outgoing(root, application, part)? {
+            exported.files += 1;
+            exported.bytes += file.bytes();
+            let path = format!("{application}/{part}/{}", file.name());
+            append(&mut archive, &path, file).map_err(|source| ExportError::Copy { path, source })?;
+        }
+    }
+    archive.into_inner().and_then(|mut sink| sink.flush()).map_err(ExportError::End)?;
+    Ok(exported)
+}
+
+fn append(archive: &mut Builder<impl Write>, path: &str, file: Outgoing) -> io::Result<()> {
+    let mut header = Header::new_ustar();
+    header.set_entry_type(EntryType::Regular);
+    header.set_path(path)?;
+    header.set_mode(0o600);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(file.age() / 1000);
+    header.set_size(file.bytes());
+    header.set_cksum();
+    archive.append(&header, file)
+}

@@ -1,0 +1,311 @@
+//! Reading archives, which are taken for hostile.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tar::Entry;
+
+use super::entry::{LongName, Name};
+use VkLayer_vkstash::recipe::{self, check};
+use vkstash_store::base::util::unix_ms;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::refusal::{OpenError, Refusal};
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
+
+/// What may wait for the writer: far less than makes it drop something.
+const QUEUED_BYTES: usize = 16 << 20;
+/// What a record takes beside its payload while it waits.
+const RECORD_BYTES: usize = 512;
+/// How long one wait for the writer is.
+const WAIT: Duration = Duration::from_secs(10);
+/// The payload of an artifact has as much before the driver's data.
+const ARTIFACT_PREFIX: usize = 8;
+/// The payload of an identifier pair.
+const IDENTITY_BYTES: usize = 32;
+
+/// Why an archive could not be read to its end. What was taken by then stays.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read, or is not a tar file.
+    #[error("cannot read the archive: {0}")]
+    Archive(io::Error),
+    /// There is no segment in it.
+    #[error("there is nothing of a stash in it: it is not an archive that `vkstash export` wrote")]
+    Nothing,
+    /// The stash cannot be opened.
+    #[error("cannot open the stash: {0}")]
+    Open(#[from] OpenError),
+    /// What came cannot be written to the stash.
+    #[error("cannot write to the stash ({0}); what was imported until then is in it")]
+    NotWritten(String),
+}
+
+/// What came out of an archive, by application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// In the order of their folders' names.
+    pub applications: BTreeMap<String, Taken>,
+    /// Things in the archive that are no segments.
+    pub passed_over: u64,
+}
+
+/// What was taken of one application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Records that are new here, by kind.
+    pub records: BTreeMap<Kind, u64>,
+    /// Records that the stash had already.
+    pub present: u64,
+    /// Records that are not what their key says, or have no place in such a file.
+    pub untrue: u64,
+    /// Places in files where a record is damaged.
+    pub damaged: u64,
+    /// Files of device parts that were not asked for.
+    pub left_out: u64,
+    /// Files that were refused, and why.
+    pub refused: Vec<(String, Refusal)>,
+}
+
+/// Takes what `source`, an archive, has into the stash below `root`: of device parts only if `artifacts`. Then the drivers of
+/// this machine will be given what came, so the archive must be from somebody who is trusted like the maker of a program.
+pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Imported, ImportError> {
+    let mut imported = Imported::default();
+    let mut intake: Option<Intake> = None;
+    let mut open: Option<Target> = None;
+    let mut long = LongName::default();
+    let mut archive = tar::Archive::new(source);
+    for entry in archive.entries().map_err(ImportError::Archive)?.raw(true) {
+        let mut entry = entry.map_err(ImportError::Archive)?;
+        if long.takes(&mut entry).map_err(ImportError::Archive)? {
+            continue;
+        }
+        let path = long.or_of(&entry);
+        let is_file = entry.header().entry_type().is_file();
+        let Some(name) = Name::of(&path).filter(|_| is_file) else {
+            imported.passed_over += 1;
+            continue;
+        };
+        if name.place != Place::Portable && !artifacts {
+            imported.of(&name.application).left_out += 1;
+            continue;
+        }
+        let mut target = match open.take() {
+            Some(target) if target.app == name.application => target,
+            other => {
+                other.map_or(Ok(()), |target| target.finish(&mut imported))?;
+                Target::new(root, name.application.clone())
+            }
+        };
+        let intake = match &intake {
+            Some(intake) => intake,
+            None => intake.insert(Intake::open(root)?),
+        };
+        let outcome = target.take(intake, &path, &name, &mut entry);
+        open = Some(target);
+        outcome?;
+    }
+    open.map_or(Ok(()), |target| target.finish(&mut imported))?;
+    if imported.applications.is_empty() { Err(ImportError::Nothing) } else { Ok(imported) }
+}
+
+/// The application that the archive is about at the moment.
+struct Target<'a> {
+    root: &'a Path,
+    app: AppName,
+    /// Opened for the first record that is to be in it: an application without records has no folder.
+    stash: Option<Arc<Stash>>,
+    taken: Taken,
+    /// The newest use of each key. Their recipes may come later.
+    uses: HashMap<Key, UseRecord>,
+    /// Bytes and records that may wait for the writer, and what was queued in all.
+    waiting: usize,
+    queued: u64,
+}
+
+impl<'a> Target<'a> {
+    fn new(root: &'a Path, app: AppName) -> Target<'a> {
+        let (taken, uses) = (Taken::default(), HashMap::new());
+        Target { root, app, stash: None, taken, uses, waiting: 0, queued: 0 }
+    }
+
+    /// The part of a device, or the portable one; made where missing.
+    fn part(&mut self, of_device: Option<&DeviceHeader>) -> Result<Arc<Part>, ImportError> {
+        let stash = match &self.stash {
+            Some(stash) => stash,
+            None => {
+                let stash = Stash::open_patiently(self.root, &self.app)?;
+                stash.set_modules_of(recipe::modules_of);
+                self.stash.insert(stash)
+            }
+        };
+        Ok(of_device.map_or_else(|| Ok(stash.portable().clone()), |header| stash.device(header))?)
+    }
+
+    /// Takes one file. What is wrong with it is noted; an error is one of the stash's or the archive's.
+    fn take(
+        &mut self,
+        intake: &Intake,
+        path: &[u8],
+        name: &Name,
+        entry: &mut Entry<'_, impl Read>,
+    ) -> Result<(), ImportError> {
+        let incoming = match intake.copied(&name.place, entry.size(), entry) {
+            Ok(incoming) => incoming,
+            Err(IncomingError::Refused(refusal)) => {
+                self.taken.refused.push((String::from_utf8_lossy(path).into_owned(), refusal));
+                return Ok(());
+            }
+            Err(IncomingError::Source(error)) => return Err(ImportError::Archive(error)),
+            Err(error @ (IncomingError::Aside(_) | IncomingError::TooLittleSpace)) => {
+                return Err(ImportError::NotWritten(error.to_string()));
+            }
+        };
+        let of_device = incoming.device();
+        let mut part: Option<Arc<Part>> = None;
+        let now = unix_ms();
+        let age = name.age.min(now);
+        let mut outcome = Ok(());
+        let damaged = incoming.for_each(&mut |kind, key, payload| {
+            let wanted = match &of_device {
+                None if kind == Kind::Use => {
+                    match UseRecord::decode(payload) {
+                        Some(found) => self.note(key, found, age, now),
+                        None => self.taken.untrue += 1,
+                    }
+                    return;
+                }
+                None => check::is_true(kind, key, payload),
+                Some(_) => match kind {
+                    Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
+                    Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
+                    // To be found out here.
+                    Kind::Proven | Kind::Deaths | Kind::Failed => return,
+                    _ => false,
+                },
+            };
+            if !wanted {
+                self.taken.untrue += 1;
+            } else if outcome.is_ok() {
+                outcome = self.take_record(&mut part, of_device, kind, key, payload);
+            }
+        });
+        self.taken.damaged += damaged;
+        outcome
+    }
+
+    /// Takes one good record into `part`, which is opened for the first one.
+    fn take_record(
+        &mut self,
+        part: &mut Option<Arc<Part>>,
+        of_device: Option<&DeviceHeader>,
+        kind: Kind,
+        key: &Key,
+        payload: &[u8],
+    ) -> Result<(), ImportError> {
+        let part = match part {
+            Some(part) => part,
+            None => part.insert(self.part(of_device)?),
+        };
+        if part.contains(kind, key) {
+            self.taken.present += 1;
+            return Ok(());
+        }
+        self.put(part, kind, key, payload)
+    }
+
+    /// Keeps the newest use of a key.
+    fn note(&mut self, key: &Key, mut found: UseRecord, age: u64, now: u64) {
+        found.unix_ms = found.unix_ms.min(now);
+        found.run = if found.run == 0 { age } else { found.run.min(now) };
+        let known = self.uses.entry(*key).or_insert(found);
+        if (found.run, found.unix_ms) > (known.run, known.unix_ms) {
+            *known = found;
+        }
+    }
+
+    fn put(&mut self, part: &Part, kind: Kind, key: &Key, payload: &[u8]) -> Result<(), ImportError> {
+        let bytes = payload.len() + RECORD_BYTES;
+        if self.waiting + bytes > QUEUED_BYTES {
+            self.settle()?;
+        }
+        if !part.put(kind, key, payload.into()) {
+            return Err(self.not_written());
+        }
+        self.waiting += bytes;
+        self.queued += 1;
+        *self.taken.records.entry(kind).or_default() += 1;
+        Ok(())
+    }
+
+    /// Waits until everything is written.
+    fn settle(&mut self) -> Result<(), ImportError> {
+        self.waiting = 0;
+        let Some(stash) = &self.stash else { return Ok(()) };
+        loop {
+            stash.flush(WAIT);
+            let report = stash.report();
+            if !report.write_errors.is_empty() || report.dropped > 0 {
+                return Err(self.not_written());
+            }
+            if report.written_records >= self.queued {
+                return Ok(());
+            }
+        }
+    }
+
+    fn not_written(&self) -> ImportError {
+        let report = self.stash.as_ref().map(|stash| stash.report()).unwrap_or_default();
+        let errors: Vec<String> = report.write_errors.into_keys().collect();
+        let reason = if errors.is_empty() { "records were dropped".to_owned() } else { errors.join(", ") };
+        ImportError::NotWritten(reason)
+    }
+
+    fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
+        let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
+        if self.stash.is_none() && !self.root.join(&self.app.folder).is_dir() {
+            // There are no recipes that could have been used.
+            self.taken.untrue += std::mem::take(&mut uses).len() as u64;
+        }
+        uses.sort_unstable_by_key(|(key, found)| (found.run, found.sequence, *key));
+        for (key, found) in uses {
+            let portable = self.part(None)?;
+            if !portable.contains(Kind::Recipe, &key) {
+                self.taken.untrue += 1;
+            } else if portable.contains(Kind::Use, &key) {
+                self.taken.present += 1;
+            } else {
+                self.put(&portable, Kind::Use, &key, &found.encode())?;
+            }
+        }
+        self.settle()?;
+        imported.of(&self.app).add(self.taken);
+        Ok(())
+    }
+}
+
+impl Imported {
+    fn of(&mut self, app: &AppName) -> &mut Taken {
+        self.applications.entry(app.folder.clone()).or_default()
+    }
+}
+
+impl Taken {
+    /// An application may come in several pieces.
+    fn add(&mut self, other: Taken) {
+        for (kind, count) in other.records {
+            *self.records.entry(kind).or_default() += count;
+        }
+        self.present += other.present;
+        self.untrue += other.untrue;
+        self.damaged += other.damaged;
+        self.left_out += other.left_out;
+        self.refused.extend(other.refused);
+    }
+}

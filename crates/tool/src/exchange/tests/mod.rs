@@ -1,0 +1,495 @@
+//! Archives: what comes in is what went out, and nothing that somebody made up.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod fuzz;
+#[path = "../../../../store/src/tests/numbers.rs"]
+mod numbers;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use ash::vk;
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+
+use super::export::export;
+use super::import::{ImportError, Imported, Taken, import};
+use VkLayer_vkstash::identifier::module_identity;
+use VkLayer_vkstash::recipe::check;
+use VkLayer_vkstash::recipe::key::{self, digest};
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::refusal::Refusal;
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
+
+const PORTABLE: [Kind; 5] = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
+
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: 0x0640_0007,
+        pointer_width: 8,
+        schema: 1,
+        features_digest: [9; 32],
+    }
+}
+
+fn root() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn app() -> AppName {
+    AppName::new(Some(b"Some Game"), b"/bin/game", &[])
+}
+
+/// Bytes and keys of real recipes.
+fn recipes() -> Vec<(Key, Vec<u8>)> {
+    let unhex = |text: &str| -> Vec<u8> {
+        let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+        (0..text.len()).step_by(2).map(digit).collect()
+    };
+    let lines = include_str!("../../../../../tests/golden/recipes-2.txt").lines();
+    let recipe = |line: &str| {
+        let (bytes, key) = line.split_once(' ').unwrap();
+        (unhex(key).try_into().unwrap(), unhex(bytes))
+    };
+    lines.map(recipe).collect()
+}
+
+fn module(number: u8) -> (Key, Vec<u8>) {
+    let flags = u32::from(number % 2);
+    let code: Vec<u8> = (0..400 + 4 * u32::from(number)).map(|at| (at * 7) as u8 ^ number).collect();
+    let key = module_identity(vk::ShaderModuleCreateFlags::from_raw(flags), &code);
+    (key, [&flags.to_le_bytes()[..], &code].concat())
+}
+
+fn put(part: &Part, kind: Kind, (key, payload): &(Key, Vec<u8>)) {
+    assert!(part.put(kind, key, payload.as_slice().into()));
+}
+
+/// An artifact's payload; the rest of it is up to the driver.
+fn artifact(number: u8) -> Vec<u8> {
+    let mut payload = vec![1, 0, 0, 0, 1, 0, 0, 0];
+    payload.extend((0..300_u32).map(|at| (at * 3) as u8 ^ number));
+    payload
+}
+
+/// A stash with everything in it.
+fn fill(root: &Path, app: &AppName) {
+    let stash = Stash::open_patiently(root, app).unwrap();
+    let portable = stash.portable();
+    for number in 0..6 {
+        put(portable, Kind::Module, &module(number));
+        for (kind, tag) in [(Kind::Layout, key::LAYOUT), (Kind::RenderPass, key::RENDER_PASS)] {
+            let payload = vec![number; 20 + usize::from(number)];
+            put(portable, kind, &(digest(tag, &payload), payload));
+        }
+    }
+    put(portable, Kind::Setup, &(digest(key::SETUP, b"setup"), b"setup".to_vec()));
+    let device = stash.device(&header()).unwrap();
+    for (number, recipe) in recipes().into_iter().enumerate() {
+        put(portable, Kind::Recipe, &recipe);
+        put(&device, Kind::Artifact, &(recipe.0, artifact(number as u8)));
+        stash.note_taken(&device, &recipe.0);
+    }
+    put(&device, Kind::IdentifierPair, &([5; 32], module(1).0.to_vec()));
+    put(&device, Kind::Deaths, &([6; 32], vec![1]));
+}
+
+fn archive(root: &Path, parts: &[&str]) -> Vec<u8> {
+    let parts: Vec<_> = parts.iter().map(|part| (app().folder, (*part).to_owned())).collect();
+    let mut bytes = Vec::new();
+    export(root, &parts, &mut bytes).unwrap();
+    bytes
+}
+
+fn device_folder() -> String {
+    format!("device-{}", header().short_digest())
+}
+
+/// An archive of [`fill`], of all parts.
+fn full_archive() -> Vec<u8> {
+    let from = root();
+    fill(from.path(), &app());
+    archive(from.path(), &["portable", &device_folder()])
+}
+
+/// Everything in the stash: in the device part, what, under which key.
+fn all(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
+    let stash = Stash::open_patiently(root, &app()).unwrap();
+    let mut all = BTreeMap::new();
+    let parts = [(false, stash.portable().clone()), (true, stash.device(&header()).unwrap())];
+    for (of_device, part) in parts {
+        for kind in Kind::ALL {
+            part.for_each(kind, &mut |key, payload| {
+                assert!(all.insert((of_device, kind, *key), payload.to_vec()).is_none());
+            });
+        }
+    }
+    all
+}
+
+fn only(imported: Imported) -> Taken {
+    assert_eq!((imported.applications.len(), imported.passed_over), (1, 0), "{imported:?}");
+    imported.applications.into_values().next().unwrap()
+}
+
+/// All of it, less what is to be found out again, and uses without the payloads that depend on the time.
+fn comparable(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
+    let mut all = all(root);
+    all.retain(|&(_, kind, _), _| !matches!(kind, Kind::Proven | Kind::Deaths));
+    for ((_, kind, _), payload) in &mut all {
+        if *kind == Kind::Use {
+            let found = UseRecord::decode(payload).unwrap();
+            *payload = [found.unix_ms.to_le_bytes().as_slice(), &found.sequence.to_le_bytes()].concat();
+        }
+    }
+    all
+}
+
+#[test]
+fn what_went_out_comes_in() {
+    let (from, to) = (root(), root());
+    fill(from.path(), &app());
+    let bytes = archive(from.path(), &["portable", &device_folder()]);
+    let taken = only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(comparable(from.path()), comparable(to.path()));
+    let there = all(to.path());
+    assert!(!there.keys().any(|(_, kind, _)| matches!(kind, Kind::Proven | Kind::Deaths)));
+    assert_eq!(taken.records.values().sum::<u64>(), there.len() as u64);
+    assert_eq!(taken, Taken { records: taken.records.clone(), ..Taken::default() });
+    // Their run is the one in which they were noted, not the import.
+    let runs: Vec<u64> = there
+        .iter()
+        .filter(|((_, kind, _), _)| *kind == Kind::Use)
+        .map(|(_, payload)| UseRecord::decode(payload).unwrap().run)
+        .collect();
+    let name = list_of_segments(from.path());
+    assert!(
+        runs.len() == 9 && runs.iter().all(|run| name.starts_with(&format!("{run:016x}"))),
+        "{runs:x?}, {name}"
+    );
+    // Nothing is left over in the folders.
+    let left = fs::read_dir(to.path().join(app().folder).join("portable")).unwrap();
+    let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".tmp-")), "{names:?}");
+}
+
+fn list_of_segments(root: &Path) -> String {
+    let listed = fs::read_dir(root.join(app().folder).join("portable")).unwrap();
+    let mut names: Vec<_> = listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.ends_with(".vks"));
+    assert_eq!(names.len(), 1);
+    names.remove(0)
+}
+
+#[test]
+fn a_second_time_nothing_is_new_and_nothing_is_written() {
+    let to = root();
+    let bytes = full_archive();
+    let first = only(import(to.path(), &*bytes, true).unwrap());
+    let before = all(to.path());
+    let second = only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(second.records, BTreeMap::new());
+    assert_eq!(second.present, first.records.values().sum::<u64>());
+    assert_eq!(before, all(to.path()));
+    list_of_segments(to.path());
+}
+
+#[test]
+fn what_a_driver_made_is_left_out_unless_asked_for() {
+    let to = root();
+    let taken = only(import(to.path(), &*full_archive(), false).unwrap());
+    assert_eq!((taken.left_out, taken.untrue), (1, 0));
+    assert!(taken.records.keys().all(|kind| PORTABLE.contains(kind) || *kind == Kind::Use), "{taken:?}");
+    assert!(!to.path().join(app().folder).join(device_folder()).exists());
+    // An application of which nothing was taken has no folder.
+    let (from, to) = (root(), root());
+    fill(from.path(), &app());
+    let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), false).unwrap());
+    assert_eq!(taken, Taken { left_out: 1, ..Taken::default() });
+    assert!(!to.path().join(app().folder).exists());
+}
+
+#[test]
+fn what_is_there_stays_as_it_is() {
+    let to = root();
+    let [(first, _), ..] = recipes()[..] else { unreachable!() };
+    let stash = Stash::open_patiently(to.path(), &app()).unwrap();
+    put(&stash.device(&header()).unwrap(), Kind::Artifact, &(first, b"12345678 mine".to_vec()));
+    let mine = UseRecord { unix_ms: 1, sequence: 2, run: 3 };
+    put(stash.portable(), Kind::Use, &(first, mine.encode()));
+    drop(stash);
+    let taken = only(import(to.path(), &*full_archive(), true).unwrap());
+    assert_eq!(taken.present, 2);
+    let there = all(to.path());
+    assert_eq!(there[&(true, Kind::Artifact, first)], b"12345678 mine");
+    assert_eq!(UseRecord::decode(&there[&(false, Kind::Use, first)]), Some(mine));
+}
+
+#[test]
+fn of_several_records_of_a_key_the_newest_comes_in() {
+    let (from, to) = (root(), root());
+    for number in 0..4 {
+        // Each a segment of its own, and the last two in one.
+        let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+        let device = stash.device(&header()).unwrap();
+        for number in number..(number + 1).max(5 * (number / 3)) {
+            put(&device, Kind::Artifact, &([1; 32], artifact(number)));
+        }
+    }
+    let bytes = archive(from.path(), &[&device_folder()]);
+    only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(all(to.path())[&(true, Kind::Artifact, [1; 32])], artifact(4));
+}
+
+#[test]
+fn records_that_are_not_what_their_key_says_are_left_out() {
+    let (from, to) = (root(), root());
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+    for kind in PORTABLE {
+        put(stash.portable(), kind, &(module(1).0, module(2).1));
+    }
+    let odd = [&[0; 4][..], b"words and a half"].concat();
+    put(stash.portable(), Kind::Module, &(module(3).0, odd[..18].to_vec()));
+    // Of another part, and of no recipe.
+    put(stash.portable(), Kind::Artifact, &([1; 32], artifact(1)));
+    put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
+    put(stash.portable(), Kind::Use, &([3; 32], b"no use".to_vec()));
+    let device = stash.device(&header()).unwrap();
+    put(&device, Kind::Recipe, &recipes()[0]);
+    put(&device, Kind::Artifact, &([1; 32], b"short".to_vec()));
+    put(&device, Kind::IdentifierPair, &([1; 32], b"short".to_vec()));
+    drop((stash, device));
+    let bytes = archive(from.path(), &["portable", &device_folder()]);
+    let taken = only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(taken, Taken { untrue: 12, ..Taken::default() });
+    assert_eq!(all(to.path()).len(), 0);
+}
+
+#[test]
+fn times_that_have_not_come_yet_are_now() {
+    let (from, to) = (root(), root());
+    let recipe = &recipes()[0];
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+    put(stash.portable(), Kind::Recipe, recipe);
+    let future = UseRecord { unix_ms: u64::MAX, sequence: 7, run: u64::MAX };
+    put(stash.portable(), Kind::Use, &(recipe.0, future.encode()));
+    drop(stash);
+    only(import(to.path(), &*archive(from.path(), &["portable"]), false).unwrap());
+    let found = UseRecord::decode(&all(to.path())[&(false, Kind::Use, recipe.0)]).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert!(found.unix_ms <= now && found.run <= now && found.sequence == 7, "{found:?}");
+}
+
+/// The same of an application whose name is short enough for tar's oldest headers.
+fn short(path: &str) -> String {
+    path.replace("Some_Game-", "g-")
+}
+
+/// The files of an archive.
+fn files(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = tar::Archive::new(bytes);
+    let file = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_string_lossy().into_owned();
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut content).unwrap();
+        (path, content)
+    };
+    archive.entries().unwrap().map(file).collect()
+}
+
+fn packed(files: &[(String, Vec<u8>)], kind: EntryType) -> Vec<u8> {
+    let mut builder = Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(0o4777);
+        // Written by hand: the library refuses names that lead elsewhere.
+        let name = path.as_bytes();
+        header.as_old_mut().name[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        builder.append(&header, content.as_slice()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn names_that_lead_elsewhere_lead_nowhere() {
+    let outer = root();
+    let to = outer.path().join("stash");
+    let good = files(&full_archive());
+    let (path, content) = &good[0];
+    let file = path.rsplit('/').next().unwrap();
+    let names = [
+        "../../../evil.vks".to_owned(),
+        format!("/etc/{file}"),
+        format!("../portable/{file}"),
+        format!("{}/../{file}", app().folder),
+        format!("{}/portable/../{file}", app().folder),
+        format!("{}/portable/..", app().folder),
+        format!("..-0123456789abcdef/portable/{file}"),
+        format!("{}/runs/{file}", app().folder),
+        format!("{}/settings", app().folder),
+        String::new(),
+    ];
+    let bad: Vec<_> = names.into_iter().map(|name| (name, content.clone())).collect();
+    let outcome = import(&to, &*packed(&bad, EntryType::Regular), true);
+    assert!(matches!(outcome, Err(ImportError::Nothing)), "{outcome:?}");
+    let links =
+        [EntryType::Symlink, EntryType::Link, EntryType::Directory, EntryType::Fifo, EntryType::GNUSparse];
+    for kind in links {
+        let good: Vec<_> = good.iter().map(|(path, content)| (short(path), content.clone())).collect();
+        let outcome = import(&to, &*packed(&good, kind), true);
+        assert!(
+            matches!(outcome, Err(ImportError::Nothing | ImportError::Archive(_))),
+            "{kind:?}: {outcome:?}"
+        );
+    }
+    assert!(!to.exists());
+    // In front of the last three components anything may stand.
+    let leading = [(format!("/../x/{}", short(path)), content.clone())];
+    let taken = only(import(&to, &*packed(&leading, EntryType::Regular), false).unwrap());
+    assert!(!taken.records.is_empty());
+    let outside: Vec<_> =
+        fs::read_dir(outer.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(outside.iter().all(|name| name == "stash"), "{outside:?}");
+}
+
+#[test]
+fn a_segment_of_another_part_or_device_is_refused() {
+    let to = root();
+    let mut moved = files(&full_archive());
+    let paths: Vec<String> = moved.iter().map(|(path, _)| path.clone()).collect();
+    moved[0].0 = short(&paths[1]);
+    moved[1].0 = short(&paths[0]);
+    let other = short(&paths[1]).replace(&header().short_digest(), "0123456789abcdef");
+    let third = (other, moved[1].1.clone());
+    moved.push(third);
+    moved.push((
+        short(&paths[0]).replace("portable/", "portable/0"),
+        b"not a segment, but long enough".repeat(10),
+    ));
+    moved.push((short(&paths[0]).replace("portable/", "portable/1"), Vec::new()));
+    let taken = only(import(to.path(), &*packed(&moved, EntryType::Regular), true).unwrap());
+    let reasons: Vec<_> = taken.refused.iter().map(|(_, reason)| reason.clone()).collect();
+    use Refusal::{NotASegment, OtherPart, Truncated};
+    assert_eq!(reasons, [OtherPart, OtherPart, OtherPart, NotASegment, Truncated]);
+    assert_eq!(taken, Taken { refused: taken.refused.clone(), ..Taken::default() });
+}
+
+#[test]
+fn an_archive_that_ends_early_gives_what_came() {
+    let whole = full_archive();
+    let to = root();
+    let mut taken = 0;
+    for length in (0..whole.len()).step_by(509) {
+        let outcome = import(to.path(), &whole[..length], false);
+        match outcome {
+            Ok(imported) => {
+                taken = taken.max(imported.applications.values().map(|taken| taken.present).sum())
+            }
+            Err(ImportError::Archive(_) | ImportError::Nothing) => {}
+            Err(error) => panic!("{length} bytes: {error}"),
+        }
+    }
+    assert!(taken > 20, "{taken}");
+    for ((_, kind, key), payload) in all(to.path()) {
+        assert!(kind == Kind::Use || check::is_true(kind, &key, &payload), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said() {
+    let to = root();
+    fs::write(to.path().join("settings"), "free-space = 8000TiB\n").unwrap();
+    let error = import(to.path(), &*full_archive(), true).unwrap_err();
+    assert!(matches!(error, ImportError::NotWritten(_)), "{error}");
+    assert!(error.to_string().contains("free-space floor"), "{error}");
+    assert_eq!(list_applications(to.path()).unwrap().len(), 0);
+}
+
+/// As long as its header says, without the memory for it. Counts what is read.
+struct Long<'a> {
+    head: &'a [u8],
+    at: u64,
+    bytes: u64,
+}
+
+impl std::io::Read for Long<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let at = self.at as usize;
+        let count = (buffer.len() as u64).min(self.bytes - self.at) as usize;
+        buffer[..count].fill(0);
+        if let Some(head) = self.head.get(at..) {
+            let count = count.min(head.len());
+            buffer[..count].copy_from_slice(&head[..count]);
+        }
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+#[test]
+fn nothing_is_copied_that_would_take_the_space_that_is_to_stay_free() {
+    let to = root();
+    let free = rustix::fs::statvfs(to.path()).map(|space| space.f_bavail * space.f_frsize).unwrap();
+    // Of 64 MiB one half would fit.
+    let (size, floor) = (64 << 20, free.saturating_sub(32 << 20));
+    fs::write(to.path().join("settings"), format!("free-space = {floor}\n")).unwrap();
+    let (path, content) = files(&full_archive()).remove(0);
+    let mut head = packed(&[(short(&path), content)], EntryType::Regular);
+    let mut header = Header::from_byte_slice(&head[..512]).clone();
+    header.set_size(size);
+    header.set_cksum();
+    head[..512].copy_from_slice(header.as_bytes());
+    let mut long = Long { head: &head, at: 0, bytes: size + 2048 };
+    let error = import(to.path(), &mut long, false).unwrap_err();
+    assert!(error.to_string().contains("free-space floor"), "{error}");
+    assert!(long.at < 1 << 20, "{} bytes were read", long.at);
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 1, "but the settings nothing is there");
+}
+
+#[test]
+fn an_application_without_a_record_gets_no_folder() {
+    let (from, to) = (root(), root());
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+    // None of them is taken.
+    put(stash.portable(), Kind::Module, &(module(1).0, module(2).1));
+    put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
+    let device = stash.device(&header()).unwrap();
+    put(&device, Kind::Artifact, &([1; 32], b"short".to_vec()));
+    put(&device, Kind::Proven, &([1; 32], Vec::new()));
+    drop((stash, device));
+    let mut all = files(&archive(from.path(), &["portable", &device_folder()]));
+    all.push((format!("{}/portable/x.vks", app().folder), b"none".repeat(100)));
+    let many: Vec<_> = (0..50_u64)
+        .flat_map(|number| {
+            let folder = format!("g-{number:016x}");
+            all.iter().map(move |(path, content)| (path.replace(&app().folder, &folder), content.clone()))
+        })
+        .collect();
+    let imported = import(to.path(), &*packed(&many, EntryType::Regular), true).unwrap();
+    assert_eq!(imported.applications.len(), 50);
+    assert!(imported.applications.values().all(|taken| taken.untrue == 3 && taken.refused.len() == 1));
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    let to = root();
+    for bytes in [&b""[..], &[0; 1024], b"PK\x03\x04 something else", &[7; 5000]] {
+        let outcome = import(to.path(), bytes, false);
+        assert!(matches!(outcome, Err(ImportError::Nothing | ImportError::Archive(_))), "{outcome:?}");
+    }
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+}

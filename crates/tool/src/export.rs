@@ -1,0 +1,88 @@
+//! `vkstash export`: what was recorded, in a file.
+
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use crate::exchange::export::{self, Exported};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::ExportArgs;
+use crate::new_file::NewFile;
+use crate::output::{self, StandardOutput};
+use crate::root;
+use crate::units::{Size, counted};
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error("there is nothing to export")]
+    Nothing,
+    #[error("an archive is nothing to look at: name a file, or send standard output to one")]
+    Terminal,
+    #[error("{} is there already; remove it or name another file", .0.display())]
+    Exists(PathBuf),
+    #[error("cannot create {}: {source}", path.display())]
+    Create { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Export(#[from] export::ExportError),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
+    let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
+    let found = list_applications(&root)?;
+    let chosen: Vec<&ApplicationInfo> = if args.applications.is_empty() {
+        found.iter().collect()
+    } else {
+        args.applications.iter().map(|name| choose(&found, name, &root)).collect::<Result<_, _>>()?
+    };
+    let parts = parts(&chosen, args.portable);
+    if parts.is_empty() {
+        return Err(ExportError::Nothing);
+    }
+    if args.file == Path::new("-") {
+        if io::stdout().is_terminal() {
+            return Err(ExportError::Terminal);
+        }
+        export::export(&root, &parts, BufWriter::new(StandardOutput::open()?))?;
+        return Ok(());
+    }
+    let not_created = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => ExportError::Exists(args.file.clone()),
+        _ => ExportError::Create { path: args.file.clone(), source },
+    };
+    // Half of an archive is of no use: it has no name until it is whole.
+    let file = NewFile::create(&args.file).map_err(not_created)?;
+    let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
+    file.finish().map_err(not_created)?;
+    let (files, size) = (counted(files, "file"), Size { bytes });
+    output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
+    Ok(())
+}
+
+/// The folders of applications and of their parts, each application once.
+fn parts(chosen: &[&ApplicationInfo], portable: bool) -> Vec<(String, String)> {
+    let mut parts = Vec::new();
+    for info in chosen {
+        let wanted =
+            info.parts.iter().filter(|part| part.segments > 0 && (!portable || part.name == "portable"));
+        for part in wanted {
+            let folder =
+                if part.name == "portable" { part.name.clone() } else { format!("device-{}", part.name) };
+            let part = (info.folder.clone(), folder);
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+    }
+    parts
+}

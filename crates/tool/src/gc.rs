@@ -1,0 +1,53 @@
+//! `vkstash gc`: brings the stash within its limits now.
+
+use std::io;
+
+use VkLayer_vkstash::recipe;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::upkeep;
+use vkstash_store::upkeep::outcome::Outcome;
+
+use crate::cli::GcArgs;
+use crate::output::Printer;
+use crate::root;
+use crate::units::{Size, counted};
+
+/// Why nothing could be done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GcError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
+    let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
+    let outcome = upkeep::run(&root, recipe::modules_of)?;
+    Ok(tell(&outcome, &mut Printer::open()?)?)
+}
+
+fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
+    let Outcome { evicted_records, evicted_bytes, written, freed, short_by, emptied } = outcome;
+    if *freed == 0 && *evicted_records == 0 && *emptied == 0 {
+        writeln!(out, "nothing had to go, and nothing had to be merged")?;
+    } else if *freed > 0 || *evicted_records > 0 {
+        let (freed, written) = (Size { bytes: *freed }, Size { bytes: *written });
+        writeln!(out, "{freed} of files replaced by {written}")?;
+    }
+    for (cause, &bytes) in evicted_bytes {
+        writeln!(out, "evicted: {} ({cause})", Size { bytes })?;
+    }
+    if *evicted_records > 0 {
+        writeln!(out, "evicted: {}", counted(*evicted_records, "record"))?;
+    }
+    if *emptied > 0 {
+        writeln!(out, "removed: {} without records", counted(*emptied, "folder"))?;
+    }
+    for (cause, &bytes) in short_by {
+        writeln!(out, "running programs keep {} more than allowed ({cause})", Size { bytes })?;
+    }
+    Ok(())
+}

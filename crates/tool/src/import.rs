@@ -1,0 +1,88 @@
+//! `vkstash import`: takes in what `vkstash export` wrote.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::exchange::import::{self, Imported, Taken};
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::app_name::AppName;
+
+use crate::cli::ImportArgs;
+use crate::output::Printer;
+use crate::root;
+use crate::units::{counted, plain};
+
+/// Why not everything was imported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImportError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot open {}: {source}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Import(#[from] import::ImportError),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
+    let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
+    let source: Box<dyn Read> = if args.file == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let opened = File::open(&args.file);
+        Box::new(opened.map_err(|source| ImportError::Open { path: args.file.clone(), source })?)
+    };
+    let imported = import::import(&root, BufReader::with_capacity(1 << 18, source), args.artifacts)?;
+    Ok(tell(&imported, &mut Printer::open()?)?)
+}
+
+fn tell(imported: &Imported, out: &mut impl io::Write) -> io::Result<()> {
+    for (folder, taken) in &imported.applications {
+        let name = AppName::of_folder(folder).map_or_else(|| folder.clone(), |name| name.display);
+        writeln!(out, "{name}: {}", what(taken))?;
+        if taken.left_out > 0 {
+            let files = counted(taken.left_out, "file");
+            writeln!(
+                out,
+                "  {files} of what drivers made left out: --artifacts takes that, from somebody whose programs you \
+                 would run"
+            )?;
+        }
+        if taken.damaged > 0 {
+            writeln!(out, "  {} left out", counted(taken.damaged, "damaged record"))?;
+        }
+        if taken.untrue > 0 {
+            writeln!(out, "  {} not what they say they are, left out", counted(taken.untrue, "record"))?;
+        }
+        for (path, reason) in &taken.refused {
+            writeln!(out, "  {} left out: {reason}", plain(path))?;
+        }
+    }
+    if imported.passed_over > 0 {
+        writeln!(out, "{} of the archive passed over", counted(imported.passed_over, "other file"))?;
+    }
+    Ok(())
+}
+
+/// What was taken, in words.
+fn what(taken: &Taken) -> String {
+    let of_kind = |kind: Kind, name: &str| {
+        taken.records.get(&kind).map(|&count| counted(count, name)).into_iter().collect::<Vec<_>>()
+    };
+    let mut parts = of_kind(Kind::Recipe, "recipe");
+    parts.extend(of_kind(Kind::Module, "module"));
+    parts.extend(of_kind(Kind::Artifact, "artifact"));
+    let shown = [Kind::Recipe, Kind::Module, Kind::Artifact];
+    let others = taken.records.iter().filter(|(kind, _)| !shown.contains(kind)).map(|(_, count)| count).sum();
+    if others > 0 {
+        parts.push(counted(others, "other record"));
+    }
+    let mut text =
+        if parts.is_empty() { "nothing new".to_owned() } else { format!("{} imported", parts.join(", ")) };
+    if taken.present > 0 {
+        text.push_str(&format!("; {} here already", counted(taken.present, "record")));
+    }
+    text
+}

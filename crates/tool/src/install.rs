@@ -1,0 +1,210 @@
+//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer.
+
+use std::env;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf, absolute};
+
+use vkstash_store::base::owner;
+
+use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
+use crate::library::{self, Library, LibraryError};
+use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
+use crate::output::Printer;
+
+/// Why nothing, or not everything, was installed or removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("two libraries for {0}: one per architecture can be installed")]
+    SameArchitecture(&'static str),
+    #[error("cannot tell where this user's data belongs: neither HOME nor XDG_DATA_HOME is set")]
+    NoHome,
+    #[error("cannot make {} absolute: {error}", path.display())]
+    Path { path: PathBuf, error: io::Error },
+    #[error("{} would be root's in a folder of user {owner}; run this as that user, or with --system", path.display())]
+    OfAnother { path: PathBuf, owner: u32 },
+    #[error("cannot print what was done: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// The folder that holds implicit_layer.d and explicit_layer.d, and for whom it is.
+struct Place {
+    vulkan: PathBuf,
+    for_all: bool,
+    is_a_home: bool,
+}
+
+impl Place {
+    fn of(args: &PlaceArgs) -> Result<Place, InstallError> {
+        let for_all = args.system || args.prefix.is_some();
+        let share = match &args.prefix {
+            Some(prefix) => made_absolute(prefix)?.join("share"),
+            None if for_all => PathBuf::from("/usr/local/share"),
+            None => {
+                let dirs = directories::BaseDirs::new().ok_or(InstallError::NoHome)?;
+                dirs.data_dir().to_owned()
+            }
+        };
+        let vulkan = share.join("vulkan");
+        let vulkan = match &args.destdir {
+            Some(destdir) => below(&made_absolute(destdir)?, &vulkan),
+            None => vulkan,
+        };
+        Ok(Place { vulkan, for_all, is_a_home: !for_all && args.destdir.is_none() })
+    }
+
+    fn folder(&self, kind: Kind) -> PathBuf {
+        self.vulkan.join(kind.folder())
+    }
+}
+
+fn made_absolute(path: &Path) -> Result<PathBuf, InstallError> {
+    absolute(path).map_err(|error| InstallError::Path { path: path.to_owned(), error })
+}
+
+/// `path` as seen from outside a file system whose root is `root`.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
+    let place = Place::of(&args.place)?;
+    let libraries = libraries(args)?;
+    let mut planned = Vec::new();
+    for library in &libraries {
+        for kind in Kind::ALL {
+            planned.push((place.folder(kind), manifest::file_name(library), manifest::text(kind, library)?));
+        }
+    }
+    // With sudo, HOME may be a user's.
+    let whose = |(folder, ..): &(PathBuf, String, String)| Some((folder.clone(), owner::whose(folder)?));
+    if let Some((path, owner)) = planned.iter().find_map(whose).filter(|_| place.is_a_home) {
+        return Err(InstallError::OfAnother { path, owner });
+    }
+    // All or nothing: a foreign file must not be noticed half-way.
+    for (folder, name, _) in &planned {
+        let path = folder.join(name);
+        if manifest::occupant(&path)? == Occupant::Foreign {
+            return Err(ManifestError::Foreign(path).into());
+        }
+    }
+    let mut out = Printer::open()?;
+    for (folder, name, text) in &planned {
+        let path = manifest::write(folder, name, text)?;
+        writeln!(out, "wrote {}", path.display())?;
+    }
+    for library in &libraries {
+        describe(&mut out, library, place.for_all)?;
+    }
+    let whose = if place.for_all { "any program" } else { "any of your programs" };
+    writeln!(out, "VKSTASH=1 in its environment now gives {whose} a stash; in Steam's launch options:")?;
+    writeln!(out, "    VKSTASH=1 %command%")?;
+    Ok(())
+}
+
+fn libraries(args: &InstallArgs) -> Result<Vec<Library>, InstallError> {
+    if args.library.is_empty() {
+        return Ok(library::find()?);
+    }
+    let destdir = args.place.destdir.as_deref().map(made_absolute).transpose()?;
+    let staged = destdir.map(|destdir| move |path: &Path| below(&destdir, path));
+    let staged = staged.as_ref().map(|staged| staged as &dyn Fn(&Path) -> PathBuf);
+    let mut libraries: Vec<Library> = Vec::new();
+    for path in &args.library {
+        let library = library::named_and_staged(path, staged)?;
+        if libraries.iter().any(|other| other.arch == library.arch) {
+            return Err(InstallError::SameArchitecture(library.arch.name));
+        }
+        libraries.push(library);
+    }
+    Ok(libraries)
+}
+
+/// Says what the manifests refer to, and what could go wrong with it.
+fn describe(out: &mut impl io::Write, library: &Library, for_all: bool) -> io::Result<()> {
+    writeln!(out, "layer library ({}): {}", library.arch.name, library.path.display())?;
+    if in_build_tree(&library.path) {
+        writeln!(
+            out,
+            "    It stays in the build tree: `cargo clean` takes the layer away, a new build replaces it."
+        )?;
+    } else if !for_all {
+        writeln!(out, "    It stays where it is: install again after moving it.")?;
+    }
+    if for_all && writable_by_others(&library.path) {
+        writeln!(
+            out,
+            "    Note: somebody other than root can replace it, and so reach every user's programs."
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether Cargo made the folder and may remake it.
+fn in_build_tree(library: &Path) -> bool {
+    library.parent().is_some_and(|folder| folder.join(".fingerprint").is_dir())
+}
+
+fn writable_by_others(library: &Path) -> bool {
+    const GROUP_OR_OTHERS: u32 = 0o022;
+    library.ancestors().any(|path| {
+        // A sticky folder (/tmp) protects what others own in it.
+        const STICKY: u32 = 0o1000;
+        path.metadata().is_ok_and(|metadata| {
+            let shared = metadata.mode() & GROUP_OR_OTHERS != 0 && metadata.mode() & STICKY == 0;
+            metadata.uid() != 0 || shared
+        })
+    })
+}
+
+pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
+    let place = Place::of(&args.place)?;
+    let mut removed = 0_u32;
+    let mut first_error = None;
+    let mut out = Printer::open()?;
+    for kind in Kind::ALL {
+        for path in manifest::written_in(&place.folder(kind))? {
+            match remove_ours(&path) {
+                Ok(()) => {
+                    removed += 1;
+                    writeln!(out, "removed {}", path.display())?;
+                }
+                // The others still go; the first failure is what the exit status tells.
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+    }
+    if let Some(error) = first_error {
+        return Err(error.into());
+    }
+    if removed == 0 {
+        writeln!(out, "{LAYER_NAME} is not installed in {}", place.vulkan.display())?;
+    } else if env::var_os("VKSTASH").is_some() {
+        writeln!(out, "VKSTASH is still set in this environment; it has no effect any more.")?;
+    }
+    Ok(())
+}
+
+fn remove_ours(path: &Path) -> Result<(), ManifestError> {
+    match manifest::occupant(path)? {
+        Occupant::Nobody => Ok(()),
+        Occupant::Ours => manifest::remove(path),
+        Occupant::Foreign => Err(ManifestError::Foreign(path.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_staging_root_goes_in_front_of_the_whole_path() {
+        assert_eq!(below(Path::new("/d"), Path::new("/usr/share")), Path::new("/d/usr/share"));
+    }
+}

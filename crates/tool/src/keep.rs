@@ -1,0 +1,153 @@
+//! `vkstash keep`: how much is kept, of what, and why; and how the user changes it.
+
+use std::io;
+use std::path::Path;
+
+use vkstash_store::bounds::{Limits, ModulePolicy};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::settings;
+use vkstash_store::settings::{Settings, SettingsError};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::KeepArgs;
+use crate::kept::{self, File, Source};
+use crate::output;
+use crate::root;
+use crate::units::{Size, counted, plain};
+
+/// Why nothing could be shown or set.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeepError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error("{0} is set for all applications together, not for one")]
+    NotOfApplications(String),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
+    let root = root::root(args.dir.as_deref()).ok_or(KeepError::NoRoot)?;
+    let mut applications: Vec<_> = list_applications(&root)?;
+    applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
+    let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
+    change(args, &root, chosen.map(|info| info.folder.as_str()))?;
+
+    let of_root = kept::read(&root, None);
+    let mut lines = Vec::new();
+    match chosen {
+        Some(info) => describe_application(&mut lines, &root, &of_root.settings, info),
+        None => {
+            describe_root(&mut lines, &root, &of_root.settings, &applications);
+            for info in &applications {
+                describe_application(&mut lines, &root, &of_root.settings, info);
+            }
+        }
+    }
+    say_ignored(&mut lines, &of_root);
+    let mut text = lines.join("\n");
+    text.push('\n');
+    Ok(output::print(&text)?)
+}
+
+/// Writes what the arguments set. Nothing to set: nothing written.
+fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<(), KeepError> {
+    let values = args.values();
+    if values.is_empty() && args.default.is_empty() {
+        return Ok(());
+    }
+    let names = values.iter().map(|&(name, _)| name).chain(args.default.iter().map(String::as_str));
+    let known = |name: &str| application.is_none() || settings::APPLICATION_NAMES.contains(&name);
+    if let Some(name) = names.into_iter().find(|name| !known(name)) {
+        return Err(KeepError::NotOfApplications(name.to_owned()));
+    }
+    // What cannot be read is not replaced: somebody wrote it.
+    let (mut changed, _) = settings::read(root, application)?;
+    args.default.iter().for_each(|name| changed.unset(name));
+    for (name, value) in values {
+        // Checked when the command line was read.
+        let _ = changed.set(name, value);
+    }
+    Ok(settings::write(root, application, &changed)?)
+}
+
+fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {
+    let limits = kept::limits(root, settings);
+    let bytes = kept::sum(found.iter().map(kept::bytes));
+    lines.push(format!(
+        "{}: {}",
+        plain(&root.to_string_lossy()),
+        kept::used(bytes, Some(limits.total_bytes))
+    ));
+    let set = |set: bool| if set { Source::Settings } else { Source::Default };
+    let free = kept::file_system(root).map(|(_, free)| format!("; {} free now", Size { bytes: free }));
+    let mut row = |name: &str, value: String, is_set: bool, note: &str| {
+        lines.push(format!("  {name:<18}{value:<12}{}{note}", set(is_set).text()));
+    };
+    row(settings::LIMIT, size(Some(limits.total_bytes)), settings.limit.is_some(), "");
+    row(settings::APPLICATION_LIMIT, size(limits.per_app), settings.application_limit.is_some(), "");
+    let floor = Size { bytes: limits.free_space_floor }.to_string();
+    row(settings::FREE_SPACE, floor, settings.free_space.is_some(), &free.unwrap_or_default());
+    row(settings::DEVICE_AGE, age(&limits), settings.device_age_ms.is_some(), "");
+    row(settings::MODULES, policy(limits.module_policy), settings.modules.is_some(), "");
+    lines.push(modules_now(kept::sum(found.iter().map(kept::module_bytes)), bytes));
+}
+
+fn describe_application(lines: &mut Vec<String>, root: &Path, of_root: &Settings, info: &ApplicationInfo) {
+    let own = kept::read(root, Some(&info.folder));
+    let limit = kept::application_limit(of_root, &own.settings);
+    let modules = kept::module_policy(of_root, &own.settings);
+    if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    let bytes = kept::bytes(info);
+    lines.push(format!(
+        "{} ({}): {}",
+        plain(&info.display),
+        plain(&info.folder),
+        kept::used(bytes, limit.value)
+    ));
+    let mut row = |name: &str, value: String, source: Source| {
+        lines.push(format!("  {name:<18}{value:<12}{}", source.text()));
+    };
+    row(settings::LIMIT, size(limit.value), limit.source);
+    row(settings::MODULES, policy(modules.value), modules.source);
+    lines.push(modules_now(kept::module_bytes(info), bytes));
+    say_ignored(lines, &own);
+}
+
+fn say_ignored(lines: &mut Vec<String>, file: &File) {
+    lines.extend(file.ignored.iter().map(|what| format!("ignored: {}", plain(what))));
+}
+
+fn size(limit: Option<u64>) -> String {
+    limit.filter(|&limit| limit != u64::MAX).map_or("none".to_owned(), |bytes| Size { bytes }.to_string())
+}
+
+fn age(limits: &Limits) -> String {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    match limits.device_age {
+        u64::MAX => "none".to_owned(),
+        ms => counted(ms / DAY_MS, "day"),
+    }
+}
+
+fn policy(policy: ModulePolicy) -> String {
+    match policy {
+        ModulePolicy::UsedInLast(runs) => format!("last {}", counted(runs.into(), "run")),
+        other => settings::modules_text(other),
+    }
+}
+
+fn modules_now(modules: u64, bytes: u64) -> String {
+    let share =
+        kept::percent(modules, bytes).map_or(String::new(), |percent| format!(", {percent:.1} % of it"));
+    format!("  modules take {}{share}", Size { bytes: modules })
+}

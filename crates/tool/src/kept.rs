@@ -1,0 +1,155 @@
+//! What is kept of a stash, and who says so.
+
+use std::path::Path;
+
+use vkstash_store::bounds::{Limits, ModulePolicy};
+use vkstash_store::format::record::Kind;
+use vkstash_store::settings;
+use vkstash_store::settings::Settings;
+use vkstash_store::stash::inspect::ApplicationInfo;
+
+use crate::tally::grow;
+use crate::units::Size;
+
+/// A value that is in force, and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InForce<T> {
+    pub(crate) value: T,
+    pub(crate) source: Source,
+}
+
+/// Where a limit comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nobody set it.
+    Default,
+    /// The settings of the root.
+    Settings,
+    /// The application's own.
+    Application,
+}
+
+impl Source {
+    /// As people read it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Source::Default => "default",
+            Source::Settings => "set for all",
+            Source::Application => "set for this application",
+        }
+    }
+}
+
+/// A settings file, and what of it is ignored, in words. One that cannot be used sets nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct File {
+    pub(crate) settings: Settings,
+    pub(crate) ignored: Vec<String>,
+}
+
+/// The file of a root, or of the application in that folder of it.
+pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
+    match settings::read(root, application) {
+        Ok((settings, ignored)) => {
+            let path = application.map_or(root.to_owned(), |folder| root.join(folder)).join(settings::FILE);
+            let ignored = ignored.into_iter().map(|what| format!("{}: {what}", path.display()));
+            File { settings, ignored: ignored.collect() }
+        }
+        Err(error) => File { settings: Settings::default(), ignored: vec![error.to_string()] },
+    }
+}
+
+/// The limits of a root. A file system of unknown size has the largest floor.
+pub(crate) fn limits(root: &Path, of_root: &Settings) -> Limits {
+    of_root.limits(file_system(root).map_or(u64::MAX, |(size, _)| size))
+}
+
+/// Size and free bytes of the file system that a root is on, or will be.
+pub(crate) fn file_system(root: &Path) -> Option<(u64, u64)> {
+    let stat = root.ancestors().find_map(|path| rustix::fs::statvfs(path).ok())?;
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
+    Some((bytes(stat.f_blocks), bytes(stat.f_bavail)))
+}
+
+/// The limit of one application. None: only the total counts.
+pub(crate) fn application_limit(of_root: &Settings, own: &Settings) -> InForce<Option<u64>> {
+    let (value, source) = match (own.limit, of_root.application_limit) {
+        (Some(limit), _) => (limit, Source::Application),
+        (None, Some(limit)) => (limit, Source::Settings),
+        (None, None) => (u64::MAX, Source::Default),
+    };
+    InForce { value: Some(value).filter(|&limit| limit != u64::MAX), source }
+}
+
+/// Which modules of one application are kept.
+pub(crate) fn module_policy(of_root: &Settings, own: &Settings) -> InForce<ModulePolicy> {
+    match (own.modules, of_root.modules) {
+        (Some(value), _) => InForce { value, source: Source::Application },
+        (None, Some(value)) => InForce { value, source: Source::Settings },
+        (None, None) => InForce { value: ModulePolicy::default(), source: Source::Default },
+    }
+}
+
+/// What an application's files take up.
+pub(crate) fn bytes(info: &ApplicationInfo) -> u64 {
+    sum(info.parts.iter().map(|part| part.bytes))
+}
+
+/// What its modules take up of that, superseded ones included.
+pub(crate) fn module_bytes(info: &ApplicationInfo) -> u64 {
+    sum(info.parts.iter().filter_map(|part| part.payload_bytes.get(Kind::Module.name()).copied()))
+}
+
+/// Adds without overflowing.
+pub(crate) fn sum(values: impl Iterator<Item = u64>) -> u64 {
+    let mut sum = 0;
+    values.for_each(|value| grow(&mut sum, value));
+    sum
+}
+
+/// Percent with one decimal, rounded down; None of nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
+    let tenths = (u128::from(part) * 1000).checked_div(whole.into())?;
+    Some(tenths as f64 / 10.0)
+}
+
+/// What is used of a limit: `1.2 MiB, 30.0 % of 4.0 MiB`. Without one only the size.
+pub(crate) fn used(bytes: u64, limit: Option<u64>) -> String {
+    let now = Size { bytes };
+    let Some(limit) = limit.filter(|&limit| limit != u64::MAX) else { return now.to_string() };
+    let percent = percent(bytes, limit).map_or(String::new(), |percent| format!("{percent:.1} % "));
+    format!("{now}, {percent}of {}", Size { bytes: limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_applications_settings_come_before_the_roots_and_those_before_the_defaults() {
+        let (of_root, own, unset) = (
+            Settings::parse("application-limit = 9\nmodules = none").0,
+            Settings::parse("limit = 7\nmodules = 3").0,
+            Settings::default(),
+        );
+        let limit = |root, own| (application_limit(root, own).value, application_limit(root, own).source);
+        assert_eq!(limit(&of_root, &own), (Some(7), Source::Application));
+        assert_eq!(limit(&of_root, &unset), (Some(9), Source::Settings));
+        assert_eq!(limit(&unset, &unset), (None, Source::Default));
+        let unlimited = Settings::parse("limit = none").0;
+        assert_eq!(limit(&of_root, &unlimited), (None, Source::Application));
+        let policy = |root, own| (module_policy(root, own).value, module_policy(root, own).source);
+        assert_eq!(policy(&of_root, &own), (ModulePolicy::UsedInLast(3), Source::Application));
+        assert_eq!(policy(&of_root, &unset), (ModulePolicy::None, Source::Settings));
+        assert_eq!(policy(&unset, &unset), (ModulePolicy::All, Source::Default));
+    }
+
+    #[test]
+    fn a_limit_of_nothing_and_none_at_all_have_no_percentage() {
+        assert_eq!(used(1024, Some(4096)), "1.0 KiB, 25.0 % of 4.0 KiB");
+        assert_eq!(used(1024, Some(0)), "1.0 KiB, of 0 bytes");
+        assert_eq!(used(1024, Some(u64::MAX)), "1.0 KiB");
+        assert_eq!(used(1024, None), "1.0 KiB");
+        assert_eq!(percent(u64::MAX, u64::MAX), Some(100.0));
+    }
+}

@@ -1,0 +1,78 @@
+//! `vkstash quarantine`: artifacts of which processes died, listed or given another chance.
+
+use std::io::{self, Write as _};
+
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::part::open::DEATHS_LIMIT;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
+
+use crate::cli::QuarantineArgs;
+use crate::output::Printer;
+use crate::root;
+
+/// Why nothing could be listed or released.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum QuarantineError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{application}: not everything could be released; is the disk full or read-only?")]
+    NotWritten { application: String },
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
+    let root = root::root(args.dir.as_deref()).ok_or(QuarantineError::NoRoot)?;
+    let mut out = Printer::open()?;
+    let mut any = false;
+    for application in list_applications(&root)? {
+        let suspicious = |records: &std::collections::BTreeMap<String, u64>| {
+            records.get(Kind::Deaths.name()).is_some_and(|&count| count > 0)
+        };
+        let headers: Vec<_> = application
+            .parts
+            .iter()
+            .filter(|part| suspicious(&part.records))
+            .filter_map(|part| part.device.clone())
+            .collect();
+        if headers.is_empty() {
+            continue;
+        }
+        let name = AppName { display: application.display.clone(), folder: application.folder.clone() };
+        let stash = Stash::open_patiently(&root, &name)?;
+        for header in headers {
+            let part = stash.device(&header)?;
+            let mut keys: Vec<(Key, u8)> = Vec::new();
+            part.for_each(Kind::Deaths, &mut |key, payload| {
+                let deaths = payload.first().copied().unwrap_or(0);
+                if deaths >= DEATHS_LIMIT {
+                    keys.push((*key, deaths));
+                }
+            });
+            for (key, deaths) in keys {
+                any = true;
+                let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                let done = if args.release { "released" } else { "quarantined" };
+                writeln!(
+                    out,
+                    "{done}: {digits} of {} ({deaths} processes died), part {}",
+                    name.display,
+                    part.name()
+                )?;
+                if args.release && !part.put(Kind::Deaths, &key, Box::new([0])) {
+                    return Err(QuarantineError::NotWritten { application: name.display.clone() });
+                }
+            }
+        }
+        drop(stash);
+    }
+    if !any {
+        writeln!(out, "nothing is quarantined")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The private folder of one run: the manifest for the loader, and the reports from the layer.
+
+use std::env;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use vkstash_store::reports::model::RunReport;
+use vkstash_store::reports::runs;
+
+use crate::manifest::Kind;
+
+/// How the names of such folders start.
+const PREFIX: &str = "vkstash-run-";
+
+/// Removed with everything in it when dropped; where this process is killed before, by the next run.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Says that it is in use. Not inherited by the command: its end is not ours.
+    _locked: OwnedFd,
+}
+
+impl Folder {
+    /// Makes a new one, for this user only, and removes those that killed runs have left.
+    pub(crate) fn create() -> io::Result<Folder> {
+        let parent = parent()?;
+        sweep(&parent);
+        let mut attempt = 0;
+        loop {
+            let path = parent.join(name(attempt));
+            match made(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 64 => attempt += 1,
+                Err(error) => return Err(error),
+                Ok(locked) => {
+                    let folder = Folder { path, _locked: locked };
+                    DirBuilder::new().mode(0o700).create(folder.report_folder())?;
+                    return Ok(folder);
+                }
+            }
+        }
+    }
+
+    /// What goes into XDG_DATA_DIRS.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the loader searches below it.
+    pub(crate) fn manifest_folder(&self) -> PathBuf {
+        self.path.join("vulkan").join(Kind::Implicit.folder())
+    }
+
+    /// What goes into VKSTASH_REPORT.
+    pub(crate) fn report_folder(&self) -> PathBuf {
+        self.path.join("reports")
+    }
+
+    /// What the command's processes reported.
+    pub(crate) fn reports(&self) -> Vec<RunReport> {
+        let folder = self.report_folder();
+        let empty = fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
+        if empty { Vec::new() } else { runs::read_all(&folder) }
+    }
+
+    /// Leaves a copy of the reports in `target` too. A failure costs somebody a report, never the run.
+    pub(crate) fn copy_reports(&self, target: &Path) {
+        let _ = fs::create_dir_all(target);
+        let Ok(entries) = fs::read_dir(self.report_folder()) else { return };
+        for entry in entries.flatten() {
+            let _ = fs::copy(entry.path(), target.join(entry.file_name()));
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes a folder and takes its lock. Between the two another run may take it for one that was left behind: then it
+/// counts as somebody's.
+fn made(path: &Path) -> io::Result<OwnedFd> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    match opened(path) {
+        Ok(fd) if is_locked_by_us(&fd) && is_at(&fd, path) => Ok(fd),
+        Ok(_) | Err(Errno::NOENT) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn opened(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Where there are no locks nobody can have it either: then nothing is ever swept.
+fn is_locked_by_us(fd: &OwnedFd) -> bool {
+    !matches!(rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
+}
+
+fn is_at(fd: &OwnedFd, path: &Path) -> bool {
+    let (Ok(here), Ok(there)) = (rustix::fs::fstat(fd), rustix::fs::lstat(path)) else { return false };
+    (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+}
+
+/// Removes the folders of this user's runs that were killed: nobody holds their locks.
+fn sweep(parent: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let Ok(fd) = opened(&entry.path()) else { continue };
+        let is_ours = rustix::fs::fstat(&fd).is_ok_and(|stat| stat.st_uid == own);
+        if is_ours && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The temporary folder, unless a search path could not name it.
+fn parent() -> io::Result<PathBuf> {
+    let parent = env::temp_dir();
+    if parent.as_os_str().as_bytes().contains(&b':') {
+        return Ok("/tmp".into());
+    }
+    std::path::absolute(parent)
+}
+
+/// Nobody can squat on a name that holds the time in nanoseconds; and if somebody does, the next attempt
+/// takes another, and no existing folder is ever used.
+fn name(attempt: u32) -> String {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+    format!("{PREFIX}{}-{nanos:09}-{attempt}", std::process::id())
+}

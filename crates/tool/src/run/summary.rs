@@ -1,0 +1,187 @@
+//! The one line that `vkstash run` ends with.
+
+use std::collections::BTreeSet;
+use std::env;
+
+use VkLayer_vkstash::stats::Count;
+use vkstash_store::reports::model::RunReport;
+
+use crate::names;
+use crate::tally::Tally;
+use crate::units::{counted, plain, saved};
+
+/// Reasons for bypasses that are named, the most frequent first.
+const MOST_REASONS: usize = 2;
+
+/// What the reports of one run amount to.
+pub(crate) fn of(reports: &[RunReport]) -> String {
+    let mut parts = vec![outcome(reports)];
+    parts.extend(trouble(reports));
+    parts.join("; ")
+}
+
+fn outcome(reports: &[RunReport]) -> String {
+    let devices: Vec<_> = reports.iter().flat_map(|report| &report.devices).collect();
+    if devices.is_empty() {
+        return nothing_reported(reports.is_empty());
+    }
+    let mut tally = Tally::default();
+    devices.into_iter().for_each(|device| tally.add(device));
+    if tally.requests() == 0 {
+        return "no pipeline was created".to_owned();
+    }
+
+    let mut line = format!("{} served", tally.get(Count::Served));
+    if let Some(percent) = tally.hit_percent() {
+        line += &format!(" ({percent:.1} %)");
+    }
+    line += &format!(", {} compiled", tally.compiled());
+    let sometimes = [
+        (Count::Offered, "offered"),
+        (Count::DriverHad, "the driver had"),
+        (Count::CompileRequired, "compile required"),
+        (Count::Failed, "failed"),
+    ];
+    for (what, words) in sometimes {
+        if tally.get(what) > 0 {
+            line += &format!(", {} {words}", tally.get(what));
+        }
+    }
+    if tally.get(Count::NothingToCompile) > 0 {
+        line += &format!(", {} with nothing to compile", tally.get(Count::NothingToCompile));
+    }
+    line += &format!(", {} bypassed", tally.get(Count::Bypassed));
+    let reasons = tally.bypassed();
+    let words: Vec<_> = reasons
+        .iter()
+        .take(MOST_REASONS)
+        .map(|&(reason, s_type, _)| plain(&names::bypass(reason, s_type)))
+        .collect();
+    if !words.is_empty() {
+        let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
+        line += &format!(" ({}{more})", words.join(", "));
+    }
+    line += &format!("; {}", saved(tally.get(Count::SavedNanos)));
+    if tally.get(Count::NothingKept) > 0 {
+        line += "; this driver's caches keep nothing that could be served";
+    }
+    line
+}
+
+/// What to look at when the layer did not say a word.
+fn nothing_reported(silent: bool) -> String {
+    let set = |name| env::var_os(name).is_some();
+    let hint = if set("VKSTASH_DISABLE") {
+        "VKSTASH_DISABLE is set, so the layer stood aside"
+    } else if silent && set("VK_LOADER_LAYERS_DISABLE") {
+        "no pipeline was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
+    } else if silent {
+        "no pipeline was created (if there was one, VK_LOADER_DEBUG=layer tells why the layer was not loaded)"
+    } else {
+        "no pipeline was created"
+    };
+    hint.to_owned()
+}
+
+/// What the user should know beside the numbers.
+fn trouble(reports: &[RunReport]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let unusable: BTreeSet<_> = reports.iter().map(|report| report.store.unusable.as_str()).collect();
+    for reason in unusable.into_iter().filter(|reason| !reason.is_empty()) {
+        lines.push(format!("the stash could not be used: {}", plain(reason)));
+    }
+    let sum =
+        |of: fn(&RunReport) -> u64| reports.iter().fold(0_u64, |sum, report| sum.saturating_add(of(report)));
+    let damaged = sum(|report| report.store.damaged_records);
+    if damaged > 0 {
+        lines.push(format!("{} skipped", counted(damaged, "damaged record")));
+    }
+    let unwritten = sum(|report| report.store.write_errors.values().fold(0, |sum, &n| sum.saturating_add(n)));
+    if unwritten > 0 {
+        let reasons: BTreeSet<_> =
+            reports.iter().flat_map(|report| report.store.write_errors.keys()).collect();
+        let reasons: Vec<_> = reasons.into_iter().map(|reason| plain(reason)).collect();
+        lines.push(format!("{} ({})", counted(unwritten, "failed write"), reasons.join(", ")));
+    }
+    let mut tally = Tally::default();
+    reports.iter().flat_map(|report| &report.devices).for_each(|device| tally.add(device));
+    let internal = tally.get(Count::InternalFailures);
+    if internal > 0 {
+        lines.push(format!("{} inside the layer, please report", counted(internal, "failure")));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use vkstash_store::reports::model::{BypassReport, DeviceReport, StoreReport};
+
+    use super::*;
+
+    fn report(counters: &[(Count, u64)]) -> RunReport {
+        let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
+        RunReport { devices: vec![DeviceReport { counters, ..Default::default() }], ..Default::default() }
+    }
+
+    #[test]
+    fn a_warm_run_reads_as_one_line() {
+        let reports = [
+            report(&[(Count::Served, 400), (Count::SavedNanos, 12_400_000_000)]),
+            report(&[
+                (Count::Served, 12),
+                (Count::Compiled, 2),
+                (Count::CompiledUnrecorded, 1),
+                (Count::Bypassed, 3),
+            ]),
+        ];
+        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12.4 s saved");
+    }
+
+    #[test]
+    fn bypasses_have_their_reasons_and_a_driver_that_keeps_nothing_is_named() {
+        let mut one = report(&[(Count::Bypassed, 21)]);
+        let bypass = |reason: &str, s_type, count| BypassReport { reason: reason.to_owned(), s_type, count };
+        one.devices[0].bypassed = vec![bypass("statistics", 0, 21)];
+        let line = of(&[one.clone()]);
+        assert_eq!(line, "0 served, 0 compiled, 21 bypassed (pipeline statistics asked for); nothing saved");
+        one.devices[0].bypassed.extend([bypass("unknown_flag", 0, 30), bypass("not\u{1b}hing", 0, 1)]);
+        let line = of(&[one]);
+        assert!(line.contains("(unknown flag, pipeline statistics asked for, ...)"), "{line}");
+        let line = of(&[report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])]);
+        let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
+                        this driver's caches keep nothing that could be served";
+        assert_eq!(line, expected);
+        let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
+        assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; nothing saved");
+    }
+
+    #[test]
+    fn an_unusable_stash_is_named_with_its_reason_once() {
+        let mut one = report(&[(Count::CompiledUnrecorded, 7)]);
+        one.store = StoreReport { unusable: "read-only file system".to_owned(), ..Default::default() };
+        let line = of(&[one.clone(), one]);
+        let expected = "0 served (0.0 %), 14 compiled, 0 bypassed; nothing saved; \
+                        the stash could not be used: read-only file system";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn a_full_disk_and_a_failure_of_ours_are_told() {
+        let mut one = report(&[(Count::Compiled, 1), (Count::InternalFailures, 1)]);
+        one.store.write_errors = BTreeMap::from([("no space left".to_owned(), 2)]);
+        one.store.damaged_records = 1;
+        let line = of(&[one]);
+        assert!(line.ends_with(
+            "; 1 damaged record skipped; 2 failed writes (no space left); 1 failure inside the layer, please report"
+        ));
+    }
+
+    #[test]
+    fn silence_is_explained() {
+        assert!(of(&[]).starts_with("no pipeline was created"));
+        assert_eq!(of(&[RunReport::default()]), "no pipeline was created");
+        assert_eq!(of(&[report(&[])]), "no pipeline was created");
+    }
+}

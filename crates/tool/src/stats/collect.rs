@@ -1,0 +1,291 @@
+//! From what the store knows of itself to the statistics that are shown.
+
+use std::path::Path;
+
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::reports::model::{DeviceReport, RunReport};
+use vkstash_store::reports::totals::Totals;
+use vkstash_store::settings;
+use vkstash_store::settings::Settings;
+use vkstash_store::stash::inspect;
+use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
+
+use super::model::{
+    Application, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA, Stash, Store,
+    Unreadable, Work,
+};
+use super::remark;
+use crate::tally::Tally;
+use crate::{kept, names};
+
+/// Why there are no statistics.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the stash: {0}")]
+pub(crate) struct CollectError(#[from] OpenError);
+
+/// Looks at every application below `root`. A root that is not there is one in which nothing was recorded.
+pub(crate) fn collect(root: &Path) -> Result<Stash, CollectError> {
+    Ok(shown(root, inspect::list_applications(root)?))
+}
+
+fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
+    let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
+    let of_root = kept::read(root, None);
+    let mut ignored_settings = of_root.ignored;
+    let mut applications: Vec<_> = found.iter().filter(|info| is_ours(info)).map(application).collect();
+    for shown in &mut applications {
+        let own = kept::read(root, Some(&shown.folder));
+        shown.keep = keep(shown, &of_root.settings, &own.settings);
+        ignored_settings.extend(own.ignored);
+    }
+    applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
+    let bytes = kept::sum(applications.iter().map(|application| application.bytes));
+    let limits = kept::limits(root, &of_root.settings);
+    let limit_bytes = Some(limits.total_bytes).filter(|&limit| limit != u64::MAX);
+    Stash {
+        schema: SCHEMA,
+        root: root.to_string_lossy().into_owned(),
+        bytes,
+        keep: KeepAll {
+            limit_bytes,
+            limit_used_percent: limit_bytes.and_then(|limit| kept::percent(bytes, limit)),
+            free_space_bytes: limits.free_space_floor,
+            device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
+            ignored_settings,
+        },
+        applications,
+        unreadable,
+    }
+}
+
+/// Whether there is anything of a stash in that folder: other things may lie beside the stashes.
+fn is_ours(info: &ApplicationInfo) -> bool {
+    !info.parts.is_empty() || info.runs.runs > 0
+}
+
+fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
+    let of = |(name, reason): (&String, &String)| {
+        let folder = root.join(&info.folder);
+        // Under its own name: the application's whole folder.
+        let path = if *name == info.folder { folder } else { folder.join(name) };
+        Unreadable { path: path.to_string_lossy().into_owned(), reason: reason.clone() }
+    };
+    info.unusable.iter().map(of).collect()
+}
+
+/// What may be kept of an application, under the root's settings and its own.
+fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
+    let limit_bytes = kept::application_limit(of_root, own).value;
+    Keep {
+        limit_bytes,
+        limit_used_percent: limit_bytes.and_then(|limit| kept::percent(application.bytes, limit)),
+        modules: settings::modules_text(kept::module_policy(of_root, own).value),
+        ..application.keep.clone()
+    }
+}
+
+/// What is known of one application; as if nobody had set anything.
+pub(super) fn application(info: &ApplicationInfo) -> Application {
+    let runs = &info.runs;
+    let mut tally = Tally::default();
+    runs.devices.iter().for_each(|device| tally.add(device));
+    let store = store(runs);
+    let (benefit, remark) = remark::judge(&tally, runs.runs, &store);
+    let (bytes, module_bytes) = (kept::bytes(info), kept::module_bytes(info));
+    let moment = |unix_ms| (runs.runs > 0).then_some(unix_ms);
+    Application {
+        name: info.display.clone(),
+        folder: info.folder.clone(),
+        bytes,
+        keep: Keep {
+            modules: settings::modules_text(Default::default()),
+            module_bytes,
+            module_percent: kept::percent(module_bytes, bytes),
+            ..Keep::default()
+        },
+        runs: runs.runs,
+        since_unix_ms: moment(runs.since_unix_ms),
+        last_use_unix_ms: moment(runs.until_unix_ms),
+        work: work(&tally),
+        last_run: runs.last.as_ref().map(last_run),
+        devices: devices(runs),
+        parts: info.parts.iter().map(part).collect(),
+        store,
+        benefit,
+        remark,
+    }
+}
+
+fn last_run(run: &RunReport) -> LastRun {
+    let mut tally = Tally::default();
+    run.devices.iter().for_each(|device| tally.add(device));
+    LastRun {
+        started_unix_ms: run.started_unix_ms,
+        last_use_unix_ms: run.updated_unix_ms,
+        work: work(&tally),
+        requests: tally.requests(),
+    }
+}
+
+/// One row for each device and driver version, whatever features were enabled. The one that came last first.
+fn devices(runs: &Totals) -> Vec<Device> {
+    let identity = |report: &DeviceReport| {
+        let numbers = (report.vendor_id, report.device_id, report.driver_id, report.driver_version);
+        (numbers, report.name.clone())
+    };
+    let mut rows: Vec<(_, Tally, Device)> = Vec::new();
+    for report in &runs.devices {
+        let place = rows.iter().position(|(known, ..)| *known == identity(report));
+        let place = place.unwrap_or_else(|| {
+            rows.push((identity(report), Tally::default(), unused(report)));
+            rows.len() - 1
+        });
+        let (_, tally, device) = &mut rows[place];
+        tally.add(report);
+        if !report.part.is_empty() && !device.parts.contains(&report.part) {
+            device.parts.push(report.part.clone());
+        }
+    }
+    rows.into_iter().rev().map(|(_, tally, device)| Device { work: work(&tally), ..device }).collect()
+}
+
+fn unused(device: &DeviceReport) -> Device {
+    Device {
+        name: device.name.clone(),
+        vendor_id: device.vendor_id,
+        device_id: device.device_id,
+        driver_id: device.driver_id,
+        driver: names::driver_id(device.driver_id),
+        driver_version: device.driver_version,
+        driver_version_text: names::driver_version(device.driver_id, device.driver_version),
+        parts: Vec::new(),
+        work: work(&Tally::default()),
+    }
+}
+
+fn part(info: &PartInfo) -> Part {
+    let refused = info.refused.iter().map(|refused| RefusedFile {
+        file: refused.file.clone(),
+        reason: refused.reason.name().to_owned(),
+        detail: refused.reason.to_string(),
+    });
+    Part {
+        name: info.name.clone(),
+        bound_to: info.device.as_ref().map(bound_to),
+        bytes: info.bytes,
+        segments: info.segments,
+        sealed_segments: info.sealed,
+        records: info.records.clone(),
+        payload_bytes: info.payload_bytes.clone(),
+        damaged_places: info.damaged,
+        refused_files: refused.collect(),
+    }
+}
+
+fn bound_to(header: &DeviceHeader) -> BoundTo {
+    BoundTo {
+        vendor_id: header.vendor_id,
+        device_id: header.device_id,
+        driver_id: header.driver_id,
+        driver: names::driver_id(header.driver_id),
+        driver_version: header.driver_version,
+        driver_version_text: names::driver_version(header.driver_id, header.driver_version),
+    }
+}
+
+fn work(tally: &Tally) -> Work {
+    let bypassed = tally.bypassed().into_iter().map(|(reason, s_type, count)| Bypass {
+        reason: reason.to_owned(),
+        s_type,
+        // 0 stands for "none", although Vulkan has given that number to VkApplicationInfo.
+        structure: if s_type == 0 { None } else { names::structure_type(s_type) },
+        count,
+    });
+    Work { hit_percent: tally.hit_percent(), counters: tally.counters(), bypassed: bypassed.collect() }
+}
+
+fn store(runs: &Totals) -> Store {
+    let met = &runs.store;
+    Store {
+        unusable: runs.unusable.clone(),
+        refused: met.refused.clone(),
+        write_errors: met.write_errors.clone(),
+        damaged_records: met.damaged_records,
+        written_records: met.written_records,
+        written_bytes: met.written_bytes,
+        dropped: met.dropped,
+        evicted_bytes: met.evicted_bytes.clone(),
+        evicted_records: met.evicted_records,
+        compacted_bytes: met.compacted_bytes,
+        reclaimed_bytes: met.reclaimed_bytes,
+    }
+}
+
+#[cfg(test)]
+pub(super) fn example(runs: Totals) -> ApplicationInfo {
+    ApplicationInfo {
+        folder: "my-game-0123456789abcdef".to_owned(),
+        display: "my-game".to_owned(),
+        parts: Vec::new(),
+        runs,
+        unusable: Default::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use VkLayer_vkstash::stats::Count;
+    use vkstash_store::reports::model::BypassReport;
+
+    use super::*;
+
+    fn device(part: &str, version: u32, served: u64) -> DeviceReport {
+        DeviceReport {
+            name: "Test GPU".to_owned(),
+            driver_id: 3,
+            driver_version: version,
+            part: part.to_owned(),
+            counters: BTreeMap::from([(Count::Served.name().to_owned(), served)]),
+            bypassed: vec![BypassReport { reason: "library".to_owned(), s_type: 0, count: 1 }],
+            ..DeviceReport::default()
+        }
+    }
+
+    fn report(time: u64, devices: Vec<DeviceReport>) -> RunReport {
+        let (started_unix_ms, updated_unix_ms) = (time, time + 10);
+        RunReport { started_unix_ms, updated_unix_ms, devices, ..Default::default() }
+    }
+
+    #[test]
+    fn one_device_with_two_feature_sets_is_one_row_and_a_new_driver_another() {
+        let mut runs = Totals::default();
+        runs.add(&report(100, vec![device("aa", 1, 2), device("bb", 1, 3)]));
+        runs.add(&report(200, vec![device("cc", 2, 4)]));
+        let application = application(&example(runs));
+        assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (Some(100), Some(210)));
+        let rows: Vec<_> = application.devices.iter().map(|d| (d.driver_version, d.parts.len())).collect();
+        assert_eq!(rows, [(2, 1), (1, 2)]);
+        assert_eq!(application.devices[1].work.counters["served"], 5);
+        assert_eq!(application.work.counters["served"], 9);
+        assert_eq!(application.work.bypassed[0].count, 3);
+        assert_eq!(application.work.bypassed[0].structure, None);
+    }
+
+    #[test]
+    fn an_application_without_a_report_has_no_times() {
+        let application = application(&example(Totals::default()));
+        assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (None, None));
+    }
+
+    #[test]
+    fn folders_that_are_nobodys_stash_are_left_out_and_unusable_ones_named() {
+        let mut foreign = example(Totals::default());
+        foreign.unusable.insert(foreign.folder.clone(), "not yours".to_owned());
+        let stash = shown(Path::new("/r"), vec![foreign]);
+        assert!(stash.applications.is_empty());
+        assert_eq!(stash.unreadable[0].path, "/r/my-game-0123456789abcdef");
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether an application gains from the stash, and if not, why: the honest part of the statistics.
+
+use VkLayer_vkstash::stats::Count;
+
+use super::model::{Benefit, Store};
+use crate::tally::Tally;
+
+/// The verdict and, where there is no benefit, the reason in words.
+pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option<String>) {
+    if tally.get(Count::Served) > 0 {
+        return (Benefit::Some, None);
+    }
+    // The first run can only record; and what was offered may have been taken, which such a device cannot say.
+    if runs < 2 || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
+        return (Benefit::Unknown, None);
+    }
+    let remark = format!("no benefit here: nothing was served in {runs} runs; {}", reason(tally, store));
+    (Benefit::None, Some(remark))
+}
+
+fn reason(tally: &Tally, store: &Store) -> &'static str {
+    let most = |count: u64| count.saturating_mul(2) > tally.requests();
+    let nothing_kept = tally.get(Count::NothingKept);
+    if !store.unusable.is_empty() {
+        "the stash could not be used"
+    } else if most(tally.get(Count::Bypassed)) {
+        "most of what is asked for must not be cached"
+    } else if most(tally.get(Count::DriverHad)) {
+        "the driver's own cache has nearly everything already"
+    } else if most(nothing_kept) {
+        "this driver's caches keep nothing that could be served"
+    } else if tally.get(Count::NotTaken) > 0 {
+        "the driver did not take what was recorded"
+    } else if most(tally.get(Count::CompiledUnrecorded)) {
+        "this driver gives nothing that could be recorded"
+    } else if !store.write_errors.is_empty() {
+        "what was recorded could not be written"
+    } else {
+        "each run asks for other pipelines"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vkstash_store::reports::model::DeviceReport;
+
+    use super::*;
+
+    fn judged(counters: &[(Count, u64)], runs: u64) -> (Benefit, Option<String>) {
+        let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
+        let mut tally = Tally::default();
+        tally.add(&DeviceReport { counters, ..DeviceReport::default() });
+        judge(&tally, runs, &Store::default())
+    }
+
+    #[test]
+    fn the_first_run_can_only_record() {
+        assert_eq!(judged(&[(Count::Compiled, 9)], 1).0, Benefit::Unknown);
+        assert_eq!(judged(&[], 5).0, Benefit::Unknown);
+    }
+
+    #[test]
+    fn a_warm_driver_cache_is_named_as_the_reason() {
+        let (benefit, remark) = judged(&[(Count::DriverHad, 90), (Count::Compiled, 10)], 3);
+        assert_eq!(benefit, Benefit::None);
+        assert!(remark.unwrap().contains("the driver's own cache"));
+    }
+
+    #[test]
+    fn something_served_is_a_benefit() {
+        assert_eq!(judged(&[(Count::Served, 1), (Count::DriverHad, 90)], 3), (Benefit::Some, None));
+    }
+
+    #[test]
+    fn a_device_that_cannot_confirm_is_not_judged() {
+        assert_eq!(judged(&[(Count::Offered, 5)], 3).0, Benefit::Unknown);
+    }
+}

@@ -1,0 +1,323 @@
+//! The statistics as people read them.
+
+use std::collections::BTreeMap;
+
+use VkLayer_vkstash::stats::Count;
+
+use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
+use crate::units::{Moment, Size, Span, counted, plain, saved};
+use crate::{kept, names};
+
+const PORTABLE: &str = "portable";
+
+/// Refused files that are named one by one; the JSON has all of them.
+const MOST_FILES: usize = 5;
+
+/// The whole report, without a line break at the end.
+pub(crate) fn of(stash: &Stash) -> String {
+    let mut lines = Vec::new();
+    if stash.applications.is_empty() {
+        lines.push(format!("nothing recorded yet in {}", plain(&stash.root)));
+    } else {
+        let applications = counted(stash.applications.len() as u64, "application");
+        let used = kept::used(stash.bytes, stash.keep.limit_bytes);
+        lines.push(format!("{}: {applications}, {used}", plain(&stash.root)));
+    }
+    for application in &stash.applications {
+        lines.push(String::new());
+        describe_application(&mut lines, application);
+    }
+    for ignored in &stash.keep.ignored_settings {
+        lines.push(format!("setting ignored: {}", plain(ignored)));
+    }
+    for unreadable in &stash.unreadable {
+        // The reason names the folder.
+        lines.push(format!("left out: {}", plain(&unreadable.reason)));
+    }
+    lines.join("\n")
+}
+
+fn describe_application(lines: &mut Vec<String>, application: &Application) {
+    let mut head = plain(&application.name);
+    let keep = &application.keep;
+    let used = kept::used(application.bytes, keep.limit_bytes);
+    head += &format!(": {used}, {}", counted(application.runs, "run"));
+    if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
+        head += &format!(" since {}, last use {} UTC", Moment { unix_ms: since }, Moment { unix_ms: last });
+    }
+    lines.push(head);
+    for part in application.parts.iter().filter(|part| part.name == PORTABLE) {
+        lines.push(format!("  portable: {}", contents(part)));
+        describe_trouble(lines, part);
+    }
+    for device in &application.devices {
+        describe_device(lines, device, &application.parts);
+    }
+    let is_used = |part: &Part| application.devices.iter().any(|device| device.parts.contains(&part.name));
+    for part in application.parts.iter().filter(|part| part.name != PORTABLE && !is_used(part)) {
+        let bound = part.bound_to.as_ref();
+        let driver = bound.map(|bound| driver(bound.driver.as_deref(), &bound.driver_version_text));
+        let driver = driver.map_or(String::new(), |driver| format!(" ({driver})"));
+        lines.push(format!("  device part {}{driver}: {}", plain(&part.name), contents(part)));
+        describe_trouble(lines, part);
+    }
+    describe_modules(lines, keep);
+    describe_store(lines, &application.store);
+    if let Some(last) = &application.last_run {
+        if last.only_bypassed() {
+            let count = counted(last.bypasses(), "pipeline");
+            let reasons =
+                last.work.bypassed.iter().map(|bypass| names::bypass(&bypass.reason, bypass.s_type));
+            let reasons = plain(&reasons.collect::<Vec<_>>().join(", "));
+            lines.push(format!("  in the last run nothing but {count} that bypassed the stash: {reasons}"));
+        }
+    }
+    if let Some(remark) = &application.remark {
+        lines.push(format!("  {remark}"));
+    }
+}
+
+/// The module policy and what it costs.
+fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
+    let kept = match keep.modules.as_str() {
+        "all" if keep.module_bytes == 0 => return,
+        "all" => "all are kept".to_owned(),
+        "none" => "none are kept".to_owned(),
+        runs => format!("those of the last {runs} runs are kept"),
+    };
+    let share = keep.module_percent.map_or(String::new(), |percent| format!(", {percent:.1} % of the stash"));
+    lines.push(format!("  modules: {kept}; {}{share}", Size { bytes: keep.module_bytes }));
+}
+
+/// What is in a part: `1.2 MiB, 412 artifacts`.
+fn contents(part: &Part) -> String {
+    let mut text = Size { bytes: part.bytes }.to_string();
+    for (kind, &count) in &part.records {
+        text += &format!(", {}", counted(count, &plain(kind).replace('_', " ")));
+    }
+    text
+}
+
+fn describe_trouble(lines: &mut Vec<String>, part: &Part) {
+    if part.damaged_places > 0 {
+        lines.push(format!("    {} in its files", counted(part.damaged_places, "damaged place")));
+    }
+    for refused in part.refused_files.iter().take(MOST_FILES) {
+        lines.push(format!("    refused {}: {}", plain(&refused.file), plain(&refused.detail)));
+    }
+    let more = part.refused_files.len().saturating_sub(MOST_FILES) as u64;
+    if more > 0 {
+        lines.push(format!("    refused {} more", counted(more, "file")));
+    }
+}
+
+fn driver(name: Option<&str>, version: &str) -> String {
+    match name.and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
+        Some(name) => format!("{name} {version}"),
+        None => format!("driver {version}"),
+    }
+}
+
+fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
+    let driver = driver(device.driver.as_deref(), &device.driver_version_text);
+    let own = parts.iter().filter(|part| device.parts.contains(&part.name));
+    let own: Vec<_> = own.collect();
+    let head = format!("  {} ({driver})", plain(&device.name));
+    match own.as_slice() {
+        [] => lines.push(head),
+        [part] => lines.push(format!("{head}: {}", contents(part))),
+        several => {
+            lines.push(head);
+            several.iter().for_each(|part| lines.push(format!("    part {}: {}", part.name, contents(part))));
+        }
+    }
+    own.iter().for_each(|part| describe_trouble(lines, part));
+    describe_work(lines, &device.work);
+}
+
+fn describe_work(lines: &mut Vec<String>, work: &Work) {
+    let get = |what: Count| work.counters.get(what.name()).copied().unwrap_or(0);
+    let mut row = |label: &str, count: u64, note: &str| {
+        lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
+    };
+    let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
+    row("served", get(Count::Served), &format!("{percent}{}", saved(get(Count::SavedNanos))));
+    let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
+    let unrecorded = match get(Count::CompiledUnrecorded) {
+        0 => String::new(),
+        count => format!(", {count} of them not recorded"),
+    };
+    // Reports of earlier versions have no time of drivers that were only watched.
+    let spent = match get(Count::CompileNanos) {
+        0 if compiled > 0 => "time not measured".to_owned(),
+        nanos => format!("in {}", Span { nanos }),
+    };
+    row("compiled", compiled, &format!("{spent}{unrecorded}"));
+    if get(Count::NothingKept) > 0 {
+        row("nothing kept", get(Count::NothingKept), "of those: this driver's caches hold nothing of them");
+    }
+    if get(Count::ServedBefore) > 0 {
+        let spent = Span { nanos: get(Count::ServedBeforeNanos) };
+        row(
+            "served before",
+            get(Count::ServedBefore),
+            &format!("compiled again in {spent}: evicted or lost"),
+        );
+    }
+    let sometimes = [
+        (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
+        (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
+        (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
+        (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
+        (Count::CompileRequired, "compile required", "the program asked not to compile"),
+        (Count::NotTaken, "not taken", "artifacts that the driver did not want"),
+        (Count::Quarantined, "quarantined", "programs died of them: see vkstash quarantine"),
+        (Count::Failed, "failed", "the driver answered with an error"),
+        (Count::Dropped, "dropped", "not recorded: too much at once"),
+        (Count::InternalFailures, "internal failures", "please report"),
+    ];
+    for (what, label, note) in sometimes {
+        if get(what) > 0 {
+            row(label, get(what), note);
+        }
+    }
+    if get(Count::IdentifierRequests) > 0 {
+        let note = format!("{} of them served", get(Count::IdentifierServed));
+        row("by identifier", get(Count::IdentifierRequests), &note);
+    }
+    if get(Count::Bypassed) > 0 {
+        row("bypassed", get(Count::Bypassed), "left to the driver; not in the percentage");
+    }
+    for bypass in &work.bypassed {
+        row("", bypass.count, &plain(&names::bypass(&bypass.reason, bypass.s_type)));
+    }
+}
+
+fn describe_store(lines: &mut Vec<String>, store: &Store) {
+    let mut say = |text: String| lines.push(format!("  {text}"));
+    for (reason, &runs) in &store.unusable {
+        say(format!("the stash could not be used in {}: {}", counted(runs, "run"), plain(reason)));
+    }
+    if !store.refused.is_empty() {
+        say(format!("files refused in those runs: {}", by_reason(&store.refused)));
+    }
+    if store.damaged_records > 0 {
+        say(format!("{} skipped in those runs", counted(store.damaged_records, "damaged record")));
+    }
+    if !store.write_errors.is_empty() {
+        say(format!("failed writes: {}", by_reason(&store.write_errors)));
+    }
+    if store.dropped > 0 {
+        say(format!("{} not written", counted(store.dropped, "record")));
+    }
+    if !store.evicted_bytes.is_empty() {
+        let causes = store.evicted_bytes.iter();
+        let causes: Vec<_> =
+            causes.map(|(cause, &bytes)| format!("{} {}", Size { bytes }, plain(cause))).collect();
+        say(format!("evicted: {}, {}", counted(store.evicted_records, "record"), causes.join(", ")));
+    }
+    if store.compacted_bytes > 0 || store.reclaimed_bytes > 0 {
+        let (wrote, freed) = (Size { bytes: store.compacted_bytes }, Size { bytes: store.reclaimed_bytes });
+        say(format!("compaction wrote {wrote}; {freed} freed"));
+    }
+}
+
+fn by_reason(counts: &BTreeMap<String, u64>) -> String {
+    let rows: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {}", plain(reason))).collect();
+    rows.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
+    use vkstash_store::reports::totals::Totals;
+    use vkstash_store::stash::inspect::PartInfo;
+
+    use super::super::collect::{application, example};
+    use super::super::model::{KeepAll, SCHEMA};
+    use super::*;
+
+    fn stash(applications: Vec<Application>) -> Stash {
+        Stash {
+            schema: SCHEMA,
+            root: "/cache".to_owned(),
+            bytes: 2048,
+            keep: KeepAll { limit_bytes: Some(4096), limit_used_percent: Some(50.0), ..KeepAll::default() },
+            applications,
+            unreadable: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_is_said_in_one_line() {
+        assert_eq!(of(&stash(Vec::new())), "nothing recorded yet in /cache");
+    }
+
+    #[test]
+    fn a_report_reads_as_intended() {
+        let counters = [
+            (Count::Served, 97),
+            (Count::SavedNanos, 12_400_000_000),
+            (Count::Compiled, 2),
+            (Count::CompiledUnrecorded, 1),
+            (Count::CompileNanos, 90_000_000),
+            (Count::Bypassed, 10),
+        ];
+        let device = DeviceReport {
+            name: "NVIDIA H200\u{1b}".to_owned(),
+            part: "aa".to_owned(),
+            driver_id: 4,
+            driver_version: (580 << 22) | (159 << 14) | (3 << 6),
+            counters: counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect(),
+            bypassed: vec![
+                BypassReport { reason: "unknown_structure".to_owned(), s_type: 1_000_068_000, count: 7 },
+                BypassReport { reason: "unknown_structure".to_owned(), s_type: i32::MAX, count: 2 },
+                BypassReport { reason: "library".to_owned(), s_type: 0, count: 1 },
+            ],
+            ..DeviceReport::default()
+        };
+        let run = RunReport {
+            started_unix_ms: 951_782_400_000,
+            updated_unix_ms: 1_795_234_199_000,
+            devices: vec![device],
+            store: StoreReport {
+                refused: BTreeMap::from([("other_driver".to_owned(), 2)]),
+                damaged_records: 1,
+                ..StoreReport::default()
+            },
+            ..RunReport::default()
+        };
+        let part = |name: &str, kinds: &[(&str, u64)]| PartInfo {
+            name: name.to_owned(),
+            device: None,
+            segments: 1,
+            sealed: 1,
+            bytes: 1024,
+            records: kinds.iter().map(|&(kind, count)| (kind.to_owned(), count)).collect(),
+            payload_bytes: BTreeMap::new(),
+            damaged: 0,
+            refused: Vec::new(),
+        };
+        let mut runs = Totals::default();
+        runs.add(&run);
+        let mut info = example(runs);
+        info.display = "game\u{1b}".to_owned();
+        info.parts = vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3)])];
+        let shown = of(&stash(vec![application(&info)]));
+        let expected = "\
+/cache: 1 application, 2.0 KiB, 50.0 % of 4.0 KiB
+
+game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
+  portable: 1.0 KiB, 2 modules, 1 use
+  NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts
+    served                  97  97.0 %, up to 12.4 s saved
+    compiled                 3  in 90.0 ms, 1 of them not recorded
+    bypassed                10  left to the driver; not in the percentage
+                             7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
+                             2  unknown structure sType 2147483647
+                             1  library
+  files refused in those runs: 2 other_driver
+  1 damaged record skipped in those runs";
+        assert_eq!(shown, expected);
+    }
+}

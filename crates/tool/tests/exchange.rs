@@ -1,0 +1,289 @@
+//! `vkstash export` and `vkstash import`: from one machine to another, with whatever is on the way.
+
+use VkLayer_vkstash::identifier::module_identity;
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::open::Stash;
+
+use super::*;
+
+fn app(name: &str) -> AppName {
+    AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
+}
+
+fn fill(root: &Path, name: &str) {
+    let stash = Stash::open_patiently(root, &app(name)).unwrap();
+    for number in 0..3 {
+        let code = noise(1000 + 4 * number);
+        let payload = [&[0; 4][..], &code].concat();
+        let identity = module_identity(Default::default(), &code);
+        assert!(stash.portable().put(Kind::Module, &identity, payload.into()));
+    }
+    assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &[1; 32], noise(2000)));
+}
+
+fn modules(root: &Path, name: &str) -> usize {
+    Stash::open_patiently(root, &app(name)).unwrap().portable().len(Kind::Module)
+}
+
+fn artifacts(root: &Path, name: &str) -> usize {
+    Stash::open_patiently(root, &app(name)).unwrap().device(&header()).unwrap().len(Kind::Artifact)
+}
+
+fn vkstash(house: &House, arguments: &[&str], dir: &Path) -> Output {
+    output(house.tool().args(arguments).arg("--dir").arg(dir))
+}
+
+fn done(output: &Output) -> &str {
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    text(&output.stdout)
+}
+
+#[test]
+fn what_one_machine_recorded_another_one_has() {
+    let house = House::new();
+    let (from, to, file) = (house.path("from"), house.path("to"), house.path("game.tar"));
+    fill(&from, "game");
+    fill(&from, "other");
+    let file = file.to_str().unwrap();
+    let told = vkstash(&house, &["export", file, "game"], &from);
+    assert!(done(&told).starts_with("2 files with ") && done(&told).contains(file), "{told:?}");
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let told = vkstash(&house, &["import", file], &to);
+    let said = done(&told);
+    assert!(said.starts_with("game: 3 modules imported\n  1 file of what drivers made left out: "), "{said}");
+    assert_eq!((modules(&to, "game"), artifacts(&to, "game"), modules(&to, "other")), (3, 0, 0));
+    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    assert_eq!(done(&told), "game: 1 artifact imported; 3 records here already\n");
+    assert_eq!(artifacts(&to, "game"), 1);
+    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    assert_eq!(done(&told), "game: nothing new; 4 records here already\n");
+}
+
+#[test]
+fn all_of_it_goes_through_a_pipe() {
+    let house = House::new();
+    let (from, to) = (house.path("from"), house.path("to"));
+    fill(&from, "game");
+    fill(&from, "other");
+    let mut export = house
+        .tool()
+        .args(["export", "-", "--portable", "--dir"])
+        .arg(&from)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let archive = export.stdout.take().unwrap();
+    let told = output(house.tool().args(["import", "-", "--dir"]).arg(&to).stdin(archive));
+    assert!(export.wait().unwrap().success());
+    assert_eq!(done(&told), "game: 3 modules imported\nother: 3 modules imported\n");
+    assert_eq!((modules(&to, "game"), modules(&to, "other")), (3, 3));
+}
+
+/// People unpack, look, and pack again, with names that are longer than a header of the old format holds.
+#[test]
+fn archives_that_other_programs_packed_are_read() {
+    let house = House::new();
+    let from =
+        house.path("a folder with quite a long name, in which somebody keeps what he got from elsewhere");
+    fill(&from, "a game whose name is long as well, like many");
+    for (format, base) in [("gnu", "."), ("pax", "."), ("gnu", "/"), ("pax", "/")] {
+        let (file, to) = (house.path("packed.tar"), house.path("to"));
+        let mut tar = Command::new("tar");
+        let whole = from.strip_prefix("/").unwrap();
+        let (folder, what) =
+            if base == "/" { (Path::new("/"), whole) } else { (from.as_path(), Path::new(".")) };
+        tar.args(["--format", format, "-C"]).arg(folder).arg("-cf").arg(&file).arg(what);
+        assert!(tar.status().unwrap().success());
+        let told = vkstash(&house, &["import", file.to_str().unwrap(), "--artifacts"], &to);
+        let said = done(&told);
+        let expected = "a_game_whose_name_is_long_as_well_like_many: 3 modules, 1 artifact imported\n";
+        assert!(said.starts_with(expected) && said.contains("passed over"), "{format} {base}: {said}");
+        fs::remove_dir_all(to).unwrap();
+    }
+}
+
+#[test]
+fn an_archive_takes_nothing_elses_place() {
+    let house = House::new();
+    let from = house.path("from");
+    fill(&from, "game");
+    let file = house.path("precious");
+    fs::write(&file, "precious").unwrap();
+    let refused = vkstash(&house, &["export", file.to_str().unwrap()], &from);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(one_error_line(&refused).contains("is there already"));
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_one_line() {
+    let house = House::new();
+    let (from, none, file) = (house.path("from"), house.path("none"), house.path("archive.tar"));
+    fill(&from, "game");
+    let file = file.to_str().unwrap();
+    let other = house.path("other.txt");
+    fs::write(&other, "something else".repeat(100)).unwrap();
+    for (arguments, dir, what) in [
+        (&["export", file][..], &none, "there is nothing to export"),
+        (&["export", file, "nobody"], &from, "no application \"nobody\""),
+        (&["export", "/nowhere/archive.tar"], &from, "cannot create /nowhere/archive.tar"),
+        (&["import", "/nowhere/archive.tar"], &from, "cannot open /nowhere/archive.tar"),
+        (&["import", other.to_str().unwrap()], &from, "cannot read the archive"),
+        (&["import", "/dev/null"], &from, "nothing of a stash"),
+    ] {
+        let refused = vkstash(&house, arguments, dir);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(one_error_line(&refused).contains(what), "{arguments:?}: {refused:?}");
+    }
+    assert!(!Path::new(file).exists() && !none.exists());
+    assert_eq!(modules(&from, "game"), 3);
+}
+
+/// A file's header in an archive, of which a field holds what no number does.
+fn odd_header(field: std::ops::Range<usize>, text: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(0);
+    header.set_mode(0o600);
+    header.as_old_mut().name[..path.len()].copy_from_slice(path);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes[field.start..field.start + text.len()].copy_from_slice(text);
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes.iter().map(|&byte| u32::from(byte)).sum();
+    if !field.contains(&148) {
+        bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    } else {
+        bytes[field.start..field.start + text.len()].copy_from_slice(text);
+    }
+    bytes.resize(2048, 0);
+    bytes
+}
+
+#[test]
+fn what_an_archive_says_reaches_no_terminal_as_it_is() {
+    let house = House::new();
+    let (to, file) = (house.path("to"), house.path("odd.tar"));
+    let odd = b"\x1b[2J\x07\x9b";
+    let path = b"g-0123456789abcdef/portable/\x1b[2J\x07.vks";
+    let plain = b"g-0123456789abcdef/portable/x.vks";
+    let mut told = 0;
+    for (field, path) in
+        [(0..0, &path[..]), (100..108, plain), (124..136, plain), (148..156, plain), (136..148, plain)]
+    {
+        let text = if field.is_empty() { &b""[..] } else { &odd[..] };
+        fs::write(&file, odd_header(field.clone(), text, path)).unwrap();
+        let output = vkstash(&house, &["import", file.to_str().unwrap()], &to);
+        for bytes in [&output.stdout, &output.stderr] {
+            let shown = text_of(bytes);
+            told += usize::from(shown.contains("[2J"));
+            assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{field:?}: {shown:?}");
+        }
+    }
+    assert!(told >= 2, "none of it was told");
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Everything below a folder, with lengths.
+fn listed(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let metadata = entry.metadata().unwrap();
+        found.push((entry.path(), metadata.len()));
+        if metadata.is_dir() {
+            found.extend(listed(&entry.path()));
+        }
+    }
+    found
+}
+
+const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGKILL];
+
+#[test]
+fn an_interrupted_import_leaves_nothing_behind() {
+    let house = House::new();
+    let from = house.path("from");
+    fill(&from, "game");
+    let archive = output(house.tool().args(["export", "-", "--dir"]).arg(&from)).stdout;
+    for signal in ENDINGS {
+        let to = house.path("to");
+        let mut command = house.tool();
+        interruptible(&mut command);
+        command.args(["import", "-", "--artifacts", "--dir"]).arg(&to).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // In the middle of the first file.
+        pipe.write_all(&archive[..1500]).unwrap();
+        let began = Instant::now();
+        let is_open = || {
+            let open = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+            let mut targets = open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+            targets.any(|target| target.starts_with(&to) && target != to)
+        };
+        while !is_open() {
+            assert!(began.elapsed() < Duration::from_secs(600), "nothing was begun");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        assert_eq!(listed(&to), [], "signal {signal}");
+        fs::remove_dir_all(&to).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_export_leaves_nothing_behind() {
+    let house = House::new();
+    let (from, place) = (house.path("from"), house.path("place"));
+    fs::create_dir(&place).unwrap();
+    let stash = Stash::open_patiently(&from, &app("game")).unwrap();
+    assert!(stash.portable().put(Kind::Module, &[1; 32], noise(100)));
+    drop(stash);
+    // Long enough to be interrupted, and takes no room.
+    let segment = fs::read_dir(from.join(app("game").folder).join("portable")).unwrap().next().unwrap();
+    let segment = fs::File::options().write(true).open(segment.unwrap().path()).unwrap();
+    segment.set_len(1 << 30).unwrap();
+    for signal in ENDINGS {
+        let mut command = house.tool();
+        interruptible(&mut command);
+        command.args(["export"]).arg(place.join("file.tar")).arg("--dir").arg(&from);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let began = Instant::now();
+        let is_writing = || {
+            let open = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+            let of_place =
+                |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(&place));
+            open.flatten().any(|entry| of_place(&entry) && entry.metadata().is_ok_and(|file| file.len() > 0))
+        };
+        while !is_writing() {
+            assert!(began.elapsed() < Duration::from_secs(600), "nothing was begun");
+            std::thread::yield_now();
+        }
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        assert_eq!(listed(&place), [], "signal {signal}");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_of_an_archive() {
+    let house = House::new();
+    let (from, file) = (house.path("from"), house.path("archive.tar"));
+    fill(&from, "game");
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 4; exec \"$@\"",
+        "sh",
+        env!("CARGO_BIN_EXE_vkstash"),
+        "export",
+    ]);
+    let failed = output(limited.arg(&file).arg("--dir").arg(&from));
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(one_error_line(&failed).contains("cannot export game-"), "{failed:?}");
+    assert!(!file.exists());
+}

@@ -1,0 +1,144 @@
+//! Drives the real `vkstash` binary as a person, a shell or a launcher would.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+mod exchange;
+mod gc;
+mod install;
+mod keep;
+mod layer;
+mod quarantine;
+mod run;
+#[path = "../../../layer-tests/src/skip.rs"]
+mod skip;
+mod stats;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use vkstash_store::format::device::DeviceHeader;
+
+const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
+
+/// A home, a temporary folder and a stand-in for the layer library, for one test.
+struct House {
+    folder: TempDir,
+}
+
+impl House {
+    fn new() -> House {
+        let house = House { folder: TempDir::new().unwrap() };
+        fs::create_dir(house.temp()).unwrap();
+        fs::create_dir(house.home()).unwrap();
+        house
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn temp(&self) -> PathBuf {
+        self.path("tmp")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// The tool in an environment of which nothing but PATH comes from the machine. This test's own
+    /// executable stands for the layer library: it has the right architecture, and nothing here loads it.
+    fn tool(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash"));
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("HOME", self.home()).env("TMPDIR", self.temp());
+        command.env("VKSTASH_LIBRARY", std::env::current_exe().unwrap());
+        interruptible(&mut command);
+        command
+    }
+
+    /// `vkstash run --quiet -- sh -c SCRIPT`.
+    fn run(&self, script: &str) -> Command {
+        let mut command = self.tool();
+        command.args(["run", "--quiet", "--", "sh", "-c", script]);
+        command
+    }
+
+    fn nothing_left_in_temp(&self) -> bool {
+        fs::read_dir(self.temp()).unwrap().next().is_none()
+    }
+}
+
+/// Whoever starts these tests in the background, or by nohup, has signals ignored in them, and so in what they start.
+fn interruptible(command: &mut Command) {
+    // SAFETY: signal is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap()
+}
+
+fn one_error_line(output: &Output) -> &str {
+    let line = text(&output.stderr);
+    assert!(line.starts_with("vkstash: ") && line.ends_with('\n'), "{line:?}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    line
+}
+
+/// Starts `command` and waits until the command inside has said that it is ready.
+fn started(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (child, lines)
+}
+
+fn send(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: kill takes plain numbers, and the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+/// What RADV's device parts are bound to.
+fn header() -> DeviceHeader {
+    DeviceHeader {
+        vendor_id: 0x1002,
+        device_id: 0x73bf,
+        pipeline_cache_uuid: [7; 16],
+        driver_id: 3,
+        driver_version: (25 << 22) | 7,
+        pointer_width: 8,
+        schema: 1,
+        features_digest: [9; 32],
+    }
+}
+
+/// Bytes that nothing makes smaller.
+fn noise(length: usize) -> Box<[u8]> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}

@@ -1,0 +1,412 @@
+//! `vkstash stats` over stashes of all conditions.
+
+use VkLayer_vkstash::stats::Count;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
+use vkstash_store::stash::app_name::AppName;
+use vkstash_store::stash::open::Stash;
+
+use super::*;
+
+fn stats(house: &House, dir: &Path, json: bool) -> Output {
+    let mut command = house.tool();
+    command.arg("stats").arg("--dir").arg(dir);
+    if json {
+        command.arg("--json");
+    }
+    output(&mut command)
+}
+
+fn parsed(output: &Output) -> serde_json::Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_missing_and_an_empty_root_have_nothing_recorded_yet() {
+    let house = House::new();
+    for dir in [house.path("missing"), house.temp()] {
+        let output = stats(&house, &dir, false);
+        assert!(output.status.success());
+        assert_eq!(text(&output.stdout), format!("nothing recorded yet in {}\n", dir.display()));
+        let json = parsed(&stats(&house, &dir, true));
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["applications"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn the_users_cache_folder_is_the_default() {
+    let house = House::new();
+    let of = |command: &mut Command| parsed(&output(command.args(["stats", "--json"])))["root"].clone();
+    assert_eq!(of(&mut house.tool()), house.home().join(".cache/vkstash").to_str().unwrap());
+    let cache = house.path("cache");
+    assert_eq!(of(house.tool().env("XDG_CACHE_HOME", &cache)), cache.join("vkstash").to_str().unwrap());
+    assert_eq!(of(house.tool().env("VKSTASH_DIR", &cache)), cache.to_str().unwrap());
+}
+
+#[test]
+fn a_root_that_is_a_file_is_one_clear_line() {
+    let house = House::new();
+    let file = house.path("file");
+    fs::write(&file, "").unwrap();
+    let output = stats(&house, &file, false);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()));
+    assert!(one_error_line(&output).contains("cannot read the stash"));
+}
+
+#[test]
+fn a_root_full_of_other_things_has_nothing_recorded_yet() {
+    let house = House::new();
+    let root = house.path("root");
+    fs::create_dir_all(root.join("some-folder/runs")).unwrap();
+    fs::write(root.join("some-folder/runs/x"), "x").unwrap();
+    fs::write(root.join("game-0123456789abcdef"), "a file").unwrap();
+    std::os::unix::fs::symlink("/", root.join("link-0123456789abcdef")).unwrap();
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("nothing recorded yet"), "{shown}");
+    assert!(shown.contains("is a symbolic link") && shown.lines().count() == 2, "{shown}");
+}
+
+/// A process that is not there any more: reports of running ones are never folded.
+fn ended_process() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+fn key(number: u8) -> Key {
+    [number; std::mem::size_of::<Key>()]
+}
+
+/// One run of an application as the layer does it: `put` goes into its device part.
+fn run_of(root: &Path, app: &AppName, moment: u64, pid: u32, counters: &[(Count, u64)], put: &[u8]) {
+    let stash = Stash::open_patiently(root, app).unwrap();
+    let part = stash.device(&header()).unwrap();
+    for &number in put {
+        assert!(stash.portable().put(Kind::Recipe, &key(number), vec![number; 100].into()));
+        assert!(part.put(Kind::Artifact, &key(number), vec![number; 4000].into()));
+    }
+    let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
+    let device = DeviceReport {
+        name: "Test GPU".to_owned(),
+        vendor_id: header().vendor_id,
+        device_id: header().device_id,
+        driver_id: header().driver_id,
+        driver_version: header().driver_version,
+        part: part.name().to_owned(),
+        counters,
+        bypassed: Vec::new(),
+    };
+    let report = RunReport {
+        application: app.display.clone(),
+        started_unix_ms: moment,
+        updated_unix_ms: moment + 5,
+        pid,
+        devices: vec![device],
+        store: StoreReport::default(),
+    };
+    stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
+    stash.touch();
+    drop(part);
+    drop(stash);
+}
+
+fn game() -> AppName {
+    AppName::new(Some(b"My Game"), b"/usr/bin/game", &[])
+}
+
+#[test]
+fn folded_runs_count_like_the_others() {
+    let house = House::new();
+    let root = house.path("root");
+    let pid = ended_process();
+    for run in 0..150 {
+        let served = if run == 0 { 0 } else { 2 };
+        let counters = [(Count::Served, served), (Count::Compiled, 2 - served)];
+        let put: &[u8] = if run == 0 { &[1, 2] } else { &[] };
+        run_of(&root, &game(), 1_000_000 + run * 1000, pid, &counters, put);
+    }
+    let reports = fs::read_dir(root.join(game().folder).join("runs")).unwrap();
+    let left = reports.filter(|entry| entry.as_ref().unwrap().path().extension() == Some("vkr".as_ref()));
+    assert!(left.count() < 100, "nothing was folded");
+
+    let json = parsed(&stats(&house, &root, true));
+    let application = &json["applications"][0];
+    assert_eq!(application["runs"], 150);
+    assert_eq!(application["since_unix_ms"], 1_000_000);
+    assert_eq!(application["last_use_unix_ms"], 1_149_005);
+    assert_eq!(application["counters"]["served"], 298);
+    assert_eq!(application["hit_percent"], 99.3);
+    assert_eq!(application["store"]["written_records"], 4);
+    assert_eq!(application["benefit"], "some");
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("My_Game: ") && shown.contains(", 150 runs since 1970-01-01"), "{shown}");
+}
+
+#[test]
+fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
+    let json = parsed(&stats(&house, &root, true));
+    let application = &json["applications"][0];
+    let parts = application["parts"].as_array().unwrap();
+    assert_eq!(parts.len(), 2, "{parts:?}");
+    assert_eq!((&parts[0]["name"], &parts[0]["records"]["recipe"]), (&"portable".into(), &3.into()));
+    assert!(parts[0]["bound_to"].is_null());
+    assert_eq!(parts[1]["name"], application["devices"][0]["parts"][0]);
+    assert_eq!(parts[1]["records"], serde_json::json!({ "artifact": 3 }));
+    assert_eq!(parts[1]["payload_bytes"]["artifact"], 12_000);
+    assert_eq!(parts[1]["sealed_segments"], 1);
+    assert_eq!(parts[1]["bound_to"]["driver"], "VK_DRIVER_ID_MESA_RADV");
+    let bytes: u64 = parts.iter().map(|part| part["bytes"].as_u64().unwrap()).sum();
+    assert!(bytes > 12_300);
+    assert_eq!((&application["bytes"], &json["bytes"]), (&bytes.into(), &bytes.into()));
+    assert_eq!(application["benefit"], "unknown");
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("(MESA_RADV 25.0.7): ") && shown.contains(", 3 artifacts\n"), "{shown}");
+}
+
+#[test]
+fn limits_and_what_they_cost_are_shown() {
+    let house = House::new();
+    let root = house.path("root");
+    let counters = [(Count::Compiled, 5), (Count::ServedBefore, 4), (Count::ServedBeforeNanos, 3_400_000)];
+    run_of(&root, &game(), 1000, 1, &counters, &[1, 2]);
+    run_of(&root, &game(), 2000, 1, &[(Count::ModuleMissing, 7)], &[]);
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
+    assert!(stash.portable().put(Kind::Module, &key(1), noise(2000)));
+    drop(stash);
+    let json = parsed(&stats(&house, &root, true));
+    let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
+    assert_eq!((&all["limit_bytes"], &all["limit_used_percent"]), (&(4_u64 << 30).into(), &0.0.into()));
+    assert_eq!((&own["limit_bytes"], &own["modules"]), (&serde_json::Value::Null, &"all".into()));
+    let module_bytes = own["module_bytes"].as_u64().unwrap();
+    assert_eq!(module_bytes, 2000);
+    let share = module_bytes as f64 * 100.0 / json["applications"][0]["bytes"].as_f64().unwrap();
+    let percent = own["module_percent"].as_f64().unwrap();
+    assert!(percent > 0.0 && (0.0..=0.1).contains(&(share - percent)), "{share} {own}");
+    let counters = &json["applications"][0]["counters"];
+    assert_eq!([&counters["served_before"], &counters["served_before_ns"]], [4, 3_400_000]);
+    assert_eq!(counters["module_missing"], 7);
+
+    let limit = "limit = 1MiB\nfree-space = 5\ndevice-age = none\nnonsense\n";
+    fs::write(root.join("settings"), limit).unwrap();
+    fs::write(root.join(game().folder).join("settings"), "limit = 16KiB\nmodules = 2\n").unwrap();
+    let json = parsed(&stats(&house, &root, true));
+    let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
+    assert_eq!([&all["limit_bytes"], &all["free_space_bytes"]], [1 << 20, 5]);
+    assert!(all["device_age_ms"].is_null());
+    assert!(all["ignored_settings"][0].as_str().unwrap().contains("nonsense"), "{all}");
+    assert_eq!((&own["limit_bytes"], &own["modules"]), (&(16 << 10).into(), &"2".into()));
+    let percent = own["limit_used_percent"].as_f64().unwrap();
+    let expected = json["applications"][0]["bytes"].as_f64().unwrap() * 100.0 / 16384.0;
+    assert!((expected - percent).abs() <= 0.1, "{percent} {expected}");
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    for part in [
+        " % of 1.0 MiB\n",
+        " % of 16.0 KiB, 2 runs since",
+        "    served before            4  compiled again in 3.4 ms: evicted or lost\n",
+        "    module missing           7  asked for by identifier",
+        "  modules: those of the last 2 runs are kept; ",
+        "setting ignored: ",
+    ] {
+        assert!(shown.contains(part), "{part}{shown}");
+    }
+}
+
+#[test]
+fn nothing_served_in_several_runs_is_said_plainly() {
+    let house = House::new();
+    let root = house.path("root");
+    for run in 1..=3 {
+        run_of(&root, &game(), run * 1000, 1, &[(Count::DriverHad, 9)], &[]);
+    }
+    let json = parsed(&stats(&house, &root, true));
+    assert_eq!(json["applications"][0]["benefit"], "none");
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("  no benefit here: nothing was served in 3 runs; the driver's own cache"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_last_run_that_only_bypassed_is_said() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3), (Count::CompileNanos, 9)], &[1]);
+    let report = RunReport {
+        started_unix_ms: 2000,
+        updated_unix_ms: 2005,
+        devices: vec![DeviceReport {
+            counters: [(Count::Bypassed.name().to_owned(), 21)].into(),
+            bypassed: vec![BypassReport { reason: "statistics".to_owned(), s_type: 0, count: 21 }],
+            ..DeviceReport::default()
+        }],
+        ..RunReport::default()
+    };
+    let stash = Stash::open(&root, &game()).unwrap();
+    stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
+    drop(stash);
+    let json = parsed(&stats(&house, &root, true));
+    let last = &json["applications"][0]["last_run"];
+    assert_eq!((&last["started_unix_ms"], &last["last_use_unix_ms"]), (&2000.into(), &2005.into()));
+    assert_eq!((&last["counters"]["bypassed"], &last["counters"]["compiled"]), (&21.into(), &0.into()));
+    assert_eq!(last["bypassed"][0]["reason"], "statistics");
+    assert!(last["hit_percent"].is_null());
+    let line =
+        "  in the last run nothing but 21 pipelines that bypassed the stash: pipeline statistics asked for\n";
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    assert!(shown.contains(line), "{shown}");
+    run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    assert!(!shown.contains("in the last run"), "{shown}");
+}
+
+#[test]
+fn a_compile_time_that_nobody_measured_is_not_zero() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::CompiledUnrecorded, 416), (Count::NothingKept, 416)], &[]);
+    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    let line = "    compiled               416  time not measured, 416 of them not recorded\n";
+    assert!(shown.contains(line), "{shown}");
+    assert!(shown.contains("    nothing kept           416  of those: this driver's caches hold"), "{shown}");
+}
+
+#[test]
+fn damaged_and_foreign_segments_are_named() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
+    let stash = root.join(game().folder);
+    let device = fs::read_dir(&stash).unwrap().map(|entry| entry.unwrap().path());
+    let device = device.into_iter().find(|path| path.to_str().unwrap().contains("/device-")).unwrap();
+    let segment = |folder: &Path| fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let (own, portable) = (segment(&device), segment(&stash.join("portable")));
+    fs::write(device.join("aaa.vks"), "no segment, but longer than the header of one is. ".repeat(20))
+        .unwrap();
+    fs::copy(&portable, device.join("bbb.vks")).unwrap();
+    fs::write(device.join("ccc.vks"), "").unwrap();
+    std::os::unix::fs::symlink(&own, device.join("ddd.vks")).unwrap();
+    // Without its end it has no index, and the record at the end is cut.
+    let whole = fs::read(&own).unwrap();
+    fs::write(&own, &whole[..9000]).unwrap();
+
+    let json = parsed(&stats(&house, &root, true));
+    let part = &json["applications"][0]["parts"][1];
+    let refused = part["refused_files"].as_array().unwrap();
+    let reasons: Vec<_> = refused.iter().map(|file| file["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["not_a_segment", "other_part", "truncated", "symbolic_link"]);
+    assert_eq!((&part["sealed_segments"], &part["records"]["artifact"]), (&0.into(), &2.into()));
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("    refused aaa.vks: not a segment\n"), "{shown}");
+    assert!(shown.contains("    refused ddd.vks: a symbolic link\n"), "{shown}");
+    assert!(shown.contains("2 artifacts"), "{shown}");
+}
+
+#[test]
+fn what_the_store_met_is_shown() {
+    let house = House::new();
+    let root = house.path("root");
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
+    stash.set_reporter(Box::new(|_| RunReport {
+        store: StoreReport {
+            unusable: "a read-only file system".to_owned(),
+            refused: [("other_driver".to_owned(), 2)].into(),
+            damaged_records: 4,
+            write_errors: [("no space left on device".to_owned(), 3)].into(),
+            dropped: 1,
+            evicted_bytes: [("module_policy".to_owned(), 1024), ("total_limit".to_owned(), 3)].into(),
+            evicted_records: 2,
+            compacted_bytes: 2048,
+            reclaimed_bytes: 512,
+            ..StoreReport::default()
+        },
+        ..RunReport::default()
+    }));
+    stash.touch();
+    drop(stash);
+    let store = &parsed(&stats(&house, &root, true))["applications"][0]["store"];
+    assert_eq!(store["unusable"]["a read-only file system"], 1);
+    assert_eq!((&store["damaged_records"], &store["dropped"]), (&4.into(), &1.into()));
+    assert_eq!(store["write_errors"]["no space left on device"], 3);
+    assert_eq!(store["evicted_bytes"], serde_json::json!({ "module_policy": 1024, "total_limit": 3 }));
+    assert_eq!(
+        [&store["evicted_records"], &store["compacted_bytes"], &store["reclaimed_bytes"]],
+        [2, 2048, 512]
+    );
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    for line in [
+        "  the stash could not be used in 1 run: a read-only file system\n",
+        "  files refused in those runs: 2 other_driver\n",
+        "  4 damaged records skipped in those runs\n",
+        "  failed writes: 3 no space left on device\n",
+        "  1 record not written\n",
+        "  evicted: 2 records, 1.0 KiB module_policy, 3 bytes total_limit\n",
+        "  compaction wrote 2.0 KiB; 512 bytes freed\n",
+    ] {
+        assert!(shown.contains(line), "{line}{shown}");
+    }
+}
+
+#[test]
+fn a_root_that_others_may_write_to_is_one_clear_line() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[], &[1]);
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = stats(&house, &root, false);
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
+    assert!(one_error_line(&refused).contains("can be written to by others (mode 777)"));
+}
+
+#[test]
+fn a_root_that_cannot_be_read_is_one_clear_line() {
+    let house = House::new();
+    let root = house.path("root");
+    fs::create_dir(&root).unwrap();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read_dir(&root).is_ok() {
+        skip::not_here(&skip::this_test(), "permissions do not bind this user");
+        return;
+    }
+    let refused = stats(&house, &root, true);
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
+    assert!(one_error_line(&refused).contains("cannot be opened"));
+}
+
+#[test]
+fn an_application_that_others_may_write_to_is_left_out_with_its_reason() {
+    let house = House::new();
+    let root = house.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 1)], &[1]);
+    let other = AppName::new(Some(b"Other"), b"/usr/bin/other", &[]);
+    run_of(&root, &other, 2000, 1, &[(Count::Compiled, 1)], &[1]);
+    let folder = root.join(&other.folder);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
+    let json = parsed(&stats(&house, &root, true));
+    assert_eq!(json["applications"].as_array().unwrap().len(), 1);
+    assert_eq!(json["unreadable"][0]["path"], folder.to_str().unwrap());
+    let output = stats(&house, &root, false);
+    let shown = text(&output.stdout);
+    assert!(shown.contains("left out: ") && shown.contains("(mode 770)"), "{shown}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let house = House::new();
+    let tool = env!("CARGO_BIN_EXE_vkstash");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "{ sleep 0.1; \"$0\" stats; echo $? >&2; } | true", tool]).env("HOME", house.home());
+    assert_eq!(text(&output(&mut shell).stderr), "0\n");
+}
