@@ -11,6 +11,7 @@ set -euo pipefail
 
 webgpu=0.6.2 llama=3.22.1 ncnn=1.0.20261020 taichi=1.7.4
 rust_for_wgpu=1.87
+node_for_llama=20
 # The first whose Vulkan renderer draws what the others draw.
 gtk_wanted=4.14
 
@@ -74,6 +75,8 @@ fi
 
 # --- from npm ---------------------------------------------------------------------------------------------
 
+node_version() { node --version | tr -d v; }
+
 # node_program NAME FOLDER PACKAGE@VERSION...: the first package is the program.
 node_program() {
     local name=$1 place=$folder/$2 wanted=${*:3}
@@ -105,6 +108,10 @@ if [ "$(uname -m)" != x86_64 ]; then
     skip llama "its package is for x86-64"
 elif ! have python3; then
     skip llama "no python3 here, which makes its model"
+elif have node && ! version_at_least "$(node_version)" "$node_for_llama"; then
+    # The suite runs what is there.
+    rm -rf "$folder/llama"
+    skip llama "it needs Node.js $node_for_llama, this is $(node_version)"
 else
     node_program llama llama "node-llama-cpp@$llama" "@node-llama-cpp/linux-x64-vulkan@$llama"
     [ ! -d "$folder/llama" ] || python3 "$repository/layer-tests/programs/llama/model.py" "$folder/llama/model.gguf"
