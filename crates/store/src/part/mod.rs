@@ -7,6 +7,7 @@
 //! | `view` | the segments of a part as this process sees them |
 //! | `crash_guard` | artifacts that a driver is looking at for the first time |
 //! | `queue` | what the threads of the program and the writer share |
+//! | `threads` | the two threads of a stash, as others see them |
 //! | `tallies` | what the store met so far |
 
 pub(crate) mod crash_guard;
@@ -14,4 +15,5 @@ pub(crate) mod index;
 pub mod open;
 pub(crate) mod queue;
 pub(crate) mod tallies;
+pub(crate) mod threads;
 pub(crate) mod view;

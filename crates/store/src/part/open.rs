@@ -28,7 +28,7 @@ use crate::format::table::Row;
 use crate::part::crash_guard as guard;
 use crate::part::crash_guard::{Entered, Guard, Left};
 use crate::part::index::{Index, Place};
-use crate::part::queue::{Pending, Shared};
+use crate::part::queue::{self, Destination};
 use crate::part::view::{Found, Haste, View};
 use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
@@ -50,6 +50,19 @@ pub enum Handing<'a> {
 
 /// Keeps an artifact marked while the driver looks at it.
 pub struct Marked<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] Entered<'a>);
+
+/// What the parts of a stash share.
+pub(crate) type Shared = queue::Shared<Part>;
+/// A record on its way to the disk.
+pub(crate) type Pending = queue::Pending<Part>;
+/// The first use of a key in this run.
+pub(crate) type Use = queue::Use<Part>;
+
+impl Destination for Part {
+    fn unwritten(&self, slot: Slot, payload: &Arc<Payload>) {
+        self.index.unwritten(slot, payload);
+    }
+}
 
 /// How long nothing is written to a part after a write failed.
 const RETRY_AFTER: Duration = Duration::from_secs(30);

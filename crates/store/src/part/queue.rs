@@ -3,8 +3,10 @@
 
 use crate::base::util::lock;
 use crate::part::tallies::Tallies;
+use crate::part::threads::{HelperThread, WriterThread};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
@@ -12,10 +14,8 @@ use crossbeam_queue::{ArrayQueue, SegQueue};
 use crate::base::memory::QUEUED;
 use crate::forks as fork;
 use crate::format::record::Key;
-use crate::part::open::Part;
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
-use crate::stash::{helper, writer};
 use crate::upkeep::work::ModulesOf;
 
 /// Uses that may wait for the writer.
@@ -71,35 +71,54 @@ impl Haste {
 pub(crate) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
 
 /// The first use of a key in this run, and the part whose artifact the driver has taken for it.
-pub(crate) struct Use {
+pub(crate) struct Use<P> {
     pub(crate) key: Key,
-    pub(crate) taken_from: Option<Arc<Part>>,
+    pub(crate) taken_from: Option<Arc<P>>,
 }
 
 /// A record on its way to the disk.
-pub(crate) struct Pending {
-    pub(crate) part: Arc<Part>,
+pub(crate) struct Pending<P> {
+    pub(crate) part: Arc<P>,
     pub(crate) slot: Slot,
     pub(crate) payload: Arc<Payload>,
     /// When it was queued.
     pub(crate) since: Instant,
 }
 
-/// Shared by the stash, its parts and its writer.
-pub(crate) struct Shared {
+/// Starts the writer.
+pub(crate) type Start<P> = Box<dyn Fn(&Arc<Shared<P>>) -> Option<JoinHandle<()>> + Send + Sync>;
+
+/// Whose records wait.
+pub(crate) trait Destination {
+    /// This record is not written.
+    fn unwritten(&self, slot: Slot, payload: &Arc<Payload>);
+}
+
+/// How it went to wait for the writer.
+pub(crate) enum Joined {
+    /// There never was one.
+    NeverWas,
+    /// Everything is done.
+    Ended,
+    /// It is not done, and goes on by itself.
+    GoesOn,
+}
+
+/// Shared by the stash, its parts (`P`) and its writer.
+pub(crate) struct Shared<P> {
     pub(crate) tallies: Tallies,
     pub(crate) reporter: Mutex<Option<Reporter>>,
     /// For the writer, which starts when there is something to write.
-    pub(crate) start: OnceLock<writer::Start>,
-    pub(crate) thread: writer::Handle,
-    pub(crate) helper: helper::Handle,
+    pub(crate) start: OnceLock<Start<P>>,
+    pub(crate) writer: WriterThread,
+    pub(crate) helper: HelperThread,
     pub(crate) haste: Haste,
     pub(crate) modules_of: OnceLock<ModulesOf>,
     /// Every part that was opened.
-    pub(crate) parts: Mutex<Vec<Weak<Part>>>,
-    records: SegQueue<Pending>,
+    pub(crate) parts: Mutex<Vec<Weak<P>>>,
+    records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
-    uses: OnceLock<ArrayQueue<Use>>,
+    uses: OnceLock<ArrayQueue<Use<P>>>,
     touched: AtomicBool,
     /// There is something for the helper to do.
     asked_for_help: AtomicBool,
@@ -122,15 +141,15 @@ pub(crate) struct Shared {
     process: u32,
 }
 
-impl Shared {
+impl<P: Destination> Shared<P> {
     /// With nothing in it.
-    pub(crate) fn new(haste: Haste) -> Arc<Shared> {
+    pub(crate) fn new(haste: Haste) -> Arc<Shared<P>> {
         Arc::new(Shared {
             tallies: Tallies::default(),
             reporter: Mutex::new(None),
             start: OnceLock::new(),
-            thread: writer::Handle::default(),
-            helper: helper::Handle::default(),
+            writer: WriterThread::default(),
+            helper: HelperThread::default(),
             haste,
             modules_of: OnceLock::new(),
             parts: Mutex::default(),
@@ -177,7 +196,7 @@ impl Shared {
 
     /// Whether somebody writes, or could be started to.
     pub(crate) fn is_open(&self) -> bool {
-        !self.is_inert() && !self.is_closing() && !self.thread.has_failed()
+        !self.is_inert() && !self.is_closing() && !self.writer.has_failed()
     }
 
     /// Room in the queue for a payload of that length. False: full.
@@ -192,12 +211,12 @@ impl Shared {
     }
 
     /// Queues a record for which there is room.
-    pub(crate) fn push(&self, pending: Pending) {
+    pub(crate) fn push(&self, pending: Pending<P>) {
         self.records.push(pending);
     }
 
     /// The next record to write. Its room stays taken until [`Shared::release`].
-    pub(crate) fn pop(&self) -> Option<Pending> {
+    pub(crate) fn pop(&self) -> Option<Pending<P>> {
         self.records.pop()
     }
 
@@ -210,20 +229,20 @@ impl Shared {
     pub(crate) fn wake_for_records(self: &Arc<Self>) {
         self.wake();
         if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
-            self.thread.unpark();
+            self.writer.unpark();
         }
-        if self.thread.has_failed() || self.is_closing() && self.thread.is_gone() {
+        if self.writer.has_failed() || self.is_closing() && self.writer.is_gone() {
             self.discard();
         }
     }
 
     /// There is something to do: starts the writer, or wakes it where it sleeps for good.
     fn wake(self: &Arc<Self>) {
-        self.thread.start(self);
+        self.start_writer();
         // With the writer's fence in `may_sleep`: either it sees what there is to do or we see that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.thread.unpark();
+            self.writer.unpark();
         }
     }
 
@@ -285,7 +304,7 @@ impl Shared {
     /// Nobody will write what is queued: counts it as dropped.
     pub(crate) fn discard(&self) {
         while let Some(pending) = self.pop() {
-            pending.part.index().unwritten(pending.slot, &pending.payload);
+            pending.part.unwritten(pending.slot, &pending.payload);
             self.release(pending.payload.0.len());
             self.tallies.dropped(1);
         }
@@ -326,7 +345,7 @@ impl Shared {
     }
 
     /// Notes a use; a writer that does not sleep for good finds it by itself. False: the ring is full.
-    pub(crate) fn push_use(self: &Arc<Self>, noted: Use) -> bool {
+    pub(crate) fn push_use(self: &Arc<Self>, noted: Use<P>) -> bool {
         if !self.is_open() {
             return false;
         }
@@ -336,7 +355,7 @@ impl Shared {
     }
 
     /// The next noted use.
-    pub(crate) fn pop_use(&self) -> Option<Use> {
+    pub(crate) fn pop_use(&self) -> Option<Use<P>> {
         self.uses.get()?.pop()
     }
 
@@ -359,21 +378,50 @@ impl Shared {
         self.waiting_bytes.load(Ordering::Relaxed) == 0 && uses && !self.touched.load(Ordering::Relaxed)
     }
 
+    fn start_writer(self: &Arc<Self>) {
+        if let Some(start) = self.start.get().filter(|_| self.writer.is_not_started() && !self.is_inert()) {
+            self.writer.start(|| start(self));
+        }
+    }
+
+    /// Waits until everything is written, and then for the end of the thread and of the helper, for as long as the haste
+    /// of the stash allows; where that does not come they go on by themselves, as the process does.
+    pub(crate) fn join(&self) -> Joined {
+        let (began, haste) = (Instant::now(), self.haste);
+        let Some(handle) = self.writer.take_to_join() else { return Joined::NeverWas };
+        // A reporter that holds the last reference to the stash would have the writer wait for itself.
+        if self.writer.is_me() {
+            return Joined::GoesOn;
+        }
+        self.await_end(haste.writes, || self.writer.is_gone());
+        if self.writer.is_gone() {
+            self.await_end(haste.end.saturating_sub(began.elapsed()), || self.writer.has_ended());
+        }
+        self.await_end(haste.helper, || !self.helper.is_busy());
+        self.helper.join();
+        if !self.writer.has_ended() {
+            return Joined::GoesOn;
+        }
+        // A panic was caught inside.
+        let _ = handle.join();
+        Joined::Ended
+    }
+
     /// Asks the writer to write everything, and waits for it; at most `limit`. False: it did not come to that.
     pub(crate) fn flush(self: &Arc<Self>, limit: Duration) -> bool {
-        if !self.is_open() || self.is_drained() && !self.thread.is_running() {
+        if !self.is_open() || self.is_drained() && !self.writer.is_running() {
             return false;
         }
-        self.thread.start(self);
+        self.start_writer();
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
-        self.thread.unpark();
+        self.writer.unpark();
         // Where the writer needs no longer than it takes to fall asleep and be woken, that is spared.
         let began = Instant::now();
         while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {
             std::thread::yield_now();
         }
         let done = lock(&self.flushes_done);
-        let unfinished = |done: &mut u64| *done < mine && !self.thread.has_failed();
+        let unfinished = |done: &mut u64| *done < mine && !self.writer.has_failed();
         let waited = self.flushed.wait_timeout_while(done, limit, unfinished);
         waited.is_ok_and(|(done, _)| *done >= mine)
     }
@@ -399,6 +447,6 @@ impl Shared {
     /// No more records are taken; the writer ends.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        self.thread.unpark();
+        self.writer.unpark();
     }
 }

@@ -11,7 +11,7 @@ use crate::disk::ops as disk;
 use crate::format::record::Key;
 use crate::format::sizes::HEAD_BYTES;
 use crate::part::open::Part;
-use crate::part::queue::Shared;
+use crate::part::open::Shared;
 use crate::segment::append::Item;
 use crate::settings::Settings;
 use crate::upkeep::outcome::Outcome;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `open` | what the rest of the program holds |
 //! | `writer` | the thread that writes |
+//! | `own_report` | the report of this process |
 //! | `helper` | the thread for whatever takes long |
 //! | `maintenance` | when bounds are kept, and whether there is room to write |
 //! | `app_name` | an application's folder name |
@@ -15,5 +16,6 @@ pub(crate) mod helper;
 pub mod inspect;
 pub(crate) mod maintenance;
 pub mod open;
+pub(crate) mod own_report;
 pub mod transfer;
 pub(crate) mod writer;

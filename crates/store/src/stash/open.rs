@@ -12,11 +12,13 @@ use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 pub use crate::format::refusal::OpenError;
 use crate::part::open::Part;
-use crate::part::queue::{Haste, Shared, Use};
+use crate::part::open::{Shared, Use};
+use crate::part::queue::{Haste, Joined};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
 use crate::stash::app_name::AppName;
-use crate::stash::writer::{Joined, Runs, Start};
+use crate::stash::own_report::Runs;
+use crate::stash::writer::{self, Start};
 use crate::upkeep::work::ModulesOf;
 
 /// How often a folder is opened again that somebody takes away because it is empty.
@@ -100,7 +102,7 @@ impl Stash {
             application: app.folder.clone(),
         };
         // The only place that sets it.
-        let _ = shared.start.set(start);
+        let _ = shared.start.set(Box::new(move |shared| writer::spawn(shared, &start)));
         if portable.view().is_behind() {
             shared.ask_for_help();
         }
@@ -199,13 +201,13 @@ impl Stash {
 impl Drop for Stash {
     fn drop(&mut self) {
         if self.shared.is_inert() {
-            self.shared.thread.forget();
+            self.shared.writer.forget();
             self.shared.helper.forget();
             return;
         }
         lock(&self.devices).values().for_each(|part| part.ends_in_order());
         self.shared.close();
-        match self.shared.thread.join(&self.shared) {
+        match self.shared.join() {
             Joined::NeverWas => self.runs.write(&self.shared),
             Joined::Ended => {}
             Joined::GoesOn => return,

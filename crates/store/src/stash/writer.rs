@@ -2,9 +2,8 @@
 //! queues by timer, so that the threads of the program need not wake it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::thread::{JoinHandle, Thread};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::base::thread;
@@ -14,13 +13,12 @@ use crate::disk::folder::Folder;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::format::sizes::HEAD_BYTES;
 use crate::part::open::Part;
-use crate::part::queue::{Pending, Shared, Use};
-use crate::reports::runs;
-use crate::reports::runs::RunName;
+use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
 use crate::stash::helper;
 use crate::stash::helper::Job;
 use crate::stash::maintenance::{Keeper, Space};
+use crate::stash::own_report::Runs;
 use crate::upkeep::work::CROWDED;
 
 /// Between two looks at the queues while records come in.
@@ -52,158 +50,16 @@ pub(crate) struct Start {
     pub(crate) application: String,
 }
 
-/// Where this process's report goes.
-pub(crate) struct Runs {
-    /// The application's folder, in which runs/ is.
-    pub(crate) parent: Arc<Folder>,
-    pub(crate) name: RunName,
-}
-
-impl Runs {
-    /// Writes the report, if somebody makes one.
-    pub(crate) fn write(&self, shared: &Shared) {
-        // Not called under the lock: it is the program's closure.
-        let Some(reporter) = lock(&shared.reporter).clone() else { return };
-        let report = reporter(shared.tallies.report());
-        let written = match self.parent.sub("runs", true) {
-            Ok(folder) => runs::write_in(&folder, &self.name, &report),
-            Err(error) => {
-                shared.tallies.write_error(error.to_string());
-                return;
-            }
-        };
-        if let Err(error) = written {
-            shared.tallies.write_error(error.kind().to_string());
-        }
-    }
-}
-
-const NOT_STARTED: u8 = 0;
-const STARTING: u8 = 1;
-const RUNNING: u8 = 2;
-const GONE: u8 = 3;
-const FAILED: u8 = 4;
-/// Everything is written and sealed; there may be something to merge.
-const WRITTEN: u8 = 5;
-
-/// How it went to wait for the writer.
-pub(crate) enum Joined {
-    /// There never was one.
-    NeverWas,
-    /// Everything is done.
-    Ended,
-    /// It is not done, and goes on by itself.
-    GoesOn,
-}
-
-/// The writer thread as the others see it.
-#[derive(Default)]
-pub(crate) struct Handle {
-    state: AtomicU8,
-    thread: OnceLock<Thread>,
-    join: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Handle {
-    /// Starts the thread unless that has been done.
-    pub(crate) fn start(&self, shared: &Arc<Shared>) {
-        if self.state.load(Ordering::Acquire) != NOT_STARTED || shared.is_inert() {
-            return;
-        }
-        let claim = self.state.compare_exchange(NOT_STARTED, STARTING, Ordering::SeqCst, Ordering::SeqCst);
-        if claim.is_err() {
-            return;
-        }
-        let state = match spawn(shared) {
-            Some(handle) => {
-                // Set once: only the winner of the exchange above gets here.
-                let _ = self.thread.set(handle.thread().clone());
-                *lock(&self.join) = Some(handle);
-                RUNNING
-            }
-            None => FAILED,
-        };
-        // The thread may have failed already.
-        let _ = self.state.compare_exchange(STARTING, state, Ordering::SeqCst, Ordering::SeqCst);
-    }
-
-    /// Ends a sleep.
-    pub(crate) fn unpark(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
-    }
-
-    /// Whether there is a thread.
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING)
-    }
-
-    /// Whether the thread takes no more records, or will never start.
-    pub(crate) fn is_gone(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), NOT_STARTED | WRITTEN | GONE | FAILED)
-    }
-
-    /// Whether the thread has ended, or will never start.
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), NOT_STARTED | GONE | FAILED)
-    }
-
-    /// Whether there can be no thread: the system refused it, or it died.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state.load(Ordering::Acquire) == FAILED
-    }
-
-    fn is_me(&self) -> bool {
-        self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
-    }
-
-    /// Waits until everything is written, and then for the end of the thread and of the helper, for as long as the haste
-    /// of the stash allows; where that does not come they go on by themselves, as the process does.
-    pub(crate) fn join(&self, shared: &Shared) -> Joined {
-        let (began, haste) = (Instant::now(), shared.haste);
-        while self.state.load(Ordering::SeqCst) == STARTING {
-            std::thread::yield_now();
-        }
-        let Some(handle) = lock(&self.join).take() else { return Joined::NeverWas };
-        // A reporter that holds the last reference to the stash would have the writer wait for itself.
-        if self.is_me() {
-            return Joined::GoesOn;
-        }
-        shared.await_end(haste.writes, || self.is_gone());
-        if self.is_gone() {
-            shared.await_end(haste.end.saturating_sub(began.elapsed()), || self.has_ended());
-        }
-        shared.await_end(haste.helper, || !shared.helper.is_busy());
-        shared.helper.join();
-        if !self.has_ended() {
-            return Joined::GoesOn;
-        }
-        // A panic was caught inside.
-        let _ = handle.join();
-        Joined::Ended
-    }
-
-    /// In a forked child: the thread is not here, and nothing may be asked of it.
-    pub(crate) fn forget(&self) {
-        if let Ok(mut join) = self.join.try_lock() {
-            std::mem::forget(join.take());
-        }
-    }
-}
-
 /// Starts the thread.
-fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
+pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()>> {
     let shared = shared.clone();
-    let start = shared.start.get()?;
     let root = start.root.clone();
     let keeper = Arc::new(Keeper::new(root.clone(), start.application.clone()));
     let (portable, runs) = (start.portable.clone(), start.runs.clone());
     let body = move || {
         let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(root), keeper);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
-        let state = if outcome.is_ok() { GONE } else { FAILED };
-        shared.thread.state.store(state, Ordering::SeqCst);
+        shared.writer.ends(outcome.is_ok());
         if outcome.is_err() {
             shared.tallies.write_error("the writer thread failed".to_owned());
             shared.discard();
@@ -291,7 +147,7 @@ impl Writer {
             return;
         }
         // The closing thread waits for what follows as long as `haste.end` allows.
-        self.shared.thread.state.store(WRITTEN, Ordering::SeqCst);
+        self.shared.writer.is_written();
         self.shared.has_ended();
         let interrupted = || ending.is_over();
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
@@ -326,7 +182,7 @@ impl Writer {
             let (runs, keeper) = (self.runs.clone(), self.keeper.clone());
             let job = Job { runs, keeper, folds: self.folds, tends };
             // Where there can be no other thread, what it is for is left for another run.
-            let started = self.shared.helper.start(&self.shared, job);
+            let started = helper::start(&self.shared, job);
             self.folds &= !started;
         }
     }

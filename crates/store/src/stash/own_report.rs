@@ -1,0 +1,34 @@
+//! The report of this process, as a file of its stash.
+
+use std::sync::Arc;
+
+use crate::base::util::lock;
+use crate::disk::folder::Folder;
+use crate::part::open::Shared;
+use crate::reports::runs::{self, RunName};
+
+/// Where this process's report goes.
+pub(crate) struct Runs {
+    /// The application's folder, in which runs/ is.
+    pub(crate) parent: Arc<Folder>,
+    pub(crate) name: RunName,
+}
+
+impl Runs {
+    /// Writes the report, if somebody makes one.
+    pub(crate) fn write(&self, shared: &Shared) {
+        // Not called under the lock: it is the program's closure.
+        let Some(reporter) = lock(&shared.reporter).clone() else { return };
+        let report = reporter(shared.tallies.report());
+        let written = match self.parent.sub("runs", true) {
+            Ok(folder) => runs::write_in(&folder, &self.name, &report),
+            Err(error) => {
+                shared.tallies.write_error(error.to_string());
+                return;
+            }
+        };
+        if let Err(error) = written {
+            shared.tallies.write_error(error.kind().to_string());
+        }
+    }
+}
