@@ -1,5 +1,5 @@
-//! VK_KHR_pipeline_binary, which ash 0.38 does not know: its structures are declared here. A pipeline has one
-//! binary for each stage. A binary's data names its pipeline's shape, so that a wrong use is noticed.
+//! The commands of VK_KHR_pipeline_binary, whose structures ash 0.38 does not know. A pipeline has one binary for
+//! each stage.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,41 +7,20 @@ use std::sync::atomic::Ordering;
 
 use ash::vk::{self, Handle as _};
 
+use crate::binary::Binary;
+use crate::binary_info::{allowed, find};
+use crate::command::command;
 use crate::config::{self, Config};
 use crate::content::slice;
+use crate::element::Element;
 use crate::handles::{self, Device};
-use crate::hash::{Digest, Hasher, digest};
+use crate::hash::{Digest, Hasher};
 use crate::objects::{self, Body, Pipeline};
-use crate::pipelines::{Element, FAIL_ON};
-use crate::record::{Call, command, plain, violation};
-use crate::{cache, chain, compute, graphics, ray_tracing, simple};
+use crate::record::{Call, plain, violation};
+use crate::{cache, compute, graphics, lifecycle, ray_tracing};
 
-/// sType of VkPhysicalDevicePipelineBinaryPropertiesKHR.
-pub const PROPERTIES: vk::StructureType = vk::StructureType::from_raw(1_000_483_004);
-const INFO: vk::StructureType = vk::StructureType::from_raw(1_000_483_002);
-const INTERNAL_CACHE_CONTROL: vk::StructureType = vk::StructureType::from_raw(1_000_483_008);
 const MISSING: vk::Result = vk::Result::from_raw(1_000_483_000);
 const NOT_ENOUGH_SPACE: vk::Result = vk::Result::from_raw(-1_000_483_000);
-/// The data of a binary: magic, key, shape of the pipeline, index, global key, code, and 32 bytes of checksum.
-const MAGIC: [u8; 4] = *b"VPBD";
-const CODE: usize = 64;
-const SIZE: usize = 4 + 32 + 32 + 4 + 32 + CODE + 32;
-
-#[repr(C)]
-struct BoolsOf<const N: usize> {
-    s_type: vk::StructureType,
-    p_next: *mut c_void,
-    bools: [vk::Bool32; N],
-}
-
-#[repr(C)]
-struct Info {
-    s_type: vk::StructureType,
-    p_next: *const c_void,
-    count: u32,
-    binaries: *const u64,
-}
-
 /// VkPipelineBinaryKeyKHR.
 #[repr(C)]
 pub struct Key {
@@ -98,44 +77,6 @@ pub struct Named {
     handle: u64,
 }
 
-/// A VkPipelineBinaryKHR.
-#[derive(Debug)]
-pub struct Binary {
-    key: Digest,
-    shape: Digest,
-    index: u32,
-}
-
-impl Binary {
-    fn all(key: &Digest, shape: &Digest, stages: u32) -> Vec<Binary> {
-        let one = |index: u32| Binary {
-            key: digest("binary", &[&key[..], &index.to_le_bytes()].concat()),
-            shape: *shape,
-            index,
-        };
-        (0..stages).map(one).collect()
-    }
-
-    fn data(&self, global: &Digest) -> Vec<u8> {
-        let code = [digest("code", &self.key), digest("more code", &self.key)].concat();
-        let mut data =
-            [&MAGIC[..], &self.key, &self.shape, &self.index.to_le_bytes(), global, &code].concat();
-        data.extend(digest("binary data", &data));
-        data
-    }
-
-    /// What data holds, if it is whole and of this global key.
-    fn parse(data: &[u8], global: &Digest) -> Option<Binary> {
-        if data.len() != SIZE {
-            return None;
-        }
-        let part = |at: usize| -> Digest { std::array::from_fn(|i| data[at + i]) };
-        let index = u32::from_le_bytes(std::array::from_fn(|i| data[68 + i]));
-        let binary = Binary { key: part(4), shape: part(36), index };
-        (binary.data(global) == data).then_some(binary)
-    }
-}
-
 /// Data made under another global key is stale (contract 5.1).
 fn global_key(config: &Config, device: &Device) -> Digest {
     let mut hasher = Hasher::new("global");
@@ -146,86 +87,11 @@ fn global_key(config: &Config, device: &Device) -> Digest {
     hasher.finish()
 }
 
-/// Writes VkPhysicalDevicePipelineBinaryPropertiesKHR.
-///
-/// # Safety
-/// `node` is this structure.
-pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
-    let internal = config.disk_cache;
-    let truths = [internal, internal, internal && config.prefers_internal_cache, false, false];
-    // SAFETY: the caller's promise.
-    unsafe { (*node.cast::<BoolsOf<5>>()).bools = truths.map(u32::from) };
-}
-
-/// Whether a device's chain switches the internal cache off.
-///
-/// # Safety
-/// A valid chain.
-pub unsafe fn internal_cache_off(p_next: *const c_void) -> bool {
-    // SAFETY: casts follow sTypes.
-    unsafe {
-        chain::walk(p_next)
-            .find(|&node| (*node).s_type == INTERNAL_CACHE_CONTROL)
-            .is_some_and(|node| (*node.cast::<BoolsOf<1>>()).bools != [vk::FALSE])
-    }
-}
-
-fn allowed(command: &str, device: &Device) {
-    if !device.binaries {
-        violation(format!("{command}: pipelineBinaries is not enabled"));
-    }
-}
-
-fn find(command: &str, device: &Device, handle: u64) -> Option<Arc<Binary>> {
-    match objects::get(command, device.handle, "VkPipelineBinaryKHR", handle)? {
-        Body::Binary(binary) => Some(binary),
-        _ => None,
-    }
-}
-
 fn pipeline(command: &str, device: &Device, handle: vk::Pipeline) -> Option<Pipeline> {
     match objects::get(command, device.handle, "VkPipeline", handle.as_raw())? {
         Body::Pipeline(pipeline) => Some(pipeline),
         _ => None,
     }
-}
-
-/// The binaries that a create info passes; a count of 0 is as good as none (contract 5.4).
-///
-/// # Safety
-/// A valid chain.
-pub unsafe fn passed(call: &Call, device: &Device, p_next: *const c_void) -> Option<Vec<Arc<Binary>>> {
-    // SAFETY: the cast follows the sType; the array has the count that stands beside it.
-    let handles = unsafe {
-        let info = &*chain::walk(p_next).find(|&node| (*node).s_type == INFO)?.cast::<Info>();
-        slice(info.binaries, info.count)
-    };
-    if handles.is_empty() {
-        return None;
-    }
-    allowed(call.command, device);
-    Some(handles.iter().filter_map(|&handle| find(call.command, device, handle)).collect())
-}
-
-/// Whether binaries make this pipeline. Violations say why not.
-pub fn check(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], with_cache: bool) -> bool {
-    let name = call.command;
-    if with_cache {
-        violation(format!("{name}: binaries with a pipeline cache (09616)"));
-    }
-    if element.flags & FAIL_ON != 0 {
-        violation(format!("{name}: binaries with FAIL_ON (09622)"));
-    }
-    let in_order = binaries.iter().enumerate().all(|(at, binary)| binary.index as usize == at);
-    if binaries.len() != element.stages as usize || !in_order {
-        violation(format!("{name}: {} binaries for {} stages (09603)", binaries.len(), element.stages));
-        return false;
-    }
-    let right = binaries.iter().all(|binary| binary.shape == element.shape);
-    if !right {
-        violation(format!("{name}: binaries of another pipeline (09603)"));
-    }
-    right
 }
 
 /// # Safety
@@ -351,7 +217,7 @@ pub unsafe extern "system" fn destroy(
 ) {
     let name = "vkDestroyPipelineBinaryKHR";
     // SAFETY: the command's own pointers.
-    unsafe { simple::destroy(name, "VkPipelineBinaryKHR", device, handle, callbacks, |_| {}) };
+    unsafe { lifecycle::destroy(name, "VkPipelineBinaryKHR", device, handle, callbacks, |_| {}) };
 }
 
 /// vkGetPipelineKeyKHR.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use ash::vk::{self, Handle as _};
 
 use crate::cache::Cache;
+use crate::command::command;
 use crate::config::{self, CacheData};
 use crate::content::slice;
 use crate::handles::{self, Device};
+use crate::lifecycle;
 use crate::objects::{self, Body};
-use crate::record::{Call, command, plain, violation};
-use crate::simple;
+use crate::record::{Call, plain, violation};
 
 /// The cache behind a handle, a violation if there is none.
 pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
@@ -41,7 +42,7 @@ pub unsafe extern "system" fn create(
             initial_size: Some(info.initial_data_size),
             ..plain("vkCreatePipelineCache")
         };
-        simple::create(call, device, info.p_next, callbacks, out, |call, device| {
+        lifecycle::create(call, device, info.p_next, callbacks, out, |call, device| {
             let cache = Cache::new(info.flags.as_raw());
             if info.flags.as_raw() & 1 != 0 && !device.cache_control {
                 violation("vkCreatePipelineCache: EXTERNALLY_SYNCHRONIZED without the feature");
@@ -62,7 +63,7 @@ pub unsafe extern "system" fn destroy(
     // SAFETY: the command's own pointers.
     unsafe {
         let name = "vkDestroyPipelineCache";
-        simple::destroy(name, "VkPipelineCache", device, handle.as_raw(), callbacks, |body| {
+        lifecycle::destroy(name, "VkPipelineCache", device, handle.as_raw(), callbacks, |body| {
             if matches!(body, Body::Cache(cache) if cache.in_use()) {
                 violation("vkDestroyPipelineCache: the cache is in use");
             }

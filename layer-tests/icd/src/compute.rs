@@ -1,11 +1,12 @@
-//! vkCreateComputePipelines, and the ends of all pipelines.
+//! vkCreateComputePipelines.
 
 use ash::vk::{self, Handle as _};
 
+use crate::command::command;
 use crate::content::slice;
-use crate::pipelines::{self, Element};
-use crate::record::{Call, command, plain};
-use crate::{binaries, caches, chain, config, content, handles, objects, simple, stage};
+use crate::element::{self, Element};
+use crate::record::Call;
+use crate::{binary_info, chain, config, content, flags, handles, objects, pipelines, stage};
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create(
@@ -20,10 +21,10 @@ pub unsafe extern "system" fn create(
     unsafe {
         let infos = slice(infos, count);
         out.write_bytes(0, count as usize);
-        let mut call = begin("vkCreateComputePipelines", cache, count);
+        let mut call = pipelines::begin("vkCreateComputePipelines", cache, count);
         for info in infos {
             call.p_next.extend(chain::types(call.command, info.p_next));
-            call.flags.push(pipelines::written_flags(info.flags.as_raw(), info.p_next));
+            call.flags.push(flags::written(info.flags.as_raw(), info.p_next));
         }
         command(call, |call| {
             let Some(device) = handles::device(call.command, device) else {
@@ -33,11 +34,6 @@ pub unsafe extern "system" fn create(
             pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out)
         })
     }
-}
-
-/// How a pipeline creation call enters the record.
-pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
-    Call { cache: caches::name(cache), create_infos: Some(count), ..plain(name) }
 }
 
 /// Understands a create info.
@@ -52,9 +48,9 @@ pub unsafe fn element<'a>(
     let config = config::current();
     // SAFETY: a valid create info.
     unsafe {
-        let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
-        let binaries = binaries::passed(call, device, info.p_next);
-        let mut key = pipelines::key("compute", &config, device, flags);
+        let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
+        let binaries = binary_info::passed(call, device, info.p_next);
+        let mut key = element::key("compute", &config, device, flags);
         let by_identifier = stage::add(&mut key, call, &config, device, &info.stage, binaries.is_some());
         let layout = info.layout.as_raw();
         key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
@@ -76,14 +72,4 @@ pub unsafe fn element<'a>(
             mesh: false,
         }
     }
-}
-
-/// vkDestroyPipeline.
-pub unsafe extern "system" fn destroy(
-    device: vk::Device,
-    handle: vk::Pipeline,
-    callbacks: *const vk::AllocationCallbacks<'_>,
-) {
-    // SAFETY: the command's own pointers.
-    unsafe { simple::destroy("vkDestroyPipeline", "VkPipeline", device, handle.as_raw(), callbacks, |_| {}) };
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::record;
+
 /// What vkGetPipelineCacheData gives out.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
@@ -233,11 +235,12 @@ pub fn current() -> Arc<Config> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).config.clone()
 }
 
-/// Merges `text`'s fields into the script; a field that is null goes back to its default.
+/// Merges `text`'s fields into the script; a field that is null goes back to its default. `is_command` says whether
+/// the driver has the command that a fault names.
 ///
 /// # Errors
 /// What is wrong with the text; the script stays as it was.
-pub fn merge(text: &str) -> Result<(), String> {
+pub fn merge(text: &str, is_command: impl Fn(&str) -> bool) -> Result<(), String> {
     let Value::Object(changes) = serde_json::from_str(text).map_err(|error| error.to_string())? else {
         return Err("not a JSON object".into());
     };
@@ -253,24 +256,24 @@ pub fn merge(text: &str) -> Result<(), String> {
     }
     let config: Config =
         serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())?;
-    if let Some(fault) = config.faults.iter().find(|fault| !crate::proc_addr::has(&fault.command)) {
+    if let Some(fault) = config.faults.iter().find(|fault| !is_command(&fault.command)) {
         return Err(format!("no command {}", fault.command));
     }
     running.fields = fields;
     running.config = Arc::new(config);
     drop(running);
     if resets_counts {
-        crate::record::reset_counts();
+        record::reset_counts();
     }
     Ok(())
 }
 
 /// Reads VKSTASH_TEST_ICD, text or a path, and starts over from it if it says something new. Otherwise what
-/// was changed at run time stays.
+/// was changed at run time stays. `is_command`: as for [`merge`].
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn load() -> Result<(), String> {
+pub fn load(is_command: impl Fn(&str) -> bool) -> Result<(), String> {
     let Ok(value) = std::env::var("VKSTASH_TEST_ICD") else { return Ok(()) };
     let text = if value.trim_start().starts_with('{') {
         value
@@ -285,5 +288,5 @@ pub fn load() -> Result<(), String> {
         running.source = Some(text.clone());
         running.fields = Map::new();
     }
-    merge(&text)
+    merge(&text, is_command)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 
-use crate::{config, record};
+use crate::{config, objects, proc_addr, record};
 
 /// Merges the fields of a JSON object into the running script. 0, or -1 with the reason among the
 /// violations.
@@ -16,7 +16,8 @@ pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
             return -1;
         }
         // SAFETY: the caller's string.
-        match config::merge(&unsafe { CStr::from_ptr(json) }.to_string_lossy()) {
+        let text = unsafe { CStr::from_ptr(json) }.to_string_lossy();
+        match config::merge(&text, proc_addr::has) {
             Ok(()) => 0,
             Err(error) => {
                 record::violation(format!("vkstash_test_icd_control: {error}"));
@@ -30,8 +31,11 @@ pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
 /// The record so far as JSON; what follows starts a new one. To be freed with `vkstash_test_icd_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn vkstash_test_icd_take_record() -> *mut c_char {
-    std::panic::catch_unwind(|| CString::new(record::take()).map_or(std::ptr::null_mut(), CString::into_raw))
-        .unwrap_or(std::ptr::null_mut())
+    std::panic::catch_unwind(|| {
+        let record = record::take(objects::live_pipelines());
+        CString::new(record).map_or(std::ptr::null_mut(), CString::into_raw)
+    })
+    .unwrap_or(std::ptr::null_mut())
 }
 
 /// Frees a record.

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk::{self, Handle as _, TaggedStructure};
 
+use crate::command::{command, void};
 use crate::handles::{self, Device, Dispatchable};
-use crate::record::{command, plain, violation, void};
-use crate::{binaries, chain, config, features, objects};
+use crate::record::{plain, violation};
+use crate::{binary_info, chain, config, features, objects};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -87,7 +88,7 @@ unsafe fn examine(
     }
     // SAFETY: a valid chain; the table knows how many members a structure has.
     unsafe {
-        device.internal_cache_off = binaries::internal_cache_off(info.p_next);
+        device.internal_cache_off = binary_info::internal_cache_off(info.p_next);
         for node in chain::walk(info.p_next) {
             let s_type = (*node).s_type;
             let Some(truths) = features::supported(&config, s_type) else { continue };

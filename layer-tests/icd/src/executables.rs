@@ -5,10 +5,11 @@ use std::ffi::c_char;
 
 use ash::vk::{self, Handle as _};
 
+use crate::command::command;
 use crate::hash::digest;
-use crate::instance::list;
+use crate::lists::list;
 use crate::objects::{self, Body, Pipeline};
-use crate::record::{Call, command, plain, violation};
+use crate::record::{Call, plain, violation};
 use crate::{config, handles};
 
 const STATISTICS: u64 = vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw() as u64;

@@ -5,8 +5,8 @@ use ash::vk::{self, DynamicState as D};
 
 use crate::chain;
 use crate::content::{plain_chain, slice};
-use crate::graphics::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 use crate::hash::Hasher;
+use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 
 /// Adds all state that counts.
 ///

@@ -2,8 +2,9 @@
 
 use ash::vk::{self, Handle as _};
 
+use crate::command::void;
 use crate::hash::Digest;
-use crate::record::{plain, violation, void};
+use crate::record::{plain, violation};
 use crate::{config, content, handles, objects, stage};
 
 /// vkGetShaderModuleIdentifierEXT.

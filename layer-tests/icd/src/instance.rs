@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use ash::vk::{self, Handle as _};
 
+use crate::command::{command, void};
 use crate::handles::{self, Dispatchable, Instance};
-use crate::record::{command, plain, save, violation, void};
+use crate::lists::{extension, list};
+use crate::record::{plain, save, violation};
 use crate::{chain, config, objects};
 
 /// vkEnumerateInstanceVersion.
@@ -25,29 +27,6 @@ const EXTENSIONS: &[&CStr] = &[
     c"VK_KHR_external_memory_capabilities",
 ];
 
-/// Writes a list by the two-call rule.
-///
-/// # Safety
-/// `count` is valid; `out` is NULL or has room for `*count` elements.
-pub unsafe fn list<T: Copy>(items: &[T], count: *mut u32, out: *mut T) -> vk::Result {
-    // SAFETY: the caller vouches for both pointers.
-    unsafe {
-        if out.is_null() {
-            *count = items.len() as u32;
-            return vk::Result::SUCCESS;
-        }
-        let given = items.len().min(*count as usize);
-        std::ptr::copy_nonoverlapping(items.as_ptr(), out, given);
-        *count = given as u32;
-        if given < items.len() { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
-    }
-}
-
-/// An entry of an extension list.
-pub fn extension(name: &CStr) -> vk::ExtensionProperties {
-    vk::ExtensionProperties::default().spec_version(1).extension_name(name).unwrap_or_default()
-}
-
 /// vkEnumerateInstanceExtensionProperties.
 pub unsafe extern "system" fn enumerate_instance_extension_properties(
     layer: *const c_char,
@@ -64,17 +43,12 @@ pub unsafe extern "system" fn enumerate_instance_extension_properties(
     })
 }
 
-/// vkCreateInstance.
+/// vkCreateInstance, once the script is loaded.
 pub unsafe extern "system" fn create_instance(
     info: *const vk::InstanceCreateInfo<'_>,
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Instance,
 ) -> vk::Result {
-    save_at_exit();
-    if let Err(error) = config::load() {
-        violation(format!("VKSTASH_TEST_ICD: {error}"));
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    }
     let mut call = plain("vkCreateInstance");
     // SAFETY: a required pointer to a valid create info.
     call.p_next = unsafe { chain::types(call.command, (*info).p_next) };
@@ -132,20 +106,4 @@ pub unsafe extern "system" fn enumerate_physical_devices(
         // SAFETY: the command's own count and output.
         unsafe { list(&items, count, out) }
     })
-}
-
-extern "C" fn at_exit() {
-    let _ = std::panic::catch_unwind(save);
-}
-
-unsafe extern "C" {
-    fn atexit(handler: extern "C" fn()) -> i32;
-}
-
-fn save_at_exit() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: the handler never unwinds, and the library stays mapped (build.rs).
-        unsafe { atexit(at_exit) };
-    });
 }

@@ -3,16 +3,11 @@
 use ash::vk::{self, Handle as _};
 
 use crate::content::slice;
-use crate::graphics::{FRAGMENT, LIBRARY, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
+use crate::flags::{FAIL_ON, LIBRARY, LINK_TIME_OPTIMIZATION, RETAIN};
 use crate::handles::Device;
 use crate::objects::{self, Body, Layout, Pipeline};
-use crate::pipelines::FAIL_ON;
 use crate::record::{Call, violation};
-
-/// LINK_TIME_OPTIMIZATION.
-pub const LINK_TIME_OPTIMIZATION: u64 = 0x400;
-/// RETAIN_LINK_TIME_OPTIMIZATION_INFO.
-const RETAIN: u64 = 0x80_0000;
+use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 
 /// The libraries that a create info links. A violation for each that is none, or of another `kind`.
 ///

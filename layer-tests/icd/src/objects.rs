@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
 
-use crate::binaries::Binary;
+use crate::binary::Binary;
 use crate::cache::Cache;
 use crate::config;
-use crate::deferred::Operation;
 use crate::hash::Digest;
+use crate::operation::Operation;
 use crate::record;
 
 /// What tells one allocator from another: user data and the free callback. None is the driver's own.

@@ -4,10 +4,11 @@ use std::ffi::{CString, c_char, c_void};
 
 use ash::vk::{self, TaggedStructure};
 
+use crate::command::{command, void};
 use crate::config::{self, Config};
-use crate::instance::{extension, list};
-use crate::record::{command, plain, void};
-use crate::{binaries, chain, features, handles, hash};
+use crate::lists::{extension, list};
+use crate::record::plain;
+use crate::{binary_info, chain, features, handles, hash};
 
 fn properties(config: &Config, index: u32) -> vk::PhysicalDeviceProperties {
     let mut properties = vk::PhysicalDeviceProperties {
@@ -116,8 +117,8 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
                     &mut *node.cast::<vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT<'_>>();
                 properties.shader_module_identifier_algorithm_uuid = algorithm(config);
             }
-            other if other == binaries::PROPERTIES && config.pipeline_binary => {
-                binaries::properties(config, node);
+            other if other == binary_info::PROPERTIES && config.pipeline_binary => {
+                binary_info::properties(config, node);
             }
             _ => {}
         }

@@ -1,106 +1,23 @@
-//! Making pipelines: hits, compiles, refusals, batches, feedback.
+//! Making pipelines: hits, compiles, refusals, batches, feedback; and their end.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle as _};
 
-use crate::binaries::Binary;
+use crate::binary::Binary;
 use crate::config::{self, Config};
-use crate::graphics::LIBRARY;
+use crate::element::Element;
+use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FAIL_ON};
 use crate::handles::Device;
-use crate::hash::{Digest, Hasher};
-use crate::objects::{self, Body, Layout, Pipeline};
-use crate::record::{self, Call, violation};
-use crate::{binaries, cache, caches, chain};
+use crate::objects::{self, Body, Pipeline};
+use crate::record::{self, Call, plain, violation};
+use crate::{cache, caches, lifecycle};
 
-/// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
-pub const FAIL_ON: u64 = 0x100;
-/// EARLY_RETURN_ON_FAILURE.
-pub const EARLY_RETURN: u64 = 0x200;
-/// CAPTURE_DATA.
-pub const CAPTURE_DATA: u64 = 1 << 31;
-/// ALLOW_DERIVATIVES.
-const ALLOW_DERIVATIVES: u64 = 2;
-/// DERIVATIVE.
-const DERIVATIVE: u64 = 4;
-
-/// One create info, understood.
-pub struct Element<'a> {
-    /// What the driver caches it under.
-    pub key: Digest,
-    /// Effective flags.
-    pub flags: u64,
-    /// A stage is named by an identifier: it can't be compiled.
-    pub by_identifier: bool,
-    /// Where feedback goes.
-    pub feedback: Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>,
-    /// basePipelineHandle and basePipelineIndex.
-    pub base: (vk::Pipeline, i32),
-    /// Graphics: its subsets, with those of linked libraries.
-    pub subsets: u32,
-    /// Graphics: static rasterizer discard.
-    pub discard: bool,
-    /// Compute, graphics or ray tracing.
-    pub kind: &'static str,
-    /// The key without code.
-    pub shape: Digest,
-    /// Stages, with those of linked libraries.
-    pub stages: u32,
-    /// Binaries that stand for all code.
-    pub binaries: Option<Vec<Arc<Binary>>>,
-    /// Graphics: the layout.
-    pub layout: Option<Layout>,
-    /// Graphics: a mesh stage is in it or in a linked library.
-    pub mesh: bool,
-    /// Graphics: it brings no shaders of its own and links libraries without optimization.
-    pub fast_link: bool,
-}
-
-impl Element<'_> {
-    /// Whether caches may hold it.
-    fn cacheable(&self, config: &Config) -> bool {
-        (config.caches_libraries || self.flags & LIBRARY == 0)
-            && (config.caches_fast_links || !self.fast_link || !config.fast_linking)
-    }
-}
-
-/// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
-pub fn key(kind: &str, config: &Config, device: &Device, flags: u64) -> Hasher {
-    let mut hasher = Hasher::new(kind);
-    hasher.bytes(&config.uuid());
-    hasher.word(config.device_id.wrapping_add(device.index));
-    hasher.bytes(&device.robustness.map(u8::from));
-    hasher.number(flags & !(FAIL_ON | EARLY_RETURN | CAPTURE_DATA));
-    hasher
-}
-
-/// Effective flags: the 64-bit ones replace the others (contract 3.4).
-///
-/// # Safety
-/// A valid chain.
-pub unsafe fn flags(call: &Call, device: &Device, plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the caller's chain.
-    match unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) } {
-        Some(flags) if device.maintenance5 => flags.flags.as_raw(),
-        Some(_) => {
-            violation(format!("{}: 64-bit flags reached a device without maintenance5", call.command));
-            plain.into()
-        }
-        None => plain.into(),
-    }
-}
-
-/// The flags of a create info as the program wrote them, for calls that a fault keeps from being read.
-///
-/// # Safety
-/// A valid chain.
-pub unsafe fn written_flags(plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the caller's chain.
-    unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) }
-        .map_or(plain.into(), |flags| flags.flags.as_raw())
+/// How a pipeline creation call enters the record.
+pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
+    Call { cache: caches::name(cache), create_infos: Some(count), ..plain(name) }
 }
 
 /// Makes the pipelines of one call.
@@ -153,7 +70,7 @@ pub unsafe fn make_some(
         }
         let start = Instant::now();
         if let Some(binaries) = &element.binaries {
-            if !binaries::check(call, element, binaries, !handle.is_null()) {
+            if !binaries_fit(call, element, binaries, !handle.is_null()) {
                 call.hit.push(false);
                 result = vk::Result::ERROR_UNKNOWN;
                 continue;
@@ -235,6 +152,27 @@ unsafe fn feedback(config: &Config, element: &Element<'_>, outcome: Option<bool>
     }
 }
 
+/// Whether binaries make this pipeline. Violations say why not.
+fn binaries_fit(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], with_cache: bool) -> bool {
+    let name = call.command;
+    if with_cache {
+        violation(format!("{name}: binaries with a pipeline cache (09616)"));
+    }
+    if element.flags & FAIL_ON != 0 {
+        violation(format!("{name}: binaries with FAIL_ON (09622)"));
+    }
+    let in_order = binaries.iter().enumerate().all(|(at, binary)| binary.index as usize == at);
+    if binaries.len() != element.stages as usize || !in_order {
+        violation(format!("{name}: {} binaries for {} stages (09603)", binaries.len(), element.stages));
+        return false;
+    }
+    let right = binaries.iter().all(|binary| binary.shape == element.shape);
+    if !right {
+        violation(format!("{name}: binaries of another pipeline (09603)"));
+    }
+    right
+}
+
 /// What the flags and the base of an element must not be.
 fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
     let element = &elements[at];
@@ -267,4 +205,16 @@ fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
         }
         _ => violation(format!("{name}: a derivative needs a base handle or a base index, and not both")),
     }
+}
+
+/// vkDestroyPipeline.
+pub unsafe extern "system" fn destroy(
+    device: vk::Device,
+    handle: vk::Pipeline,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: the command's own pointers.
+    unsafe {
+        lifecycle::destroy("vkDestroyPipeline", "VkPipeline", device, handle.as_raw(), callbacks, |_| {})
+    };
 }

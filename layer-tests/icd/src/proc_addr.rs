@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use crate::{
-    binaries, caches, compute, deferred, device, executables, graphics, identifiers, instance, physical,
-    ray_tracing, simple,
+    binaries, caches, compute, config, deferred, device, executables, graphics, identifiers, instance,
+    physical, pipelines, ray_tracing, record, simple,
 };
 
 /// A command, of whatever signature.
@@ -27,7 +27,7 @@ fn global(name: &[u8]) -> Option<Command> {
         b"vkGetInstanceProcAddr" => vk_icdGetInstanceProcAddr,
         b"vkEnumerateInstanceVersion" => instance::enumerate_instance_version,
         b"vkEnumerateInstanceExtensionProperties" => instance::enumerate_instance_extension_properties,
-        b"vkCreateInstance" => instance::create_instance,
+        b"vkCreateInstance" => create_instance,
         b"vkDestroyInstance" => instance::destroy_instance,
         b"vkEnumeratePhysicalDevices" => instance::enumerate_physical_devices,
         b"vkGetDeviceProcAddr" => get_device_proc_addr,
@@ -101,7 +101,7 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetPipelineExecutablePropertiesKHR" => executables::properties,
         b"vkGetPipelineExecutableStatisticsKHR" => executables::statistics,
         b"vkGetPipelineExecutableInternalRepresentationsKHR" => executables::representations,
-        b"vkDestroyPipeline" => compute::destroy,
+        b"vkDestroyPipeline" => pipelines::destroy,
         b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
         b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,
     }
@@ -111,6 +111,21 @@ fn on_device(name: &[u8]) -> Option<Command> {
 pub fn has(name: &str) -> bool {
     let name = name.as_bytes();
     global(name).or_else(|| physical(name)).or_else(|| on_device(name)).is_some()
+}
+
+/// vkCreateInstance. The script is loaded here, where it is known which commands its faults can name.
+unsafe extern "system" fn create_instance(
+    info: *const vk::InstanceCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::Instance,
+) -> vk::Result {
+    record::save_at_exit();
+    if let Err(error) = config::load(has) {
+        record::violation(format!("VKSTASH_TEST_ICD: {error}"));
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    }
+    // SAFETY: the command's own pointers.
+    unsafe { instance::create_instance(info, callbacks, out) }
 }
 
 /// # Safety

@@ -1,14 +1,19 @@
 //! vkCreateRayTracingPipelinesKHR: at once, or by the threads that join.
 
+use std::sync::Arc;
+
 use ash::vk::{self, Handle as _};
 
+use crate::command::command;
 use crate::config::Deferral;
 use crate::content::{plain_chain, slice};
-use crate::deferred::{self, Job};
-use crate::objects;
-use crate::pipelines::{self, Element};
-use crate::record::{Call, command};
-use crate::{binaries, chain, compute, config, handles, libraries, stage};
+use crate::element::{self, Element};
+use crate::flags::{self, EARLY_RETURN};
+use crate::hash::Digest;
+use crate::objects::{self, Allocator};
+use crate::operation::Work;
+use crate::record::{Call, violation};
+use crate::{binary_info, caches, chain, config, deferred, handles, libraries, pipelines, stage};
 
 /// vkCreateRayTracingPipelinesKHR.
 pub unsafe extern "system" fn create(
@@ -24,10 +29,10 @@ pub unsafe extern "system" fn create(
     unsafe {
         let infos = slice(infos, count);
         out.write_bytes(0, count as usize);
-        let mut call = compute::begin("vkCreateRayTracingPipelinesKHR", cache, count);
+        let mut call = pipelines::begin("vkCreateRayTracingPipelinesKHR", cache, count);
         for info in infos {
             call.p_next.extend(chain::types(call.command, info.p_next));
-            call.flags.push(pipelines::written_flags(info.flags.as_raw(), info.p_next));
+            call.flags.push(flags::written(info.flags.as_raw(), info.p_next));
         }
         command(call, |call| {
             let Some(device) = handles::device(call.command, device) else {
@@ -36,13 +41,79 @@ pub unsafe extern "system" fn create(
             let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
             if !deferred.is_null() && config::current().deferral != Deferral::Never {
                 let job = Job::new(&device, cache, infos, &elements, objects::allocator(callbacks), out);
-                return deferred::defer(call, &device, deferred, job);
+                return deferred::defer(call, &device, deferred, Arc::new(job));
             }
             match pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out) {
                 vk::Result::SUCCESS if !deferred.is_null() => vk::Result::OPERATION_NOT_DEFERRED_KHR,
                 result => result,
             }
         })
+    }
+}
+
+/// A deferred vkCreateRayTracingPipelinesKHR. Pointers are kept as addresses: create infos are read again by the
+/// threads that join, as drivers do, and must still say what they said.
+#[derive(Debug)]
+struct Job {
+    device: Arc<handles::Device>,
+    cache: vk::PipelineCache,
+    infos: usize,
+    keys: Arc<[Digest]>,
+    flags: Vec<u64>,
+    allocator: Allocator,
+    out: usize,
+    /// Tasks are single pipelines, or one is all of them.
+    tasks: usize,
+}
+
+impl Job {
+    fn new(
+        device: &Arc<handles::Device>,
+        cache: vk::PipelineCache,
+        infos: &[vk::RayTracingPipelineCreateInfoKHR<'_>],
+        elements: &[Element<'_>],
+        allocator: Allocator,
+        out: *mut vk::Pipeline,
+    ) -> Job {
+        let exclusive = !cache.is_null()
+            && caches::find("vkCreateRayTracingPipelinesKHR", device, cache)
+                .is_some_and(|cache| cache.flags & 1 != 0);
+        let serial = exclusive || elements.iter().any(|element| element.flags & EARLY_RETURN != 0);
+        Job {
+            device: device.clone(),
+            cache,
+            infos: infos.as_ptr().expose_provenance(),
+            keys: elements.iter().map(|element| element.key).collect(),
+            flags: elements.iter().map(|element| element.flags).collect(),
+            allocator,
+            out: out.expose_provenance(),
+            tasks: if serial { 1 } else { elements.len() },
+        }
+    }
+}
+
+impl Work for Job {
+    fn tasks(&self) -> usize {
+        self.tasks
+    }
+
+    fn run(&self, call: &mut Call, task: usize) -> vk::Result {
+        let count = self.keys.len();
+        let which = if self.tasks == 1 { 0..count } else { task..task + 1 };
+        let infos: *const vk::RayTracingPipelineCreateInfoKHR<'_> =
+            std::ptr::with_exposed_provenance(self.infos);
+        call.cache = caches::name(self.cache);
+        call.flags.clone_from(&self.flags);
+        // SAFETY: the specification keeps all parameters of a deferred command valid until it is done.
+        unsafe {
+            let infos = slice(infos, count as u32);
+            let elements: Vec<_> = infos.iter().map(|info| element(call, &self.device, info)).collect();
+            if elements.iter().zip(self.keys.iter()).any(|(element, key)| element.key != *key) {
+                violation(format!("{}: the create infos changed before the join", call.command));
+            }
+            let out = std::ptr::with_exposed_provenance_mut(self.out);
+            pipelines::make_some(call, &self.device, self.cache, &elements, which, self.allocator, out)
+        }
     }
 }
 
@@ -58,9 +129,9 @@ pub unsafe fn element<'a>(
     let config = config::current();
     // SAFETY: a valid create info: arrays have the counts that stand beside them.
     unsafe {
-        let flags = pipelines::flags(call, device, info.flags.as_raw(), info.p_next);
-        let binaries = binaries::passed(call, device, info.p_next);
-        let mut key = pipelines::key("ray tracing", &config, device, flags);
+        let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
+        let binaries = binary_info::passed(call, device, info.p_next);
+        let mut key = element::key("ray tracing", &config, device, flags);
         let mut by_identifier = false;
         let mut stages = info.stage_count;
         key.word(info.stage_count);

@@ -1,15 +1,11 @@
-//! What the driver saw: calls in order, violations, counts; and the faults that strike by count.
+//! What the driver saw: calls in order, violations, counts.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
-use ash::vk;
 use serde::Serialize;
-
-use crate::config::{self, Death};
 
 /// One call.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -101,9 +97,27 @@ pub fn reset_counts() {
     lock().counts.clear();
 }
 
-/// Takes the record: what follows starts an empty one.
-pub fn take() -> String {
-    let pipelines = crate::objects::live_pipelines();
+/// Writes down that a command begins. Returns the call's place, for [`end`], and how often the command was called
+/// so far, this call included.
+pub fn begin(call: &Call) -> (usize, u64) {
+    let mut record = lock();
+    let count = record.counts.entry(call.command).or_default();
+    *count += 1;
+    let count = *count;
+    record.calls.push(call.clone());
+    (record.taken + record.calls.len() - 1, count)
+}
+
+/// Writes down what became of a call, unless the record was taken in between.
+pub fn end(place: usize, call: Call) {
+    let mut record = lock();
+    if let Some(old) = place.checked_sub(record.taken).and_then(|at| record.calls.get_mut(at)) {
+        *old = call;
+    }
+}
+
+/// Takes the record, with the pipelines that are alive: what follows starts an empty one.
+pub fn take(pipelines: Vec<String>) -> String {
     let mut record = lock();
     record.pipelines = pipelines;
     let text = serde_json::to_string(&*record).unwrap_or_default();
@@ -123,70 +137,21 @@ pub fn save() {
     let _ = std::fs::write(path, text);
 }
 
-/// Runs one command: writes it down, lets faults strike, and keeps panics in.
-pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
-    let name = call.command;
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guarded(call, body))).unwrap_or_else(|_| {
-        violation(format!("{name}: the driver panicked"));
-        vk::Result::ERROR_UNKNOWN
-    })
+extern "C" fn at_exit() {
+    let _ = std::panic::catch_unwind(save);
 }
 
-/// As [`command`], for commands without a result.
-pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
-    let _ = command(call, |call| {
-        body(call);
-        vk::Result::SUCCESS
+unsafe extern "C" {
+    fn atexit(handler: extern "C" fn()) -> i32;
+}
+
+/// Calls [`save`] when the process exits.
+pub fn save_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler never unwinds, and the library stays mapped (build.rs).
+        unsafe { atexit(at_exit) };
     });
-}
-
-fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
-    call.thread = thread();
-    let (index, count) = {
-        let mut record = lock();
-        let count = record.counts.entry(call.command).or_default();
-        *count += 1;
-        let count = *count;
-        record.calls.push(call.clone());
-        (record.taken + record.calls.len() - 1, count)
-    };
-    let struck = strike(call.command, count);
-    let result = struck.unwrap_or_else(|| body(&mut call));
-    call.result = result.as_raw();
-    let mut record = lock();
-    if let Some(place) = index.checked_sub(record.taken).and_then(|at| record.calls.get_mut(at)) {
-        *place = call;
-    }
-    result
-}
-
-fn strike(command: &str, count: u64) -> Option<vk::Result> {
-    let config = config::current();
-    let mut result = None;
-    for fault in &config.faults {
-        let named = fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR");
-        if !named || fault.call.is_some_and(|call| call != count) {
-            continue;
-        }
-        if let Some(ms) = fault.hang_ms {
-            std::thread::sleep(Duration::from_millis(ms));
-        }
-        match fault.die {
-            None => {}
-            Some(Death::Exit) => std::process::exit(3),
-            Some(Death::Abort) => {
-                save();
-                std::process::abort();
-            }
-            Some(Death::Segv) => {
-                save();
-                // SAFETY: none; dying of it is the purpose.
-                unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
-            }
-        }
-        result = fault.result.map(vk::Result::from_raw).or(result);
-    }
-    result
 }
 
 /// A call that carries nothing but its name.

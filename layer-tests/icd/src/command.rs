@@ -1,0 +1,64 @@
+//! How every command runs: it is written down, the script's faults strike it, and panics stay in the driver.
+
+use std::time::Duration;
+
+use ash::vk;
+
+use crate::config::{self, Death};
+use crate::record::{self, Call};
+
+/// Runs one command: writes it down, lets faults strike, and keeps panics in.
+pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
+    let name = call.command;
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guarded(call, body))).unwrap_or_else(|_| {
+        record::violation(format!("{name}: the driver panicked"));
+        vk::Result::ERROR_UNKNOWN
+    })
+}
+
+/// As [`command`], for commands without a result.
+pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
+    let _ = command(call, |call| {
+        body(call);
+        vk::Result::SUCCESS
+    });
+}
+
+fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
+    call.thread = record::thread();
+    let (place, count) = record::begin(&call);
+    let struck = strike(call.command, count);
+    let result = struck.unwrap_or_else(|| body(&mut call));
+    call.result = result.as_raw();
+    record::end(place, call);
+    result
+}
+
+fn strike(command: &str, count: u64) -> Option<vk::Result> {
+    let config = config::current();
+    let mut result = None;
+    for fault in &config.faults {
+        let named = fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR");
+        if !named || fault.call.is_some_and(|call| call != count) {
+            continue;
+        }
+        if let Some(ms) = fault.hang_ms {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        match fault.die {
+            None => {}
+            Some(Death::Exit) => std::process::exit(3),
+            Some(Death::Abort) => {
+                record::save();
+                std::process::abort();
+            }
+            Some(Death::Segv) => {
+                record::save();
+                // SAFETY: none; dying of it is the purpose.
+                unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
+            }
+        }
+        result = fault.result.map(vk::Result::from_raw).or(result);
+    }
+    result
+}
