@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::jobs::{Found, Job};
 
 /// A process that runs a job. Killed when dropped.

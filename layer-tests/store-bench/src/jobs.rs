@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
 use crate::engines::{Engine, Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::{self, ABSENT, OTHERS, PUTS, Random};
 
 /// Bytes of values that are made at a time, and inserted at a time. Half of the stash's queue.

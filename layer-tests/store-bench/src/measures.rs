@@ -153,6 +153,16 @@ pub fn in_words(value: f64, unit: Unit) -> String {
     }
 }
 
+/// A ratio for people: three digits that say something.
+pub fn ratio_in_words(ratio: f64) -> String {
+    let digits = match ratio {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.digits$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

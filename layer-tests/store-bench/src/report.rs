@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::engines::Engine;
+use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::{Failure, plot, table};
 
 /// A run.
 #[derive(Serialize, Deserialize)]
@@ -57,17 +57,5 @@ impl Report {
     /// The JSON of an earlier run.
     pub fn read(path: &Path) -> Result<Report, Failure> {
         Ok(serde_json::from_slice(&fs::read(path)?)?)
-    }
-
-    /// Writes the JSON, and the two documents.
-    pub fn write(&self, json: Option<&Path>, docs: Option<&Path>) -> Result<(), Failure> {
-        if let Some(path) = json {
-            fs::write(path, serde_json::to_string_pretty(self)? + "\n")?;
-        }
-        if let Some(folder) = docs {
-            fs::write(folder.join("store-bench.md"), table::document(self))?;
-            fs::write(folder.join("store-bench.svg"), plot::svg(self))?;
-        }
-        Ok(())
     }
 }

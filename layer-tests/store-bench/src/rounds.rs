@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::child::{self, Worker};
 use crate::engines::Engine;
+use crate::failure::Failure;
 use crate::jobs::{Found, Job, Task};
 use crate::machine::{self, Machine};
 use crate::options::Run;

@@ -1,9 +1,9 @@
 //! What is asked of the store, and what was measured.
 
 use crate::engines::Engine;
-use crate::measures::{ALL, Measure, Unit, in_words};
+use crate::measures::{ALL, Measure, Unit, in_words, ratio_in_words};
 use crate::report::{Report, Size};
-use crate::table::{ratio_in_words, table};
+use crate::table::table;
 
 /// The size that the figures are asked for.
 const ENTRIES: u64 = 100_000;

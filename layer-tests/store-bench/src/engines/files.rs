@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Fresh, Store};
-use crate::Failure;
+use super::store::{Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::Key;
 
 /// A folder with 256 folders.

@@ -5,8 +5,8 @@ use std::path::Path;
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
 
-use super::{Fresh, Store};
-use crate::Failure;
+use super::store::{Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::Key;
 
 /// Address space, not memory.

@@ -7,8 +7,8 @@ use std::path::Path;
 use redb::backends::FileBackend;
 use redb::{Database, Durability, ReadableDatabase as _, StorageBackend, TableDefinition};
 
-use super::{Fresh, Store};
-use crate::Failure;
+use super::store::{Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::Key;
 
 const ENTRIES: TableDefinition<&[u8; 32], &[u8]> = TableDefinition::new("entries");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Fresh, Store};
-use crate::Failure;
+use super::store::{Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::Key;
 
 const INSERT: &str = "INSERT INTO entries (key, value) VALUES (?1, ?2)";

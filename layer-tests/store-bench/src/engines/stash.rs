@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Part;
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
+use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
-use super::{Fresh, Store};
-use crate::Failure;
+use super::store::{Fresh, Store};
+use crate::failure::Failure;
 use crate::workload::Key;
 
 /// Far more than a flush of 64 MiB takes.
