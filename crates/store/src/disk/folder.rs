@@ -156,7 +156,7 @@ impl Folder {
     /// The same; what there are no descriptors or no memory for is put off.
     pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, |error| match error {
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM => Refusal::PutOff,
+            error if is_lack(error) => Refusal::PutOff,
             error => unreadable(error),
         })
     }
@@ -295,6 +295,16 @@ impl Folder {
         }
         done
     }
+}
+
+/// Whether there were no descriptors or no memory: that passes.
+fn is_lack(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+}
+
+/// The same of an error that the standard library wraps.
+pub(crate) fn is_for_now(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(is_lack)
 }
 
 fn unreadable(error: Errno) -> Refusal {

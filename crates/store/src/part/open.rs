@@ -15,7 +15,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use crate::base::memory;
 use crate::base::timer::{Timer, never};
 use crate::base::util::{lock, unix_ms};
-use crate::disk::folder::Folder;
+use crate::disk::folder::{Folder, is_for_now};
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
@@ -119,9 +119,11 @@ impl Part {
                 (name, folder)
             }
         };
-        let folder = match parent.sub(&folder_name, true) {
-            Ok(folder) => OnceLock::from(Arc::new(folder)),
-            Err(OpenError::NotCreated { .. }) => OnceLock::new(),
+        let (folder, put_off) = match parent.sub(&folder_name, true) {
+            Ok(folder) => (OnceLock::from(Arc::new(folder)), false),
+            Err(OpenError::NotCreated { .. }) => (OnceLock::new(), false),
+            // Left to the helper, as a file is.
+            Err(OpenError::Unreadable { source, .. }) if is_for_now(&source) => (OnceLock::new(), true),
             Err(error) => return Err(error),
         };
         let part = Arc::new_cyclic(|me| Part {
@@ -150,7 +152,11 @@ impl Part {
             left: Mutex::default(),
         });
         let timer = Timer::of(shared.haste.opening);
-        part.load()?;
+        if put_off {
+            part.view.fall_behind();
+        } else {
+            part.load()?;
+        }
         if part.view.is_behind() || !part.count_deaths(&|| timer.is_over()) {
             // What is known of those who died is not all read yet.
             part.careful.store(true, Ordering::Relaxed);
@@ -171,7 +177,11 @@ impl Part {
         // Nobody else knows this part yet.
         if let Some(found) = self.view.look(folder, &self.identity, Haste::Within(self.shared.haste.opening))
         {
-            self.take_in(found.map_err(unreadable)?);
+            match found {
+                Ok(found) => self.take_in(found),
+                Err(error) if is_for_now(&error) => self.view.fall_behind(),
+                Err(error) => return Err(unreadable(error)),
+            }
         }
         Ok(())
     }
@@ -187,8 +197,15 @@ impl Part {
     /// For the helper: looks at what the program could not wait for, and lets go of what nobody asks any more.
     pub(crate) fn catch_up(&self, interrupted: &dyn Fn() -> bool) {
         self.index.forget_segments(&std::mem::take(&mut *lock(&self.left)));
-        let Some(folder) = self.folder.get().filter(|_| self.view.is_behind()) else { return };
-        let looked = match self.view.look(folder, &self.identity, Haste::Unless(interrupted)) {
+        if !self.view.is_behind() {
+            return;
+        }
+        // Opened here where there was no descriptor for it.
+        let found = self
+            .folder()
+            .ok()
+            .and_then(|folder| self.view.look(&folder, &self.identity, Haste::Unless(interrupted)));
+        let looked = match found {
             Some(Ok(found)) => {
                 let complete = !found.put_off;
                 self.take_in(found);
@@ -626,7 +643,7 @@ impl Part {
         next
     }
 
-    /// Its folder, made now if that was not possible before.
+    /// Its folder, opened or made now if that was not possible before.
     pub(crate) fn folder(&self) -> Result<Arc<Folder>, OpenError> {
         if let Some(folder) = self.folder.get() {
             return Ok(folder.clone());

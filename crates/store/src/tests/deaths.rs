@@ -126,29 +126,34 @@ fn deaths_are_counted_beside_a_program_that_cannot_wait() {
     assert_eq!(device.deaths(&artifact), 1);
 }
 
-/// A program at its limit of descriptors.
+/// A program at its limit of descriptors, or of memory.
 #[test]
 fn what_there_is_no_descriptor_for_is_read_when_there_is() {
     in_a_child("what_there_is_no_descriptor_for_is_read_when_there_is", &[], || {
-        // A segment and a guard file are opened; of the calls that open something, one after the other fails.
-        for n in 1..12 {
+        // The part's folder, its segment and the guard file are opened, in this order; the folder is listed for both.
+        let plans = [(Op::Open, 12), (Op::List, 6), (Op::Stat, 1)];
+        for (op, n) in plans.iter().flat_map(|&(op, times)| (1..=times).map(move |n| (op, n))) {
             let root = root();
             let (artifact, folder) = after_a_death(root.path());
             let stash = open(root.path());
-            let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::Open));
-            faults::begin(Plan::Nth { fault, op, n, on: false });
+            let error = [Errno::MFILE, Errno::NFILE, Errno::NOMEM][n as usize % 3];
+            faults::begin(Plan::Nth { fault: Fault::Error(error), op: Some(op), n, on: false });
             let opened = stash.device(&header());
             let struck = faults::end();
-            let Ok(device) = opened else { continue };
+            let device = opened.unwrap_or_else(|error| panic!("{op:?} {n}: {error}"));
+            let surely = if op == Op::Open { 3 } else { 2 };
+            assert!(n > surely || struck.len() == 1, "{op:?} {n}: {struck:?}");
             let began = Instant::now();
             while device.view().is_behind() {
-                assert!(began.elapsed() < LONG, "{n}: it is read beside the program");
+                assert!(began.elapsed() < LONG, "{op:?} {n}: it is read beside the program");
                 std::thread::sleep(Duration::from_millis(2));
             }
-            assert!(device.contains(Kind::Artifact, &artifact), "{n}: {struck:?}");
-            assert_eq!(device.deaths(&artifact), 1, "{n}: {struck:?}");
+            let segments_put_off = stash.report().refused.get("put_off").copied().unwrap_or(0);
+            assert!(n > surely || segments_put_off == u64::from((op, n) == (Op::Open, 2)), "{op:?} {n}");
+            assert!(device.contains(Kind::Artifact, &artifact), "{op:?} {n}: {struck:?}");
+            assert_eq!(device.deaths(&artifact), 1, "{op:?} {n}: {struck:?}");
             drop((device, stash));
-            assert!(files(&folder, "vkg").is_empty(), "{n}: {struck:?}");
+            assert!(files(&folder, "vkg").is_empty(), "{op:?} {n}: {struck:?}");
         }
     });
 }
