@@ -74,7 +74,8 @@ counters! {
     ModulesNew => "modules_new",
     /// Records that were not queued because the writer's queue was full.
     Dropped => "dropped",
-    /// Calls in which the layer failed internally and the driver got the call untouched.
+    /// Creation calls, or create infos of one, in which the layer failed: the driver got them untouched, unless it had made
+    /// the pipeline by then.
     InternalFailures => "internal_failures",
     /// Nanoseconds spent in driver compiles that were recorded or could have been.
     CompileNanos => "compile_ns",

@@ -109,9 +109,8 @@ fn threads_that_share_a_cache_find_each_other_s_pipelines() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared"] {
             let compiled = compiled(scenario, env, &["--cache", cache, "--threads", "4"]);
-            // Each may have begun before the first was done, as without the layer.
-            assert!(compiled[0] <= 4, "{cache}: {compiled:?}");
-            assert_eq!(compiled[2], 0, "{cache}: {compiled:?}");
+            // Each may have begun before the first was done, as without the layer; what it compiled then is served later.
+            assert!(compiled.iter().sum::<u64>() <= 4, "{cache}: {compiled:?}");
         }
     });
 }

@@ -188,20 +188,12 @@ unsafe fn after_failure<I: CreateInfo>(
     pipelines: *const vk::Pipeline,
 ) -> Answer {
     device.count(Count::InternalFailures);
-    if let Some(made) = call::take_made() {
-        return made;
-    }
     let mut arena = Arena::default();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     unsafe {
         let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
         let info = call::alone(info, &mut arena, made);
-        let mut pipeline = vk::Pipeline::null();
-        if let Some(result) = resolve::refuse_nameless(device, 1, &info, &mut pipeline) {
-            return Answer { result, pipeline };
-        }
-        passed.mark_filled(device);
-        call::create(device, passed.handle(), &info, allocator)
+        resolve::failed::serve(device, passed, allocator, &info, call::take_made())
     }
 }
 

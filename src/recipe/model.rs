@@ -15,7 +15,7 @@ use vkstash_store::format::record::Key;
 pub const SCHEMA: u32 = 2;
 
 /// Bytes that are encoded with their length and decoded without a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Serialize for Bytes<'_> {

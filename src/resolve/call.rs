@@ -257,8 +257,8 @@ pub unsafe fn names_code_by_identifier(stages: &[vk::PipelineShaderStageCreateIn
     stages.iter().any(|info| matches!(unsafe { stage::named(info) }, Some(Named::Identifier(_)) | None))
 }
 
-/// A number for the stages as the program names them: by handle, entry point and specialization. None where a stage
-/// names no module. Others may have the same: handles are used again.
+/// A number for the stages as the program names them: by handle, entry point and specialization constants. None where a
+/// stage names no module, or says of its constants what cannot be. Others may have the same: handles are used again.
 ///
 /// # Safety
 /// A valid create info.
@@ -270,16 +270,12 @@ pub unsafe fn number_of_stages<I: CreateInfo>(info: &I) -> Option<NonZeroU64> {
             return None;
         }
         (stage.module.as_raw(), stage.stage.as_raw()).hash(&mut hasher);
-        // SAFETY: a stage that is read has an entry point; specialization is NULL or valid, and its data is valid for
-        // its size where it has entries.
+        // SAFETY: the stages of a valid create info; a stage that is read has an entry point (contract 6).
         unsafe {
             if !stage.p_name.is_null() {
                 CStr::from_ptr(stage.p_name).hash(&mut hasher);
             }
-            let special = stage.p_specialization_info.as_ref().filter(|special| special.map_entry_count > 0);
-            if let Some(special) = special.filter(|special| !special.p_data.is_null()) {
-                std::slice::from_raw_parts(special.p_data.cast::<u8>(), special.data_size).hash(&mut hasher);
-            }
+            stage::specialization(stage.p_specialization_info).ok()?.hash(&mut hasher);
         }
     }
     NonZeroU64::new(hasher.finish())

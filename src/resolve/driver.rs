@@ -23,14 +23,11 @@ use crate::stats::Count;
 use vkstash_store::format::record::Key;
 
 /// Why the driver is asked before anything is described.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Early {
-    /// The program has loaded the cache, which has what it is asked for.
-    Loaded,
-    /// The driver has lately had a pipeline of the same stages in memory.
+    /// It has lately had a pipeline of the same stages in memory.
     RecentHit,
-    /// The stash has nothing to serve.
-    NothingStored,
+    /// The program has loaded the cache, or the stash has nothing to serve.
+    MayHaveAnything,
 }
 
 /// Whether the driver's turn comes before the stash's, and why.
@@ -38,13 +35,12 @@ pub enum Early {
 /// # Safety
 /// `info` is a valid create info of the device.
 pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info: &I) -> Option<Early> {
-    if !device.may_ask_driver_first() {
+    // A pipeline that has failed is known by its key: it goes down once, as the program made it.
+    if !device.may_ask_driver_first() || device.knows_failures() {
         return None;
     }
-    // A pipeline that has failed is known by its key: it goes down once, as the program made it.
-    let knows_failures = device.knows_failures();
-    if passed.loaded().is_some() && !knows_failures {
-        return Some(Early::Loaded);
+    if passed.loaded().is_some() {
+        return Some(Early::MayHaveAnything);
     }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
         // SAFETY: the caller's contract.
@@ -53,7 +49,7 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
             return Some(Early::RecentHit);
         }
     }
-    (!knows_failures && device.has_no_artifacts()).then_some(Early::NothingStored)
+    device.has_no_artifacts().then_some(Early::MayHaveAnything)
 }
 
 /// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed. None: the ladder's
@@ -95,7 +91,7 @@ pub unsafe fn ask_first<I: CreateInfo>(
     let answer = unsafe {
         match why {
             Early::RecentHit => put_question(&request, true),
-            Early::Loaded | Early::NothingStored => ask_itself(&request),
+            Early::MayHaveAnything => ask_itself(&request),
         }
     };
     (answer, request.past.asked())
@@ -161,8 +157,8 @@ pub(super) unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Opti
     unsafe { put_question(request, false) }
 }
 
-/// The question itself. `recent`: the driver's object has had pipelines of these stages, so it is known which shaders
-/// it holds.
+/// The question itself. `recent`: the driver's object has had pipelines of what are most likely the same stages, so there
+/// is nothing new to note of it.
 unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, recent: bool) -> Option<Answer> {
     let (device, passed) = (request.device, request.passed);
     request.past.ask_itself();
@@ -218,7 +214,8 @@ fn may_have<I>(request: &Request<'_, I>) -> bool {
             !policy.free_recording
                 || binary::applies(request)
                 || null.filled.may_have(&request.shaders)
-                // It will not be recorded if the companion has it, and filling that costs more than asking.
+                // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking the
+                // driver costs less than filling the companion.
                 || null.beside.of(&request.shaders).is_some()
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,

@@ -7,6 +7,7 @@
 //! - [`companion`] the same, of a cache with what the program's own would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
+//! - [`failed`] what the program gets where the layer itself has failed
 //! - [`app_data`] what the program's own caches are owed
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
@@ -23,6 +24,7 @@ mod compile;
 pub mod deferred;
 mod driver;
 mod emulated;
+pub mod failed;
 pub mod feedback;
 pub mod modules;
 mod past;

@@ -40,7 +40,7 @@ pub const REFUSALS_LIMIT: u8 = 3;
 pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
     let mut payload = Vec::new();
     request.device.stored().is_some_and(|stored| {
-        stored.device.has_any(Kind::Failed)
+        request.device.knows_failures()
             && stored.device.read(Kind::Failed, &request.key, &mut payload)
             && payload == [1]
     })
@@ -67,7 +67,9 @@ pub fn note_failure_of(device: &Device, key: &Key, before: bool, result: vk::Res
     if now && stored.device.contains(Kind::Artifact, key) {
         return;
     }
-    if !stored.device.put(Kind::Failed, key, Box::new([u8::from(now)])) {
+    if stored.device.put(Kind::Failed, key, Box::new([u8::from(now)])) {
+        device.count_failure(now);
+    } else {
         device.count(Count::Dropped);
     }
 }

@@ -2,29 +2,31 @@
 //! two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs that ask
 //! where a pipeline came from.
 
-use std::hash::BuildHasher as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::FxHashSet;
+use sha2::{Digest as _, Sha256};
 
-/// A number for each of them.
+/// The first half of the SHA-256 of each of them: a wrong "hit" would be a lie to the program.
 #[derive(Default)]
-pub struct Blobs(Mutex<FxHashSet<u64>>);
+pub struct Blobs(Mutex<FxHashSet<[u8; 16]>>);
 
 impl Blobs {
     /// The cache is owed this one. Says whether it was already.
     pub fn note(&self, blob: &[u8]) -> bool {
-        !self.lock().insert(FxBuildHasher.hash_one(blob))
+        let digest: [u8; 32] = Sha256::digest(blob).into();
+        let (half, _) = digest.split_at(16);
+        half.try_into().is_ok_and(|half| !self.lock().insert(half))
     }
 
     /// Takes over what another cache is owed.
     pub fn merge_from(&self, source: &Blobs) {
         // One lock at a time: two threads may merge two caches into each other.
-        let theirs: Vec<u64> = source.lock().iter().copied().collect();
+        let theirs: Vec<[u8; 16]> = source.lock().iter().copied().collect();
         self.lock().extend(theirs);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashSet<u64>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashSet<[u8; 16]>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 
 use ash::vk::{self, Handle};
@@ -93,6 +94,8 @@ pub struct Device {
     pub caches: Objects<AppCache>,
     /// VK_NULL_HANDLE in the place of one.
     pub null: NullCache,
+    /// Keys that the driver is known to answer with an error, counted when somebody first asks.
+    failures: OnceLock<AtomicI64>,
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Driver identifiers to module identities, as far as met in this process.
@@ -301,6 +304,7 @@ impl Device {
             render_passes: Objects::default(),
             libraries: Objects::default(),
             caches: Objects::default(),
+            failures: OnceLock::new(),
             null: NullCache {
                 beside: Beside::default(),
                 filled: Filled::new(false),
@@ -471,9 +475,25 @@ impl Device {
         self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
-    /// Whether there are pipelines that the driver is known to answer with an error.
+    /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since.
     pub fn knows_failures(&self) -> bool {
-        self.stored().is_some_and(|stored| stored.device.has_any(Kind::Failed))
+        let Some(stored) = self.stored().filter(|stored| stored.device.has_any(Kind::Failed)) else {
+            return false;
+        };
+        let count = || {
+            let mut live = 0;
+            stored.device.for_each(Kind::Failed, &mut |_, payload| live += i64::from(payload == [1]));
+            AtomicI64::new(live)
+        };
+        self.failures.get_or_init(count).load(Ordering::Relaxed) > 0
+    }
+
+    /// It is noted that the driver answers a key with an error, or that it does no longer.
+    pub fn count_failure(&self, fails: bool) {
+        // Whoever counts later finds the note.
+        if let Some(failures) = self.failures.get() {
+            failures.fetch_add(if fails { 1 } else { -1 }, Ordering::Relaxed);
+        }
     }
 
     /// Room for a module of this size that may be left unhashed.

@@ -195,11 +195,9 @@ fn an_operation_that_has_failed_goes_straight_down() {
         assert_ne!(cold[0], own, "{cold}");
         assert_eq!(cold[1], own);
         assert_eq!(run(&fails).value, json!([own, own]));
-        // It works all of a sudden: straight down once more, and from then on as any other.
-        let again = run(&json!({ "deferral": "always" }));
-        assert_eq!(again.value[0], json!({ "outcome": 0, "caches": own["caches"] }));
-        let served = run(&json!({ "deferral": "always" }));
-        assert_eq!(served.reports.sum("served"), 2, "{:?}", served.reports.counters());
+        // It works all of a sudden. Our part in the failure cannot be told apart here, so the driver keeps the call as it is.
+        let straight = json!({ "outcome": 0, "caches": own["caches"] });
+        assert_eq!(run(&json!({ "deferral": "always" })).value, json!([straight, straight]));
         // What lacks memory today may have it then.
         let env = env.clone().stash(scenario.folder().join("short of memory"));
         let short = json!({ "deferral": "fails" });

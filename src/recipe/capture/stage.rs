@@ -286,7 +286,7 @@ pub unsafe fn stage<'a>(
 ///
 /// # Safety
 /// `info` is NULL or valid for `'a`.
-unsafe fn specialization<'a>(
+pub unsafe fn specialization<'a>(
     info: *const vk::SpecializationInfo<'a>,
 ) -> Result<SmallVec<[(u32, Bytes<'a>); 4]>, Refusal> {
     // SAFETY: the caller's contract.
