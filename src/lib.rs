@@ -8,8 +8,8 @@
 //! - `hooks` the intercepted commands, one file per family
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
-//! - [`recipe`] model, capture and key of pipelines
-//! - [`identifier`] module identities; `pipeline_binary` an extension newer than the bindings
+//! - [`recipe`] model, capture and key of pipelines, module identities
+//! - `pipeline_binary` an extension newer than the bindings
 //! - [`stats`] counters and reports
 //! - [`config`], `log`, `guard`, `faults`, `loader` the environment, log lines, the end of panics and their tests, the
 //!   loader's interface
@@ -21,7 +21,6 @@ pub mod config;
 mod faults;
 mod guard;
 mod hooks;
-pub mod identifier;
 mod loader;
 mod log;
 mod pipeline_binary;

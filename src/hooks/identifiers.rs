@@ -3,8 +3,8 @@
 use ash::vk;
 
 use crate::guard::guard;
-use crate::identifier;
 use crate::recipe::capture::stage;
+use crate::recipe::identifier;
 use crate::state::device;
 use vkstash_store::format::record::Key;
 

@@ -5,12 +5,12 @@ use std::sync::{Mutex, OnceLock};
 use ash::vk;
 
 use crate::guard::guard;
-use crate::identifier;
 use crate::recipe::capture::stage;
 use crate::recipe::chain;
+use crate::recipe::identifier;
+use crate::recipe::payload::module_record;
 use crate::state::device::{self, Device};
 use crate::state::objects::{Module, Unhashed};
-use crate::state::stored::module_record;
 use crate::stats::Count;
 
 /// vkCreateShaderModule.

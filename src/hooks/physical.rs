@@ -10,9 +10,9 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use crate::guard::guard;
-use crate::identifier::ALGORITHM_UUID;
 use crate::loader::LAYER_NAME;
 use crate::recipe::chain;
+use crate::recipe::identifier::ALGORITHM_UUID;
 use crate::state::instance::{self, Instance, PhysicalDevice};
 
 /// vkEnumerateDeviceExtensionProperties.

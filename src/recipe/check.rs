@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::key::{self, digest};
-use crate::identifier::module_identity;
+use crate::recipe::identifier::module_identity;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Whether the key of a portable record is that of its payload, so that nothing else can stand under this key. Never of

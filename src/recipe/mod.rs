@@ -6,16 +6,20 @@
 //! - [`chain`] walking and copying pNext chains by that table
 //! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
 //! - [`key`] encoding and hashing; `list` lists whose length is not believed
+//! - [`payload`] the bytes of modules and artifacts
 //! - [`check`] whether a record is what its key says
+//! - [`identifier`] module identities, and drivers' own identifiers
 //! - [`shader_set`] which shaders a pipeline is made of, as one number
 
 pub mod capture;
 pub mod chain;
 pub mod check;
+pub mod identifier;
 pub mod key;
 mod list;
 pub mod model;
 pub mod newer;
+pub mod payload;
 pub mod shader_set;
 pub mod structures;
 

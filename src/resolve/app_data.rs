@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
 pub use super::private_cache::{HEADER_SIZE, holds_pipelines};
-use super::record;
+use crate::recipe::payload;
 use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
@@ -151,7 +151,7 @@ pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<
     if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {
         return None;
     }
-    record::parse(&payload)?;
-    payload.drain(..record::PREFIX);
+    payload::parse(&payload)?;
+    payload.drain(..payload::PREFIX);
     Some(payload)
 }

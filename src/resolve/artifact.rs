@@ -8,10 +8,11 @@ use std::time::Instant;
 use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
+use super::offered::Offered;
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, binary, driver, feedback, modules, record};
-use crate::recipe::chain::Arena;
-use crate::state::device::{Device, IdentifierMode};
+use super::{Passed, Request, binary, driver, feedback, record};
+use crate::recipe::payload;
+use crate::state::device::IdentifierMode;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Handing;
@@ -35,17 +36,17 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
         return None;
     }
-    let refusals = record::refusals(buffer);
-    if refusals >= record::REFUSALS_LIMIT {
+    let refusals = payload::refusals(buffer);
+    if refusals >= payload::REFUSALS_LIMIT {
         request.past.leave_alone();
         return None;
     }
-    let (cost, blob) = record::parse(buffer)?;
+    let (cost, blob) = payload::parse(buffer)?;
     let started = Instant::now();
     let mut offered = Offered::new(device);
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
     let Some(mut info) = (unsafe { offered.prepare(request) }) else {
-        if offered.brought.lacks_module() {
+        if offered.lacks_module() {
             // An artifact is only ever made with its modules at hand.
             device.count(Count::ModuleMissing);
             request.past.lack_module();
@@ -103,41 +104,6 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>) -> Option<A
         && request.device.stored()?.device.contains(Kind::Artifact, &request.key);
     // SAFETY: as above.
     if is_open { unsafe { driver::ask_itself(request) } } else { None }
-}
-
-/// What a create info needs that is offered to the driver with a cache of ours, for as long as the call.
-pub struct Offered<'a> {
-    device: &'a Device,
-    brought: modules::Brought<'a>,
-    arena: Arena,
-}
-
-impl<'a> Offered<'a> {
-    /// Nothing is allocated until something is needed.
-    pub fn new(device: &'a Device) -> Offered<'a> {
-        Offered { device, brought: modules::Brought::new(device), arena: Arena::default() }
-    }
-
-    /// The create info with FAIL_ON_COMPILE_REQUIRED, and with the code that an identifier of ours stands for.
-    /// None: the stash lacks the code, or a chain cannot be copied.
-    ///
-    /// # Safety
-    /// The request's create info is valid; the copy is used only while `self` lives and stays where it is.
-    pub unsafe fn prepare<I: CreateInfo>(&mut self, request: &Request<'_, I>) -> Option<I> {
-        let mut info = request.info;
-        if request.steering.identifier_only && self.device.identifiers == IdentifierMode::Emulated {
-            // SAFETY: the caller's contract.
-            info = unsafe { self.brought.bring(&info, request.recipe, self.device.stored()?) }?;
-        }
-        if self.device.cache_control {
-            let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-            let none = vk::PipelineCreateFlags::empty();
-            let flags2 = request.steering.flags2;
-            // SAFETY: as above.
-            info = unsafe { call::with_flags(&info, flags2, fail_on, none, &mut self.arena) }?;
-        }
-        Some(info)
-    }
 }
 
 /// The hit was in our cache. The program's own would have it if the stash has owed it this pipeline before, or one whose

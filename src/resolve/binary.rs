@@ -15,6 +15,7 @@ use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR}
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
+use crate::recipe::payload;
 use crate::state::device::Device;
 use crate::stats::Count;
 use vkstash_store::base::memory;
@@ -37,7 +38,11 @@ pub fn applies<I>(request: &Request<'_, I>) -> bool {
 fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
     let mut both = [0; 64];
     both[..32].copy_from_slice(recipe);
-    both[32..].copy_from_slice(device.binaries.as_ref()?.digest(device)?);
+    both[32..].copy_from_slice(device.binaries.as_ref()?.digest(
+        &device.table,
+        device.handle,
+        device.setup(),
+    )?);
     Some(key::digest(key::BINARIES, &both))
 }
 
@@ -52,7 +57,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     if !stored.device.read(Kind::Artifact, &name, buffer) {
         return None;
     }
-    let (cost, listed) = record::parse_binaries(buffer)?;
+    let (cost, listed) = payload::parse_binaries(buffer)?;
     let started = Instant::now();
     let handing = stored.device.hand_out(&name);
     if matches!(handing, Handing::NotYet) {
@@ -222,7 +227,7 @@ impl<'a> Binaries<'a> {
             data.truncate(size);
             listed.push((name, data));
         }
-        record::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..])))
+        payload::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..])))
     }
 }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use rustc_hash::FxHashSet;
 
-use super::artifact::Offered;
 use super::call::{self, Answer, CreateInfo};
+use super::offered::Offered;
 use super::private_cache::PrivateCache;
 use super::{Passed, Request, app_data, feedback};
 use crate::recipe::shader_set::ShaderSet;

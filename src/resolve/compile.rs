@@ -9,6 +9,7 @@ use super::past::Refused;
 use super::private_cache::{self, PrivateCache};
 use super::{Contents, Passed, Request, binary, count_unrecorded, feedback, record};
 use crate::recipe::chain::Arena;
+use crate::recipe::payload;
 use crate::state::family::Family;
 use crate::stats::Count;
 
@@ -141,7 +142,7 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-    let prefix = record::prefix(cost, request.past.refusals());
+    let prefix = payload::prefix(cost, request.past.refusals());
     let payload = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => {
             let mut info = request.info;

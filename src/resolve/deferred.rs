@@ -20,6 +20,7 @@ use crate::guard::guard;
 use crate::recipe::capture::stage::LIBRARY;
 use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
+use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::deferred::{Element, Pending, Taken, Ticket};
 use crate::state::device::{Device, IdentifierMode};
@@ -400,7 +401,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         None
     } else {
         // SAFETY: a cache of ours that the driver is done with.
-        unsafe { private_cache::data_behind(device, cache, &record::prefix(cost, refusals)) }
+        unsafe { private_cache::data_behind(device, cache, &payload::prefix(cost, refusals)) }
     };
     // SAFETY: as above.
     unsafe { private_cache::destroy(device, cache) };
@@ -433,7 +434,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         let kept = match (&element.key, &blob, device.stored()) {
             (Some((key, shaders)), Some(blob), Some(stored)) => {
                 if let Some(passed) = &passed {
-                    passed.owe_compiled(key, shaders, &blob[record::PREFIX..]);
+                    passed.owe_compiled(key, shaders, &blob[payload::PREFIX..]);
                 } else if passed_null {
                     device.null.beside.note(key, shaders);
                 }

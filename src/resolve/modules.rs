@@ -6,9 +6,9 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::call::CreateInfo;
-use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
+use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
 use crate::recipe::model::{Code, Recipe};
 use crate::state::device::Device;

@@ -22,14 +22,15 @@ use super::objects::{
 use super::policy::{self, Policy};
 use super::process::{DeviceStats, Session};
 use super::setup::Setup;
-use super::stored::{RECORD_FLAGS, Stored, module_record};
+use super::stored::Stored;
 use crate::faults;
 use crate::guard::{guard, is_late};
-use crate::identifier::{self, NativeIdentifier};
 use crate::loader::dispatch_key;
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
+use crate::recipe::identifier::{self, NativeIdentifier};
 use crate::recipe::model::SCHEMA;
+use crate::recipe::payload::{RECORD_FLAGS, module_record};
 use crate::stats::{BypassReason, Count, Counters};
 use vkstash_store::base::memory::{Taken, UNHASHED};
 use vkstash_store::forks as fork;
@@ -515,7 +516,7 @@ impl Device {
         let Some(stored) = self.stored() else { return };
         if !stored.has_module(identity) {
             self.count(Count::ModulesNew);
-            stored.put_module(self, identity, record());
+            stored.put_module(self.counters(), identity, record());
         }
         if self.identifiers == IdentifierMode::Native {
             // SAFETY: the caller's contract; the program enabled the extension.
@@ -639,7 +640,7 @@ impl capture::Objects for Device {
         if self.rehydrates() {
             // Otherwise it is kept together with the artifact, if there is one.
             if let Some(stored) = self.stored().filter(|stored| !stored.has_module(&identity)) {
-                stored.put_module(self, &identity, module_record(flags, code));
+                stored.put_module(self.counters(), &identity, module_record(flags, code));
             }
         }
         identity

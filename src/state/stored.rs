@@ -3,11 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ash::vk;
-
-use super::device::Device;
 use crate::recipe::check;
-use crate::stats::Count;
+use crate::stats::{Count, Counters};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
@@ -32,17 +29,17 @@ impl Stored {
     }
 
     /// Queues a portable record unless it is there.
-    pub fn put(&self, device: &Device, kind: Kind, key: &Key, bytes: &[u8]) {
+    pub fn put(&self, counters: &Counters, kind: Kind, key: &Key, bytes: &[u8]) {
         if !self.portable.contains(kind, key) {
-            self.put_record(device, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
+            self.put_record(counters, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
         }
     }
 
     /// Queues a portable record that is not there. None: there was no memory for it.
-    fn put_record(&self, device: &Device, kind: Kind, key: &Key, record: Option<Box<[u8]>>) -> bool {
+    fn put_record(&self, counters: &Counters, kind: Kind, key: &Key, record: Option<Box<[u8]>>) -> bool {
         let queued = record.is_some_and(|record| self.portable.put(kind, key, record));
         if !queued {
-            device.count(Count::Dropped);
+            counters.count(Count::Dropped);
         }
         queued
     }
@@ -54,8 +51,8 @@ impl Stored {
     }
 
     /// Queues a module's record, also over one that holds something else. None: there was no memory for it.
-    pub fn put_module(&self, device: &Device, identity: &Key, record: Option<Box<[u8]>>) {
-        let queued = self.put_record(device, Kind::Module, identity, record);
+    pub fn put_module(&self, counters: &Counters, identity: &Key, record: Option<Box<[u8]>>) {
+        let queued = self.put_record(counters, Kind::Module, identity, record);
         if queued && self.checked.verdict(identity) == Some(Verdict::Wrong) {
             // If it cannot be written, the other one counts again.
             self.checked.note(identity, Verdict::Doubtful);
@@ -129,14 +126,6 @@ impl Checked {
             slot.store(name | verdict as u64, Ordering::Relaxed);
         }
     }
-}
-
-/// Bytes of a module's record before its code.
-pub(super) const RECORD_FLAGS: usize = 4;
-
-/// A module's payload (docs/format.md): its flags, then the SPIR-V words. None where there is no memory for it.
-pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<Box<[u8]>> {
-    memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 
 use super::chain::{self, Refusal, Special};
 use super::model::OwnedExtension;
-use crate::identifier::NativeIdentifier;
+use crate::recipe::identifier::NativeIdentifier;
 use vkstash_store::format::record::Key;
 
 /// What capture asks about objects that were created earlier.

@@ -6,8 +6,8 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::{LibraryTraits, Objects, array, mappings};
-use crate::identifier::NativeIdentifier;
 use crate::recipe::chain::{self, Refusal, Special};
+use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::{Bytes, Code, Mapping, Stage};
 use crate::recipe::newer;
 use crate::stats::BypassReason;

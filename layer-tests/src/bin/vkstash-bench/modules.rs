@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use VkLayer_vkstash::identifier::module_identity;
+use VkLayer_vkstash::recipe::identifier::module_identity;
 use vkstash_layer_tests::bench::numbers::{Spread, median};
 
 /// Bytes that one figure goes over in each round.

@@ -6,13 +6,13 @@ use std::ptr;
 use ash::vk;
 use serde::Serialize;
 
-use crate::identifier::NativeIdentifier;
 use crate::recipe::capture::compute::compute;
 use crate::recipe::capture::graphics::graphics;
 use crate::recipe::capture::ray_tracing::ray_tracing;
 use crate::recipe::capture::stage::Steering;
 use crate::recipe::capture::{Library, LibraryTraits, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::Refusal;
+use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
 use crate::stats::BypassReason;
 use vkstash_store::format::record::Key;
@@ -58,7 +58,7 @@ impl Objects for Known {
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-        crate::identifier::module_identity(flags, code)
+        crate::recipe::identifier::module_identity(flags, code)
     }
 
     fn identified(&self, _: &NativeIdentifier) -> Option<Key> {

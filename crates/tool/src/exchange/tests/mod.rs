@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use super::export::export;
 use super::import::{ImportError, Imported, Taken, import};
-use VkLayer_vkstash::identifier::module_identity;
 use VkLayer_vkstash::recipe::check;
+use VkLayer_vkstash::recipe::identifier::module_identity;
 use VkLayer_vkstash::recipe::key::{self, digest};
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind, UseRecord};

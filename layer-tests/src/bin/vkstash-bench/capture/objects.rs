@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use VkLayer_vkstash::identifier::{NativeIdentifier, module_identity};
 use VkLayer_vkstash::recipe::capture::{Library, Objects, SubpassUse};
 use VkLayer_vkstash::recipe::chain::Refusal;
+use VkLayer_vkstash::recipe::identifier::{NativeIdentifier, module_identity};
 use VkLayer_vkstash::stats::BypassReason;
 use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;

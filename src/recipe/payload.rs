@@ -1,0 +1,92 @@
+//! The payloads of modules and artifacts, byte by byte (docs/format.md). Those of recipes and of what they name are encoded
+//! by [`super::key`].
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::time::Duration;
+
+use ash::vk;
+use vkstash_store::base::memory;
+
+/// Bytes of a module's record before its code.
+pub const RECORD_FLAGS: usize = 4;
+
+/// A module's payload (docs/format.md): its flags, then the SPIR-V words. None where there is no memory for it.
+pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<Box<[u8]>> {
+    memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
+}
+
+/// Length of [`prefix`].
+pub const PREFIX: usize = 8;
+
+/// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
+/// microseconds, and the form of the rest.
+pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
+    let mut bytes = [0; PREFIX];
+    let micros = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
+    bytes[..4].copy_from_slice(&micros.to_le_bytes());
+    bytes[4] = FORM_CACHE_BLOB;
+    bytes[5] = refusals;
+    bytes
+}
+
+/// The rest is the data of a VkPipelineCache.
+const FORM_CACHE_BLOB: u8 = 1;
+
+/// Drivers give out blobs that they never take back: RADV does so for some ray tracing libraries. After this many
+/// refusals an artifact is neither offered nor made again for this device header.
+pub const REFUSALS_LIMIT: u8 = 3;
+
+/// How often in a row the driver has refused what was recorded under this key.
+pub fn refusals(payload: &[u8]) -> u8 {
+    payload.get(5).copied().unwrap_or(0)
+}
+
+/// An artifact's payload: the cost of the compile and the blob. None for a form that this version does not
+/// know.
+pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
+    let (prefix, blob) = payload.split_at_checked(PREFIX)?;
+    let micros = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]);
+    (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
+}
+
+/// The rest is the binaries of VK_KHR_pipeline_binary, each behind the lengths of its key and its data.
+const FORM_BINARIES: u8 = 2;
+
+/// An artifact's payload made of binaries: of each the driver's key and its data. None where there is no memory
+/// for it.
+pub fn binaries_payload<'a>(
+    cost: Duration,
+    listed: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
+) -> Option<Vec<u8>> {
+    let most = listed.clone().map(|(key, data)| 8 + key.len() + data.len()).sum::<usize>();
+    let mut payload = memory::room(PREFIX + most)?;
+    payload.extend(prefix(cost, 0));
+    payload[4] = FORM_BINARIES;
+    for (key, data) in listed {
+        payload.extend((key.len() as u32).to_le_bytes());
+        payload.extend((data.len() as u32).to_le_bytes());
+        payload.extend(key);
+        payload.extend(data);
+    }
+    Some(payload)
+}
+
+/// The reverse: the cost of the compile and the binaries. None for another form, or where the lengths lie.
+#[allow(clippy::type_complexity, reason = "keys and data, borrowed")]
+pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)> {
+    let (head, mut rest) = payload.split_at_checked(PREFIX)?;
+    if head[4] != FORM_BINARIES {
+        return None;
+    }
+    let word = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(u32::from_le_bytes);
+    let cost = Duration::from_micros(word(&head[..4])?.into());
+    let mut listed = Vec::new();
+    while !rest.is_empty() {
+        let (lengths, behind) = rest.split_at_checked(8)?;
+        let (key, behind) = behind.split_at_checked(word(&lengths[..4])? as usize)?;
+        let (data, behind) = behind.split_at_checked(word(&lengths[4..])? as usize)?;
+        listed.push((key, data));
+        rest = behind;
+    }
+    Some((cost, listed))
+}
