@@ -13,10 +13,10 @@ use crate::stats::Counters;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 use vkstash_store::reports::runs::RunName;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 /// How long a leaving process waits for its last records, where the environment says nothing else.

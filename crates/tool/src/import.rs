@@ -5,8 +5,8 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::exchange::import::{self, Imported, Taken};
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::stash::app_name::AppName;
 
 use crate::cli::ImportArgs;
 use crate::output::Printer;

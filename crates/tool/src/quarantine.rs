@@ -2,10 +2,10 @@
 
 use std::io::{self, Write as _};
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::part::open::DEATHS_LIMIT;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

@@ -1,8 +1,8 @@
 //! `vkstash export` and `vkstash import`: from one machine to another, with whatever is on the way.
 
 use VkLayer_vkstash::recipe::identifier::module_identity;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

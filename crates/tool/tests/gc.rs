@@ -1,7 +1,7 @@
 //! `vkstash gc`: a stash that is larger than its limit is not afterwards.
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

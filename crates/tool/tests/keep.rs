@@ -1,9 +1,9 @@
 //! `vkstash keep`: what is in force and where it comes from, and what setting it leaves on the disk.
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

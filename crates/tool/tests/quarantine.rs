@@ -1,8 +1,8 @@
 //! `vkstash quarantine` over stashes with and without artifacts of which programs died.
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::{DEATHS_LIMIT, Handing, Part};
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! `vkstash stats` over stashes of all conditions.
 
 use VkLayer_vkstash::stats::Count;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

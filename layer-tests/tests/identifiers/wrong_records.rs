@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

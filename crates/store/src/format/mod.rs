@@ -12,8 +12,10 @@
 //! | `checkpoint` | checkpoints of a file that is still written |
 //! | `table` | the index of a sealed segment |
 //! | `codec` | numbers of codecs |
+//! | `app_name` | an application's folder name |
 //! | `refusal` | why a file or a folder is not read |
 
+pub mod app_name;
 pub(crate) mod bytes;
 pub(crate) mod checkpoint;
 pub mod codec;

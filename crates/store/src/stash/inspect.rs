@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::disk::folder::Folder;
+use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::record::Kind;
@@ -15,7 +16,6 @@ use crate::reports::totals;
 use crate::reports::totals::Totals;
 use crate::segment::load;
 use crate::segment::load::State;
-use crate::stash::app_name::AppName;
 
 /// One application's stash.
 #[derive(Clone, Debug, Serialize)]

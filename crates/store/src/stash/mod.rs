@@ -7,11 +7,9 @@
 //! | `own_report` | the report of this process |
 //! | `helper` | the thread for whatever takes long |
 //! | `maintenance` | when bounds are kept, and whether there is room to write |
-//! | `app_name` | an application's folder name |
 //! | `inspect` | what is stored, for people |
 //! | `transfer` | segment files on their way out of a stash, and into one |
 
-pub mod app_name;
 pub(crate) mod helper;
 pub mod inspect;
 pub(crate) mod maintenance;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::base::util::lock;
 use crate::disk::folder::Folder;
+use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
@@ -16,7 +17,6 @@ use crate::part::open::{Shared, Use};
 use crate::part::queue::{Haste, Joined};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
-use crate::stash::app_name::AppName;
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
 use crate::upkeep::work::ModulesOf;

@@ -31,12 +31,12 @@ use tempfile::TempDir;
 
 pub(crate) use numbers::{Numbers, first_seed, seeds};
 
+use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::record::{Key, Kind};
 use crate::part::open::Part;
 use crate::part::queue::Haste;
 use crate::reports::runs::RunName;
-use crate::stash::app_name::AppName;
 use crate::stash::open::Stash;
 
 /// Long enough for anything on a machine that others keep busy; nothing is asserted about it.

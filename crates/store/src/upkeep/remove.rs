@@ -4,8 +4,8 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
+use crate::format::app_name::AppName;
 use crate::settings;
-use crate::stash::app_name::AppName;
 use crate::upkeep::survey::{Application, Part};
 
 /// Files of ours, by how their names end.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use tar::{Entry, EntryType, PaxExtensions};
 
-use vkstash_store::stash::app_name::AppName;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::stash::transfer::{Place, age_of};
 
 /// More than any name, and less than anybody minds.

@@ -11,11 +11,11 @@ use tar::Entry;
 use super::entry::{LongName, Name};
 use VkLayer_vkstash::recipe::{self, check};
 use vkstash_store::base::util::unix_ms;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::format::refusal::{OpenError, Refusal};
 use vkstash_store::part::open::Part;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
 

@@ -9,7 +9,7 @@ use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Part;
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
-use vkstash_store::stash::app_name::AppName;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::store::{Fresh, Store};

@@ -18,11 +18,11 @@ use super::import::{ImportError, Imported, Taken, import};
 use VkLayer_vkstash::recipe::check;
 use VkLayer_vkstash::recipe::identifier::module_identity;
 use VkLayer_vkstash::recipe::key::{self, digest};
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::format::refusal::Refusal;
 use vkstash_store::part::open::Part;
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

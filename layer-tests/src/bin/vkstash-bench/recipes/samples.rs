@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use VkLayer_vkstash::recipe::key;
 use VkLayer_vkstash::recipe::model::{Code, Pipeline, Recipe};
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::stash::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use crate::Failure;
