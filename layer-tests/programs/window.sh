@@ -37,7 +37,8 @@ if [ "$end" != moving ]; then
     echo "screen: $now"
 fi
 # A program that is killed leaves no report where there was nothing to store.
-grep -q libVkLayer_vkstash "/proc/$program/maps" && echo "the layer is in this program" >&2
+# Not to standard error: Ubuntu's xvfb-run takes that for output.
+grep -q libVkLayer_vkstash "/proc/$program/maps" && : >"$picture.layer"
 if [ "$end" = key ]; then xdotool key Escape; else kill -s TERM "$program"; fi
 wait "$program"
 echo $? >"$picture.status"

@@ -81,12 +81,14 @@ pub struct Ran {
     pub wall: Duration,
     /// The layer's reports.
     pub reports: Reports,
+    /// The layer was mapped by a program in a window, shortly before that was ended.
+    seen: bool,
 }
 
 impl Ran {
     /// Whether the layer was in it.
     pub fn had_layer(&self) -> bool {
-        !self.reports.0.is_empty() || self.stderr.contains("the layer is in this program")
+        !self.reports.0.is_empty() || self.seen
     }
 }
 
@@ -354,7 +356,8 @@ impl Program {
             status = text.trim().parse().expect("a number");
         }
         let wall = started.elapsed();
-        Ran { status, output: stdout, stderr, wall, reports: Reports::read(&report) }
+        let seen = picture.with_extension("layer").exists();
+        Ran { status, output: stdout, stderr, wall, seen, reports: Reports::read(&report) }
     }
 }
 
