@@ -1,19 +1,18 @@
 //! Test harness of the vkstash layer: programs that drive it through the real Vulkan loader.
 //!
-//! - [`paths`] the libraries under test
-//! - [mod@env] what a program is started with: driver, layer, folders
-//! - [`child`] test steps in processes of their own, because the loader's environment is per process
-//! - [`vulkan`] a small Vulkan client that keeps every result
-//! - [`work`] the programs that the suites run: pipelines described by a value
-//! - [`programs`] real programs, with and without the layer
-//! - [`report`] what the layer says that it did
-//! - [`test_driver`] control of the programmable test driver
-//! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
-//! - [`skip`] what is said where a test cannot do its work
+//! The floors, from the top down; nothing imports upwards:
+//!
 //! - [`suite`] what the suites have in common
-//! - [`corpus`] real compute shaders
+//! - [`work`] the programs that the suites run: pipelines described by a value
+//! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
+//! - [`programs`] real programs, with and without the layer
+//! - [`child`] test steps in processes of their own, because the loader's environment is per process
+//! - [mod@env] what a program is started with: driver, layer, folders
+//! - [`test_driver`] control of the programmable test driver
 //! - [`translators`] clients with the habits of programs that translate shaders
-//! - [mod@bench] what the client and the benchmark say to each other
+//! - [`vulkan`] a small Vulkan client that keeps every result
+//! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] what the client and the benchmark
+//!   say to each other; [`report`] what the layer says that it did; [`skip`] what is said where a test cannot do its work
 //!
 //! The suites stand in `tests/`, one concern a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]

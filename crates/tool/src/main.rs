@@ -1,4 +1,13 @@
 //! `vkstash`: runs programs with the layer, installs the layer's manifests, and tells what the stash did.
+//!
+//! The floors, from the top down; nothing imports upwards:
+//!
+//! - `run`, `install` programs with the layer, and the manifests through which the loader finds it
+//! - `stats`, `keep`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
+//! - `manifest` the layer's manifests; `kept` what is kept of a stash, and who says so
+//! - `choice` which application is meant; `library` the layer library that belongs to this tool; `output` what is printed
+//! - `exchange` the file that export writes; `names`, `tally`, `units` Vulkan's names, sums, numbers for people;
+//!   `signals`, `start` being a transparent parent; `new_file`, `root`, `elf`, `cli` files, folders, the command line
 
 mod choice;
 mod cli;

@@ -11,9 +11,9 @@ use ash::vk;
 use super::create::{self, Created, FAIL_ON, Graphics, LIBRARY, OPTIMISE, RETAIN};
 use super::gpu::Gpu;
 use super::jobs::{Draw, Jobs, Shader};
+use super::plan::{Optimised, Plan};
 use super::report::Report;
 use super::stages::{Code, Stages};
-use super::{Optimised, Plan};
 
 /// VK_GRAPHICS_PIPELINE_LIBRARY_*.
 type Subset = vk::GraphicsPipelineLibraryFlagsEXT;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ash::vk;
 use sha2::{Digest, Sha256};
 
-use super::Plan;
+use super::plan::Plan;
 use crate::corpus::{self, Failure, Selection};
 use crate::vulkan::spirv;
 

@@ -7,10 +7,10 @@ use ash::vk;
 use super::book::Book;
 use super::create::{self, Created, FAIL_ON, Graphics, LIBRARY};
 use super::gpu::Gpu;
-use super::jobs::{Jobs, Shader};
+use super::jobs::{self, Jobs, Shader};
+use super::plan::Plan;
 use super::report::Report;
 use super::stages::{Code, Stages};
-use super::{Plan, jobs};
 use crate::corpus::Failure;
 
 /// A pipeline state object.

@@ -5,7 +5,8 @@ use std::ptr;
 
 use ash::vk::{self, Handle};
 
-use super::{Code, FORMAT, Objects, Shader, UNKNOWN_STRUCTURE, Work};
+use super::description::{Code, Shader, UNKNOWN_STRUCTURE, Work};
+use super::objects::{FORMAT, Objects};
 use crate::vulkan::Device;
 
 /// A pointer that nobody may read.

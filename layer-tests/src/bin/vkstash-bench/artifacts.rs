@@ -14,7 +14,8 @@ use vkstash_store::stash::open::Stash;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::codec::processor_time;
-use crate::{Failure, progress};
+use crate::failure::Failure;
+use crate::progress::progress;
 
 /// Artifacts that one timing goes over at least.
 const ARTIFACTS: usize = 5_000;

@@ -14,8 +14,8 @@ use vkstash_layer_tests::translators;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::reports::runs;
 
-use crate::Failure;
 use crate::environment::{Environment, Home};
+use crate::failure::Failure;
 use crate::options::Common;
 
 /// Starts child processes.

@@ -11,7 +11,8 @@ use vkstash_store::codec::{decode_into, encode_module};
 use vkstash_store::format::codec::Codec;
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::{Failure, progress};
+use crate::failure::Failure;
+use crate::progress::progress;
 
 /// From a payload to what is stored.
 type Encode<'a> = dyn FnMut(&[u8], &mut Vec<u8>) -> Codec + 'a;

@@ -1,8 +1,8 @@
 //! Pairs: two runs beside each other, in turns which one goes first, so that a machine that gets slower
 //! over the minutes hurts both alike.
 
-use crate::Failure;
 use crate::child::Outcome;
+use crate::failure::Failure;
 
 /// Runs `left` and `right` once each, `left` first on even rounds.
 pub(crate) fn pair(

@@ -5,8 +5,9 @@ use vkstash_layer_tests::bench::numbers::median;
 use crate::child::Runner;
 use crate::compare::{Series, pair};
 use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::progress::progress;
 use crate::table::Figure;
-use crate::{Failure, progress};
 
 /// Runs pairs with an empty stash and without the layer.
 pub(crate) fn pairs(

@@ -4,10 +4,11 @@ use vkstash_layer_tests::bench::report::Kind;
 
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::{Driver, OnDriver};
+use crate::progress::progress;
 use crate::served::{self, NONE};
 use crate::table::{Figure, Table};
-use crate::{Failure, progress};
 
 /// One table, each row against a compile.
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would make two machines measure different things. Removed on both sides of

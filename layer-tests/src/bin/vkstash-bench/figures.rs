@@ -3,9 +3,11 @@
 use crate::child::Runner;
 use crate::compare::Series;
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::{Driver, Figures, Part};
+use crate::progress::progress;
 use crate::table::Table;
-use crate::{Failure, cost, linked, process, progress, served};
+use crate::{cost, linked, process, served};
 
 /// The parts that were asked for, all without a choice.
 pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> Result<Vec<Table>, Failure> {

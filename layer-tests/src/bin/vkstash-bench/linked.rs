@@ -9,9 +9,10 @@ use vkstash_layer_tests::translators::report::{Latency, Report, Times};
 
 use crate::child::Runner;
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::Driver;
+use crate::progress::progress;
 use crate::table::{Figure, Table};
-use crate::{Failure, progress};
 
 /// Graphics pipelines of one run.
 const PIPELINES: &str = "100";

@@ -11,6 +11,7 @@ mod compare;
 mod cost;
 mod demo;
 mod environment;
+mod failure;
 mod figures;
 mod linked;
 mod machine;
@@ -18,6 +19,7 @@ mod modules;
 mod nvidia;
 mod options;
 mod process;
+mod progress;
 mod recipes;
 mod served;
 mod states;
@@ -28,11 +30,9 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::child::Runner;
+use crate::failure::Failure;
 use crate::options::{Command, Common, Options};
 use crate::table::Table;
-
-/// Why the benchmark gave up.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -89,9 +89,4 @@ fn print(common: &Common, tables: &[Table]) -> Result<(), Failure> {
         print!("{}", table::markdown(&machine, tables));
     }
     Ok(())
-}
-
-/// A line of progress; the tables alone go to stdout.
-fn progress(text: &str) {
-    eprintln!("{text}");
 }

@@ -6,10 +6,11 @@ use vkstash_layer_tests::bench::report::Kind;
 use crate::child::Runner;
 use crate::compare::pair;
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::{Driver, OnDriver};
 use crate::served::{FRESH, Habit, NONE, SHARED};
 use crate::table::{Figure, Table};
-use crate::{Failure, cost, served};
+use crate::{cost, served};
 
 /// One table a habit.
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {

@@ -4,9 +4,10 @@
 use crate::child::{Outcome, Runner};
 use crate::compare::{Series, pair};
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::Driver;
+use crate::progress::progress;
 use crate::table::{Figure, Table};
-use crate::{Failure, progress};
 
 /// One table a driver.
 pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Table>, Failure> {

@@ -6,9 +6,10 @@ use vkstash_layer_tests::bench::report::Kind;
 use crate::child::{Outcome, Runner};
 use crate::compare::pair;
 use crate::environment::Environment;
+use crate::failure::Failure;
 use crate::options::Driver;
+use crate::progress::progress;
 use crate::table::Figure;
-use crate::{Failure, progress};
 
 /// What a program passes as pipelineCache, as the client's arguments say it.
 pub(crate) struct Habit {

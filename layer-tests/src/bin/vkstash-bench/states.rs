@@ -5,9 +5,10 @@ use vkstash_layer_tests::bench::report::Device;
 
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
+use crate::failure::Failure;
 use crate::options::{Driver, States};
+use crate::progress::progress;
 use crate::table::{Figure, Table};
-use crate::{Failure, progress};
 
 const STATES: [&str; 4] = ["viewport", "mixed", "formats", "shaders"];
 const HABITS: [&str; 4] = ["none", "shared", "fresh", "file"];

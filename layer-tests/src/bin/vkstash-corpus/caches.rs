@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::vulkan::Gpu;
 
 /// A VkPipelineCache that is destroyed with its owner.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use vkstash_layer_tests::bench::report::{Call, Kind, Round};
 
-use crate::Failure;
 use crate::caches::Cache;
+use crate::failure::Failure;
 use crate::identifiers::Book;
 use crate::vulkan::{Gpu, Shader, nanos};
 use vkstash_layer_tests::corpus::Module;

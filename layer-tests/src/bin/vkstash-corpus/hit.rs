@@ -3,9 +3,9 @@
 
 use vkstash_layer_tests::bench::report::{Kind, Round};
 
-use crate::Failure;
 use crate::caches::Cache;
 use crate::create::{Plan, Source, round};
+use crate::failure::Failure;
 use crate::vulkan::Gpu;
 use vkstash_layer_tests::corpus::Module;
 

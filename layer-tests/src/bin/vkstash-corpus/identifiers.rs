@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use ash::vk;
 use serde::{Deserialize, Serialize};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::vulkan::Gpu;
 
 #[derive(Default, Serialize, Deserialize)]

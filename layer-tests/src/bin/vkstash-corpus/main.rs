@@ -8,6 +8,7 @@
 
 mod caches;
 mod create;
+mod failure;
 mod hit;
 mod identifiers;
 mod options;
@@ -25,12 +26,10 @@ use vkstash_layer_tests::corpus::{self, Module};
 
 use crate::caches::Cache;
 use crate::create::{Plan, Source};
+use crate::failure::Failure;
 use crate::identifiers::Book;
 use crate::options::{Command, Habit, Options, Run};
 use crate::vulkan::{Gpu, nanos};
-
-/// Why the client gave up.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
     let options = Options::parse();

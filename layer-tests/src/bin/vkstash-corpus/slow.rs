@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::FindSlow;
 use vkstash_layer_tests::corpus::{self, Selection};
 

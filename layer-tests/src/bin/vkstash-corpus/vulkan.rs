@@ -7,7 +7,7 @@ use std::time::Instant;
 use ash::vk;
 use vkstash_layer_tests::bench::report;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::options::Run;
 use vkstash_layer_tests::corpus::Module;
 

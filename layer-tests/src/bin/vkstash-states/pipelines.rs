@@ -5,7 +5,7 @@ use std::time::Instant;
 use ash::vk;
 use vkstash_layer_tests::vulkan::{Device, spirv};
 
-use crate::State;
+use crate::state::State;
 
 /// Shaders of each stage for [`State::Shaders`].
 const SHADERS: u32 = 14;

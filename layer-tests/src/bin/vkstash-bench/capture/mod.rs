@@ -24,9 +24,10 @@ use vkstash_store::stash::open::Stash;
 
 use self::cases::{Case, LIBRARIES};
 use self::objects::Live;
+use crate::failure::Failure;
 use crate::options::Capture;
+use crate::progress::progress;
 use crate::table::{Figure, Table};
-use crate::{Failure, progress};
 
 /// Records in the index.
 const RECORDS: u64 = 10_000;

@@ -13,8 +13,9 @@ use vkstash_store::format::record::Kind;
 use self::samples::{KINDS, Program};
 use self::ways::Way;
 use crate::codec::processor_time;
+use crate::failure::Failure;
 use crate::options::Recipes;
-use crate::{Failure, progress};
+use crate::progress::progress;
 
 /// Payloads that one timing goes over at least; few ones are taken again and again.
 const PAYLOADS: usize = 20_000;

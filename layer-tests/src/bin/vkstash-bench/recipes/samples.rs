@@ -10,7 +10,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// What is stored with the dictionary.
 pub(super) const KINDS: [Kind; 4] = [Kind::Recipe, Kind::Layout, Kind::RenderPass, Kind::Setup];

@@ -9,7 +9,8 @@ use vkstash_store::format::record::{Key, Kind};
 
 use super::samples::{self, KINDS, Program};
 use super::ways::Way;
-use crate::{Failure, progress};
+use crate::failure::Failure;
+use crate::progress::progress;
 
 /// How often the trainer is asked, with other random digests each time: what it makes of the same recipes differs
 /// by a few percent.

@@ -5,7 +5,7 @@ use vkstash_store::format::codec::Codec;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::compress_bound;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// What the store leaves out in front of a block, in bytes.
 const HEADS: usize = 9;

@@ -1,0 +1,4 @@
+//! How the benchmark fails.
+
+/// Why the benchmark gave up.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
