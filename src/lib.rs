@@ -55,9 +55,9 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     let negotiate = || unsafe {
         loader::negotiate(
             interface,
-            hooks::instance::get_instance_proc_addr,
-            hooks::instance::get_device_proc_addr,
-            hooks::instance::get_physical_device_proc_addr,
+            hooks::commands::get_instance_proc_addr,
+            hooks::commands::get_device_proc_addr,
+            hooks::commands::get_physical_device_proc_addr,
         )
     };
     guard::guard("negotiation", negotiate, || vk::Result::ERROR_INITIALIZATION_FAILED)

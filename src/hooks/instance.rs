@@ -1,112 +1,17 @@
-//! vkCreateInstance, vkDestroyInstance and the three look-ups.
+//! vkCreateInstance, vkDestroyInstance.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use ash::vk;
 
-use super::{device_command, identifier_command, instance_command, physical_device_command, wants};
 use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
-use crate::state::device::{self, Entry, IdentifierMode};
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
 use crate::state::setup::Application;
-
-/// vkGetInstanceProcAddr.
-pub unsafe extern "system" fn get_instance_proc_addr(
-    handle: vk::Instance,
-    name: *const c_char,
-) -> vk::PFN_vkVoidFunction {
-    // SAFETY: the loader passes a NULL-terminated name and NULL or a live instance.
-    guard("vkGetInstanceProcAddr", || unsafe { look_up(handle, CStr::from_ptr(name)) }, || None)
-}
-
-/// # Safety
-/// `handle` is NULL or live.
-unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
-    let own = instance_command(name);
-    // SAFETY: the caller's contract.
-    let Some(instance) =
-        (handle != vk::Instance::null()).then(|| unsafe { instance::find(handle) }).flatten()
-    else {
-        // Before there is an instance only the global commands may be asked for.
-        return own;
-    };
-    if own.is_some() {
-        return own;
-    }
-    // SAFETY: a live instance and its next layer.
-    let below = unsafe { (instance.next)(instance.handle, name.as_ptr()) };
-    if instance.inert {
-        return below;
-    }
-    // A hook stands for a command that somebody below has; the identifier commands may be ours alone, on some
-    // device of this instance.
-    let hook = physical_device_command(name).or_else(|| device_command(name)).filter(|_| below.is_some());
-    hook.or(below).or_else(|| identifier_command(name))
-}
-
-/// vk_layerGetPhysicalDeviceProcAddr: our own commands, the next layer's for the rest (contract 1.8).
-pub unsafe extern "system" fn get_physical_device_proc_addr(
-    handle: vk::Instance,
-    name: *const c_char,
-) -> vk::PFN_vkVoidFunction {
-    let look_up = || {
-        // SAFETY: the loader passes a NULL-terminated name and a live instance.
-        unsafe {
-            let name = CStr::from_ptr(name);
-            let instance = instance::find(handle)?;
-            let below = instance.next_physical.and_then(|next| next(instance.handle, name.as_ptr()));
-            if name == c"vkCreateDevice" {
-                return instance_command(name);
-            }
-            let own = physical_device_command(name);
-            if own.is_some() {
-                // The loader may ask for a command that the chain knows by vkGetInstanceProcAddr alone.
-                let known = below.or_else(|| (instance.next)(instance.handle, name.as_ptr()));
-                return if instance.inert { below } else { own.filter(|_| known.is_some()) };
-            }
-            // Other commands that this layer owns are no physical-device commands.
-            if instance_command(name).is_some() || device_command(name).is_some() { None } else { below }
-        }
-    };
-    guard("vk_layerGetPhysicalDeviceProcAddr", look_up, || None)
-}
-
-/// vkGetDeviceProcAddr.
-pub unsafe extern "system" fn get_device_proc_addr(
-    handle: vk::Device,
-    name: *const c_char,
-) -> vk::PFN_vkVoidFunction {
-    let look_up = || {
-        // SAFETY: the loader passes a NULL-terminated name and a live device.
-        unsafe {
-            let name = CStr::from_ptr(name);
-            match device::entry(handle)? {
-                Entry::Inert { next } => match name.to_bytes() {
-                    b"vkGetDeviceProcAddr" | b"vkDestroyDevice" => device_command(name),
-                    _ => next(handle, name.as_ptr()),
-                },
-                Entry::Active(device) => {
-                    if let Some(own) = identifier_command(name) {
-                        return match device.identifiers {
-                            IdentifierMode::Emulated => Some(own),
-                            IdentifierMode::Native => (device.next)(handle, name.as_ptr()),
-                            IdentifierMode::Off => None,
-                        };
-                    }
-                    let below = (device.next)(handle, name.as_ptr());
-                    let hook = device_command(name).filter(|_| wants(&device, name));
-                    hook.filter(|_| below.is_some()).or(below)
-                }
-            }
-        }
-    };
-    guard("vkGetDeviceProcAddr", look_up, || None)
-}
 
 /// vkCreateInstance.
 pub unsafe extern "system" fn create_instance(

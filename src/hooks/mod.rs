@@ -1,6 +1,7 @@
 //! The intercepted commands, one file per family; thin: translate, call down, translate back.
 //!
-//! - [`instance`] vkCreateInstance, vkDestroyInstance and the three look-ups
+//! - [`commands`] which commands are hooked, and the three look-ups of commands
+//! - [`instance`] vkCreateInstance, vkDestroyInstance
 //! - [`physical`] what the layer adds to a physical device's lists, features and properties
 //! - [`device`] vkCreateDevice, vkDestroyDevice
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
@@ -8,167 +9,16 @@
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
 //! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
 //!   use such identifiers
-//!
-//! Which commands are hooked is decided statically here. Everything else is the next layer's own pointer, so
-//! drawing costs nothing.
 
 mod binaries;
 mod caches;
+pub mod commands;
 mod device;
 mod identifiers;
-pub mod instance;
+mod instance;
 mod layouts;
 mod modules;
 mod physical;
 mod pipelines;
 mod ray_tracing;
 mod render_passes;
-
-use std::ffi::CStr;
-
-use ash::vk;
-
-use crate::pipeline_binary;
-use crate::state::device::{Device, IdentifierMode};
-
-/// A hook as the loader wants it.
-macro_rules! erased {
-    ($hook:path as $pfn:ty) => {{
-        let typed: $pfn = $hook;
-        // SAFETY: function pointers of all types have one representation; the loader casts it back to the
-        // type that belongs to the name.
-        Some(unsafe { std::mem::transmute::<$pfn, unsafe extern "system" fn()>(typed) })
-    }};
-}
-
-/// Instance-level commands that this layer owns, device look-up included.
-fn instance_command(name: &CStr) -> vk::PFN_vkVoidFunction {
-    match name.to_bytes() {
-        b"vkGetInstanceProcAddr" => {
-            erased!(instance::get_instance_proc_addr as vk::PFN_vkGetInstanceProcAddr)
-        }
-        b"vkGetDeviceProcAddr" => erased!(instance::get_device_proc_addr as vk::PFN_vkGetDeviceProcAddr),
-        b"vkCreateInstance" => erased!(instance::create_instance as vk::PFN_vkCreateInstance),
-        b"vkDestroyInstance" => erased!(instance::destroy_instance as vk::PFN_vkDestroyInstance),
-        b"vkCreateDevice" => erased!(device::create_device as vk::PFN_vkCreateDevice),
-        b"vkDestroyDevice" => erased!(device::destroy_device as vk::PFN_vkDestroyDevice),
-        _ => None,
-    }
-}
-
-/// Physical-device commands that this layer owns, beside vkCreateDevice.
-fn physical_device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
-    match name.to_bytes() {
-        b"vkEnumerateDeviceExtensionProperties" => {
-            erased!(physical::enumerate_extensions as vk::PFN_vkEnumerateDeviceExtensionProperties)
-        }
-        b"vkGetPhysicalDeviceFeatures2" => {
-            erased!(physical::get_features2 as vk::PFN_vkGetPhysicalDeviceFeatures2)
-        }
-        b"vkGetPhysicalDeviceFeatures2KHR" => {
-            erased!(physical::get_features2_khr as vk::PFN_vkGetPhysicalDeviceFeatures2)
-        }
-        b"vkGetPhysicalDeviceProperties2" => {
-            erased!(physical::get_properties2 as vk::PFN_vkGetPhysicalDeviceProperties2)
-        }
-        b"vkGetPhysicalDeviceProperties2KHR" => {
-            erased!(physical::get_properties2_khr as vk::PFN_vkGetPhysicalDeviceProperties2)
-        }
-        _ => None,
-    }
-}
-
-/// Device-level commands that this layer hooks wherever the next layer has them.
-fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
-    match name.to_bytes() {
-        b"vkGetDeviceProcAddr" => erased!(instance::get_device_proc_addr as vk::PFN_vkGetDeviceProcAddr),
-        b"vkDestroyDevice" => erased!(device::destroy_device as vk::PFN_vkDestroyDevice),
-        b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
-        b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
-        b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {
-            erased!(layouts::create_sampler_ycbcr_conversion as vk::PFN_vkCreateSamplerYcbcrConversion)
-        }
-        b"vkDestroySamplerYcbcrConversion" | b"vkDestroySamplerYcbcrConversionKHR" => {
-            erased!(layouts::destroy_sampler_ycbcr_conversion as vk::PFN_vkDestroySamplerYcbcrConversion)
-        }
-        b"vkCreateSampler" => erased!(layouts::create_sampler as vk::PFN_vkCreateSampler),
-        b"vkDestroySampler" => erased!(layouts::destroy_sampler as vk::PFN_vkDestroySampler),
-        b"vkCreateDescriptorSetLayout" => {
-            erased!(layouts::create_descriptor_set_layout as vk::PFN_vkCreateDescriptorSetLayout)
-        }
-        b"vkDestroyDescriptorSetLayout" => {
-            erased!(layouts::destroy_descriptor_set_layout as vk::PFN_vkDestroyDescriptorSetLayout)
-        }
-        b"vkCreatePipelineLayout" => {
-            erased!(layouts::create_pipeline_layout as vk::PFN_vkCreatePipelineLayout)
-        }
-        b"vkDestroyPipelineLayout" => {
-            erased!(layouts::destroy_pipeline_layout as vk::PFN_vkDestroyPipelineLayout)
-        }
-        b"vkCreateRenderPass" => erased!(render_passes::create_render_pass as vk::PFN_vkCreateRenderPass),
-        b"vkCreateRenderPass2" | b"vkCreateRenderPass2KHR" => {
-            erased!(render_passes::create_render_pass2 as vk::PFN_vkCreateRenderPass2)
-        }
-        b"vkDestroyRenderPass" => erased!(render_passes::destroy_render_pass as vk::PFN_vkDestroyRenderPass),
-        b"vkCreatePipelineCache" => erased!(caches::create as vk::PFN_vkCreatePipelineCache),
-        b"vkDestroyPipelineCache" => erased!(caches::destroy as vk::PFN_vkDestroyPipelineCache),
-        b"vkGetPipelineCacheData" => erased!(caches::get_data as vk::PFN_vkGetPipelineCacheData),
-        b"vkMergePipelineCaches" => erased!(caches::merge as vk::PFN_vkMergePipelineCaches),
-        b"vkCreateComputePipelines" => {
-            erased!(pipelines::create_compute as vk::PFN_vkCreateComputePipelines)
-        }
-        b"vkCreateGraphicsPipelines" => {
-            erased!(pipelines::create_graphics as vk::PFN_vkCreateGraphicsPipelines)
-        }
-        b"vkCreateRayTracingPipelinesKHR" => {
-            erased!(ray_tracing::create_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
-        }
-        b"vkCreateRayTracingPipelinesNV" => {
-            erased!(ray_tracing::create_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
-        }
-        b"vkDeferredOperationJoinKHR" => {
-            erased!(ray_tracing::join as vk::PFN_vkDeferredOperationJoinKHR)
-        }
-        b"vkGetDeferredOperationResultKHR" => {
-            erased!(ray_tracing::result as vk::PFN_vkGetDeferredOperationResultKHR)
-        }
-        b"vkDestroyDeferredOperationKHR" => {
-            erased!(ray_tracing::destroy_operation as vk::PFN_vkDestroyDeferredOperationKHR)
-        }
-        CREATE_BINARIES => erased!(binaries::create as pipeline_binary::PfnCreate),
-        GET_PIPELINE_KEY => erased!(binaries::get_key as pipeline_binary::PfnGetKey),
-        DESTROY_PIPELINE => erased!(pipelines::destroy as vk::PFN_vkDestroyPipeline),
-        _ => None,
-    }
-}
-
-/// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
-const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
-
-/// Hooked only on a device whose identifiers are ours.
-const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
-/// The same.
-const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
-
-/// Whether this device needs the hook of a command that not all devices need.
-fn wants(device: &Device, name: &CStr) -> bool {
-    match name.to_bytes() {
-        DESTROY_PIPELINE => device.has_libraries,
-        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers == IdentifierMode::Emulated,
-        _ => true,
-    }
-}
-
-/// The identifier commands: ours only on a device that enabled an extension which the driver lacks
-/// (contract 1.9).
-fn identifier_command(name: &CStr) -> vk::PFN_vkVoidFunction {
-    match name.to_bytes() {
-        b"vkGetShaderModuleIdentifierEXT" => {
-            erased!(identifiers::of_module as vk::PFN_vkGetShaderModuleIdentifierEXT)
-        }
-        b"vkGetShaderModuleCreateInfoIdentifierEXT" => {
-            erased!(identifiers::of_create_info as vk::PFN_vkGetShaderModuleCreateInfoIdentifierEXT)
-        }
-        _ => None,
-    }
-}
