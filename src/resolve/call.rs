@@ -257,19 +257,24 @@ pub unsafe fn names_code_by_identifier(stages: &[vk::PipelineShaderStageCreateIn
     stages.iter().any(|info| matches!(unsafe { stage::named(info) }, Some(Named::Identifier(_)) | None))
 }
 
-/// A number for the stages as the program names them: by handle, entry point and specialization constants. None where a
-/// stage names no module, or says of its constants what cannot be. Others may have the same: handles are used again.
+/// A number for the stages: their modules by identity, where that is known, or by handle; entry points and specialization
+/// constants. None where a stage names no module, or says of its constants what cannot be. Others may have the same:
+/// handles are used again.
 ///
 /// # Safety
 /// A valid create info.
-pub unsafe fn number_of_stages<I: CreateInfo>(info: &I) -> Option<NonZeroU64> {
+pub unsafe fn number_of_stages<I: CreateInfo>(device: &Device, info: &I) -> Option<NonZeroU64> {
     let mut hasher = FxBuildHasher.build_hasher();
     // SAFETY: the caller's contract.
     for stage in unsafe { info.stages() } {
         if stage.module == vk::ShaderModule::null() {
             return None;
         }
-        (stage.module.as_raw(), stage.stage.as_raw()).hash(&mut hasher);
+        match device.modules.read(stage.module, |module| module.identity.get().copied()).flatten() {
+            Some(identity) => identity.hash(&mut hasher),
+            None => stage.module.as_raw().hash(&mut hasher),
+        }
+        stage.stage.as_raw().hash(&mut hasher);
         // SAFETY: the stages of a valid create info; a stage that is read has an entry point (contract 6).
         unsafe {
             if !stage.p_name.is_null() {

@@ -15,9 +15,10 @@ use rustc_hash::FxHashSet;
 use super::call::{self, Answer, CreateInfo};
 use super::offered::Offered;
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, app_data, feedback};
+use super::{Passed, Request, app_data, feedback, recent};
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
+use crate::state::asked_first::Holder;
 use crate::state::beside::{Beside, Companion, Lacking};
 use crate::state::budget::Room;
 use crate::state::device::Device;
@@ -45,18 +46,42 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
     if lacking && !beside.is_fruitless() {
         fill(device, request.passed.known(), beside, &request.shaders);
     }
+    // SAFETY: the caller's contract.
+    unsafe { put_question(request, beside) }
+}
+
+/// The same where it has just had a pipeline of the same stages: nothing is put into it.
+///
+/// # Safety
+/// As [`ask`].
+pub(super) unsafe fn ask_again<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
+    let beside = match request.passed {
+        Passed::Null => &request.device.null.beside,
+        Passed::Known { cache, .. } => &cache.beside,
+        Passed::Unknown(_) => return None,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { put_question(request, beside) }
+}
+
+/// # Safety
+/// As [`ask`].
+unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, beside: &Beside) -> Option<Answer> {
+    let device = request.device;
     let mut offered = Offered::new(device);
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
     let info = unsafe { offered.prepare(request) }?;
+    let started = Instant::now();
     let answer = {
         let companion = beside.companion.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: as above; the lock keeps the companion alive and unchanged, and the driver synchronises calls that
         // share it.
         unsafe { call::create(device, companion.as_ref()?.handle, &info, request.allocator) }
     };
-    if answer.result != vk::Result::SUCCESS {
-        return None;
-    }
+    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
+    // SAFETY: as above.
+    unsafe { recent::note(request, Holder::Companion, took) };
+    took?;
     beside.note_find();
     match request.passed {
         // The driver may have found it on disk, and put it into the companion.

@@ -10,13 +10,14 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::past::{Asked, Past};
-use super::{Contents, Passed, Request, binary, companion, compile};
+use super::{Contents, Passed, Request, binary, companion, compile, recent};
 use crate::recipe::capture::stage::{self, Steering};
 use crate::recipe::chain::{self, Arena};
 use crate::recipe::model::Parts;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::recipe::shader_set::ShaderSet;
 use crate::recipe::structures::{self, Handling};
+use crate::state::asked_first::Holder;
 use crate::state::device::Device;
 use crate::state::family::Family;
 use crate::stats::Count;
@@ -25,7 +26,7 @@ use vkstash_store::format::record::Key;
 /// Why the driver is asked before anything is described.
 pub enum Early {
     /// It has lately had a pipeline of the same stages in memory.
-    RecentHit,
+    RecentHit(Holder),
     /// The program has loaded the cache, or the stash has nothing to serve.
     MayHaveAnything,
 }
@@ -44,9 +45,9 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
     }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
         // SAFETY: the caller's contract.
-        let stages = unsafe { call::number_of_stages(info) };
-        if stages.is_some_and(|stages| hits.contains(stages)) {
-            return Some(Early::RecentHit);
+        let stages = unsafe { call::number_of_stages(device, info) };
+        if let Some(holder) = stages.and_then(|stages| hits.holder(stages)) {
+            return Some(Early::RecentHit(holder));
         }
     }
     device.has_no_artifacts().then_some(Early::MayHaveAnything)
@@ -90,7 +91,8 @@ pub unsafe fn ask_first<I: CreateInfo>(
     // SAFETY: as above.
     let answer = unsafe {
         match why {
-            Early::RecentHit => put_question(&request, true),
+            Early::RecentHit(Holder::Itself) => put_question(&request, true),
+            Early::RecentHit(Holder::Companion) => companion::ask_again(&request),
             Early::MayHaveAnything => ask_itself(&request),
         }
     };
@@ -172,17 +174,14 @@ unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, recent: bool) ->
     // SAFETY: as above.
     let answer = unsafe { call::create(device, passed.handle(), &info, request.allocator) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
-    let hits = passed.recent_hits(device).filter(|hits| took.is_some() || !hits.is_empty());
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
         if answer.result.as_raw() >= 0 {
             loaded.itself_first.note(took);
         }
-    } else if let Some(hits) = hits {
+    } else {
         // SAFETY: as above.
-        if let Some(stages) = unsafe { call::number_of_stages(&request.info) } {
-            hits.note(stages, took);
-        }
+        unsafe { recent::note(request, Holder::Itself, took) };
     }
     match answer.result {
         vk::Result::SUCCESS => {}

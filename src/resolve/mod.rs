@@ -12,7 +12,7 @@
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
 //! - [`emulated`] cache control on a driver that lacks it
-//! - [`offered`], [`private_cache`], [`past`], [`feedback`], [`record`] what the rungs share
+//! - [`offered`], [`private_cache`], [`past`], [`feedback`], [`recent`], [`record`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod app_data;
@@ -30,6 +30,7 @@ pub mod modules;
 mod offered;
 mod past;
 mod private_cache;
+mod recent;
 mod record;
 mod rehydrate;
 

@@ -57,8 +57,8 @@ impl Fastest {
     }
 }
 
-/// Stages of which a cache, or the driver's own behind VK_NULL_HANDLE, has lately had a pipeline in memory: it is likely
-/// to have the next one as well, which differs in state that drivers leave out of their keys.
+/// Stages of which a cache, or the driver's own behind VK_NULL_HANDLE, has lately had a pipeline in memory, or its
+/// companion: it is likely to have the next one as well, which differs in state that drivers leave out of their keys.
 ///
 /// A direct-mapped table without locks. Two sets of stages that meet in a slot push each other out.
 #[derive(Default)]
@@ -66,6 +66,15 @@ pub struct RecentHits {
     // Translators make a cache for each pipeline: nothing is allocated before the first hit.
     slots: OnceLock<Box<[AtomicU64; SLOTS]>>,
     fastest: Fastest,
+}
+
+/// Who had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The cache itself.
+    Itself,
+    /// The layer's own cache beside it.
+    Companion,
 }
 
 /// More sets of stages than a frame's worth of loading has; 2 KiB.
@@ -77,20 +86,27 @@ impl RecentHits {
         self.slots.get().is_none()
     }
 
-    /// Whether the driver had the last pipeline of these stages in memory.
-    pub fn contains(&self, stages: NonZeroU64) -> bool {
-        self.slots.get().is_some_and(|slots| slot(slots, stages).load(Ordering::Relaxed) == stages.get())
+    /// Who had the last pipeline of these stages in memory, if anybody had.
+    pub fn holder(&self, stages: NonZeroU64) -> Option<Holder> {
+        let found = slot(self.slots.get()?, stages).load(Ordering::Relaxed);
+        let holders = [Holder::Itself, Holder::Companion];
+        holders.into_iter().find(|&holder| found == entry(stages, holder))
     }
 
     /// What asking has brought: how long a hit took, None for a miss.
-    pub fn note(&self, stages: NonZeroU64, hit: Option<Duration>) {
+    pub fn note(&self, stages: NonZeroU64, holder: Holder, hit: Option<Duration>) {
         if hit.is_some_and(|took| self.fastest.is_in_memory(took)) {
             let slots = self.slots.get_or_init(|| Box::new([const { AtomicU64::new(0) }; SLOTS]));
-            slot(slots, stages).store(stages.get(), Ordering::Relaxed);
-        } else if let Some(slots) = self.slots.get().filter(|_| self.contains(stages)) {
+            slot(slots, stages).store(entry(stages, holder), Ordering::Relaxed);
+        } else if let Some(slots) = self.slots.get().filter(|_| self.holder(stages) == Some(holder)) {
             slot(slots, stages).store(0, Ordering::Relaxed);
         }
     }
+}
+
+/// Never 0, which stands for nothing.
+fn entry(stages: NonZeroU64, holder: Holder) -> u64 {
+    stages.get() & !3 | if holder == Holder::Itself { 1 } else { 2 }
 }
 
 fn slot(slots: &[AtomicU64; SLOTS], stages: NonZeroU64) -> &AtomicU64 {
@@ -132,32 +148,37 @@ mod tests {
     #[test]
     fn stages_are_asked_for_first_while_the_driver_has_them_in_memory() {
         let micros = |micros| Some(Duration::from_micros(micros));
-        let (one, other) = (NonZeroU64::new(1).unwrap(), NonZeroU64::new(2).unwrap());
+        let (one, other) = (NonZeroU64::new(4).unwrap(), NonZeroU64::new(8).unwrap());
         let hits = RecentHits::default();
-        hits.note(one, None);
-        hits.note(one, micros(400));
-        assert!(hits.is_empty() && !hits.contains(one), "a hit on disk");
-        hits.note(one, micros(5));
-        assert!(hits.contains(one) && !hits.contains(other));
-        hits.note(other, None);
-        assert!(hits.contains(one), "the miss was of others");
-        hits.note(one, None);
-        assert!(!hits.contains(one));
-        hits.note(one, micros(5));
-        hits.note(one, micros(70));
-        assert!(!hits.contains(one), "from the disk");
+        for holder in [Holder::Itself, Holder::Companion] {
+            hits.note(one, holder, None);
+            hits.note(one, holder, micros(400));
+            assert_eq!(hits.holder(one), None, "a hit on disk");
+            hits.note(one, holder, micros(5));
+            assert_eq!((hits.holder(one), hits.holder(other)), (Some(holder), None));
+            hits.note(other, holder, None);
+            assert_eq!(hits.holder(one), Some(holder), "the miss was of others");
+            hits.note(one, holder, None);
+            assert_eq!(hits.holder(one), None);
+            hits.note(one, holder, micros(5));
+            hits.note(one, holder, micros(70));
+            assert_eq!(hits.holder(one), None, "from the disk");
+        }
+        hits.note(one, Holder::Companion, micros(5));
+        hits.note(one, Holder::Itself, None);
+        assert_eq!(hits.holder(one), Some(Holder::Companion), "the miss was the other's");
     }
 
     #[test]
     fn stages_that_meet_in_a_slot_push_each_other_out() {
         let hits = RecentHits::default();
-        let (one, same_slot) = (NonZeroU64::new(1).unwrap(), NonZeroU64::new(1 + SLOTS as u64).unwrap());
+        let (one, same_slot) = (NonZeroU64::new(4).unwrap(), NonZeroU64::new(4 + SLOTS as u64).unwrap());
         for stages in [one, same_slot] {
-            hits.note(stages, Some(Duration::from_micros(5)));
+            hits.note(stages, Holder::Itself, Some(Duration::from_micros(5)));
         }
-        assert!(!hits.contains(one) && hits.contains(same_slot));
-        hits.note(one, None);
-        assert!(hits.contains(same_slot));
+        assert_eq!((hits.holder(one), hits.holder(same_slot)), (None, Some(Holder::Itself)));
+        hits.note(one, Holder::Itself, None);
+        assert!(hits.holder(same_slot).is_some());
     }
 
     #[test]
