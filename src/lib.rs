@@ -8,11 +8,10 @@
 //! - `hooks` the intercepted commands, one file per family
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
+//! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] model, capture and key of pipelines, module identities
-//! - `pipeline_binary` an extension newer than the bindings
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `faults`, `loader` the environment, log lines, the end of panics and their tests, the
-//!   loader's interface
+//! - [`config`], `log`, `guard`, `faults` the environment, log lines, the end of panics and their tests
 //!
 //! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]

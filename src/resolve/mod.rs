@@ -12,6 +12,7 @@
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`rehydrate`] the same where there is no artifact, for who wants that compiled
 //! - [`emulated`] cache control on a driver that lacks it
+//! - [`request`] what every rung works with
 //! - [`offered`], [`private_cache`], [`past`], [`feedback`], [`recent`], [`record`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -33,17 +34,19 @@ mod private_cache;
 mod recent;
 mod record;
 mod rehydrate;
+mod request;
 
 use std::cell::RefCell;
 use std::mem::take;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ash::vk;
-use smallvec::SmallVec;
+
+pub use request::{Contents, Passed};
 
 use past::Past;
+use request::{Held, Request, count_unrecorded};
 
 use crate::recipe::capture::stage::{LIBRARY, Steering};
 use crate::recipe::capture::{Library, Scratch};
@@ -52,161 +55,11 @@ use crate::recipe::key;
 use crate::recipe::model::{Parts, Pipeline, Recipe};
 use crate::recipe::shader_set::ShaderSet;
 use crate::recipe::structures;
-use crate::state::app_cache::AppCache;
-use crate::state::asked_first::RecentHits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::family::Family;
 use crate::stats::{BypassReason, Count};
 use call::{Answer, CreateInfo};
 use vkstash_store::format::record::Key;
-
-/// The cache that the program passed.
-pub enum Passed {
-    /// VK_NULL_HANDLE.
-    Null,
-    /// A cache that was seen being created.
-    Known {
-        /// The handle.
-        handle: vk::PipelineCache,
-        /// What is known of it.
-        cache: Arc<AppCache>,
-        /// What may be in it.
-        contents: Contents,
-    },
-    /// A cache that was not.
-    Unknown(vk::PipelineCache),
-}
-
-/// What may be in the program's cache when a pipeline's turn has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// Nothing: afterwards it is a one-pipeline blob.
-    Nothing,
-    /// Pipelines that stand before this one in the same batch: it would be a blob of many.
-    SameBatch,
-    /// Anything.
-    Anything,
-}
-
-impl Passed {
-    /// The same for the pipelines of a batch that follow the first one.
-    pub fn after_the_first(&self) -> Passed {
-        match self {
-            Passed::Null => Passed::Null,
-            Passed::Unknown(handle) => Passed::Unknown(*handle),
-            Passed::Known { handle, cache, contents } => {
-                let contents = match contents {
-                    Contents::Anything => Contents::Anything,
-                    Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
-                };
-                Passed::Known { handle: *handle, cache: cache.clone(), contents }
-            }
-        }
-    }
-
-    /// The handle as the program passed it.
-    pub fn handle(&self) -> vk::PipelineCache {
-        match self {
-            Passed::Null => vk::PipelineCache::null(),
-            Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
-        }
-    }
-
-    /// The driver gets it in a call that nobody has described, and may fill it.
-    pub fn mark_filled(&self, device: &Device) {
-        match self {
-            Passed::Null => device.null.filled.note(&ShaderSet::default()),
-            Passed::Known { cache, .. } => cache.mark_filled(),
-            Passed::Unknown(_) => {}
-        }
-    }
-
-    /// The same for a pipeline of these shaders.
-    pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
-        match self {
-            Passed::Null => device.null.filled.note(shaders),
-            Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
-            Passed::Unknown(_) => {}
-        }
-    }
-
-    /// A pipeline of stages that it has had before.
-    fn mark_filled_again(&self) {
-        if let Passed::Known { cache, .. } = self {
-            cache.mark_filled_again();
-        }
-    }
-
-    /// The stages of which it has lately had a pipeline in memory.
-    fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
-        match self {
-            Passed::Null => Some(&device.null.recent_hits),
-            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&cache.recent_hits),
-            _ => None,
-        }
-    }
-
-    /// A cache that the program has loaded, while asking it before the stash is worth it.
-    fn loaded(&self) -> Option<&AppCache> {
-        match self {
-            Passed::Known { cache, contents: Contents::Anything, .. } => {
-                Some(&**cache).filter(|cache| cache.holds_earlier_runs() && cache.itself_first.is_worth_it())
-            }
-            _ => None,
-        }
-    }
-
-    /// What is known of it.
-    pub fn known(&self) -> Option<&AppCache> {
-        match self {
-            Passed::Known { cache, .. } => Some(cache),
-            Passed::Null | Passed::Unknown(_) => None,
-        }
-    }
-}
-
-/// What every rung works with.
-struct Request<'a, I> {
-    device: &'a Device,
-    passed: &'a Passed,
-    allocator: *const vk::AllocationCallbacks<'a>,
-    /// The program's create info; on a driver without identifiers less their structures.
-    info: I,
-    steering: Steering,
-    family: Family,
-    key: Key,
-    /// The encoded recipe.
-    recipe: &'a [u8],
-    /// What the recipe names by digest.
-    parts: Parts,
-    /// What its shaders are.
-    shaders: ShaderSet,
-    /// What became of the artifact that the stash has for it.
-    past: Past<'a>,
-    /// Keeps what is counted of a pipeline until it is certain that the program gets it; None: it gets it.
-    held: Option<&'a Held>,
-}
-
-/// Counts that wait.
-#[derive(Default)]
-struct Held(RefCell<SmallVec<[(Count, u64); 4]>>);
-
-impl Held {
-    /// The program gets the pipeline.
-    fn count(self, device: &Device) {
-        self.0.into_inner().into_iter().for_each(|(what, number)| device.counters().add(what, number));
-    }
-}
-
-impl<I> Request<'_, I> {
-    /// Counts where a pipeline was had from.
-    fn count_had(&self, what: Count, number: u64) {
-        match self.held {
-            None => self.device.counters().add(what, number),
-            Some(held) => held.0.borrow_mut().push((what, number)),
-        }
-    }
-}
 
 /// Buffers that are reused from call to call.
 #[derive(Default)]
@@ -575,14 +428,6 @@ pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u
         counters.add(Count::CompileNanos, spent.as_nanos() as u64);
     }
     count_unrecorded(device, count - missing);
-}
-
-/// Counts pipelines that the driver compiled and of which nothing is recorded.
-fn count_unrecorded(device: &Device, count: u64) {
-    if count > 0 && !device.keeps_artifacts() {
-        device.counters().add(Count::NothingKept, count);
-    }
-    device.counters().add(Count::CompiledUnrecorded, count);
 }
 
 fn count_result(device: &Device, result: vk::Result) {
