@@ -13,6 +13,7 @@
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] what the client and the benchmark
 //!   say to each other; [`report`] what the layer says that it did; [`skip`] what is said where a test cannot do its work
+//! - [`imports`] the imports of a crate, circles among them, and imports upwards
 //!
 //! The suites stand in `tests/`, one concern a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
@@ -21,6 +22,7 @@ pub mod bench;
 pub mod child;
 pub mod corpus;
 pub mod env;
+pub mod imports;
 pub mod khronos;
 pub mod paths;
 pub mod programs;

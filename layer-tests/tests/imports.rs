@@ -1,0 +1,71 @@
+//! The imports of every crate of this repository: no files that name each other in a circle, and no import from a
+//! higher floor. The floors are those of the map in the documentation of each crate's root.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vkstash_layer_tests::imports::floors::Floors;
+use vkstash_layer_tests::imports::graph::Graph;
+use vkstash_layer_tests::imports::tree::Tree;
+
+/// A workspace of its own.
+const BESIDE: &str = "layer-tests/store-bench";
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(file: &Path) -> Option<String> {
+    fs::read_to_string(repository().join(file)).ok()
+}
+
+fn tree(root: &Path) -> Tree {
+    Tree::read(root, &read).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The roots of all crates that have floors.
+fn crates() -> Vec<PathBuf> {
+    let manifest = read(Path::new("Cargo.toml")).unwrap();
+    let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
+    let members = members.split('"').skip(1).step_by(2).chain([BESIDE]);
+    let root = |member: &str| {
+        let files = ["lib.rs", "main.rs"].map(|file| Path::new(member).join("src").join(file));
+        let root = files.into_iter().find(|file| read(file).is_some());
+        let root = root.unwrap_or_else(|| panic!("{member} has no root"));
+        root.strip_prefix(".").map(Path::to_owned).unwrap_or(root)
+    };
+    members.map(root).collect()
+}
+
+/// The roots of the programs of the test crate, which are small and have no floors.
+fn programs() -> Vec<PathBuf> {
+    let folder = Path::new("layer-tests/src/bin");
+    let entries = fs::read_dir(repository().join(folder)).unwrap();
+    entries.map(|entry| folder.join(entry.unwrap().file_name()).join("main.rs")).collect()
+}
+
+#[test]
+fn no_files_name_each_other_in_a_circle() {
+    let mut found = String::new();
+    for root in crates().into_iter().chain(programs()) {
+        let graph = Graph::draw(&tree(&root));
+        for circle in graph.circles() {
+            found +=
+                &format!("{}: a circle of {} files\n{}", root.display(), circle.len(), graph.ties(&circle));
+        }
+    }
+    assert!(found.is_empty(), "{found}");
+}
+
+#[test]
+fn nothing_imports_upwards() {
+    let mut found = Vec::new();
+    for root in crates() {
+        let tree = tree(&root);
+        let floors = Floors::read(&read(&root).unwrap());
+        found.extend(floors.disagreements(&tree));
+        found.extend(Graph::draw(&tree).upwards(&tree, &floors));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
