@@ -221,7 +221,7 @@ impl Part {
         if caught_up {
             self.uncounted.store(false, Ordering::Relaxed);
             self.failures.store(0, Ordering::Relaxed);
-            self.view.has_caught_up();
+            self.view.set_caught_up();
         } else {
             let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
             self.shared.ask_for_help_later(failures);
@@ -229,7 +229,7 @@ impl Part {
     }
 
     /// The writer writes to this part.
-    pub(crate) fn is_written(&self) {
+    pub(crate) fn set_written(&self) {
         self.written.store(true, Ordering::Relaxed);
         self.shared.ask_for_help();
     }
@@ -615,7 +615,7 @@ impl Part {
     }
 
     /// The writer has sealed a segment and goes on with another one.
-    pub(crate) fn has_sealed(&self, written: &Arc<Segment>) {
+    pub(crate) fn replace_sealed(&self, written: &Arc<Segment>) {
         let Ok(folder) = self.folder() else { return };
         // As it is it stays in the map.
         let Ok(loaded) = load::load(&folder, written.name(), Some(&self.identity)) else { return };

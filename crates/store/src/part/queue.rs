@@ -281,8 +281,8 @@ impl<P: Destination> Shared<P> {
         again | (asked && self.asked_for_help.swap(false, Ordering::Relaxed))
     }
 
-    /// The writer or the helper has ended, or the writer has written everything.
-    pub(crate) fn has_ended(&self) {
+    /// The writer or the helper has ended, or the writer has written everything: wakes who waits for that.
+    pub(crate) fn notify_ended(&self) {
         let _ending = lock(&self.ending);
         self.ended.notify_all();
     }
@@ -294,7 +294,7 @@ impl<P: Destination> Shared<P> {
 
     /// For the last of whoever writes and closes the stash: nothing more comes of what was put meanwhile, and nobody
     /// asks for a report.
-    pub(crate) fn is_closed(&self) {
+    pub(crate) fn discard_after_close(&self) {
         // What is queued holds its part, which would never be freed.
         self.discard();
         // Parts may outlive the stash; what the program's closure holds must not.
@@ -339,7 +339,7 @@ impl<P: Destination> Shared<P> {
     }
 
     /// Called by the writer after any sleep.
-    pub(crate) fn is_awake(&self) {
+    pub(crate) fn set_awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
         self.dozing.store(false, Ordering::Relaxed);
     }

@@ -89,7 +89,7 @@ impl WriterThread {
     }
 
     /// Everything is written.
-    pub(crate) fn is_written(&self) {
+    pub(crate) fn set_written(&self) {
         self.state.store(WRITTEN, Ordering::SeqCst);
     }
 
@@ -119,21 +119,21 @@ impl HelperThread {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// For the writer: starts the thread, whose body says [`HelperThread::is_done`] at its end. False: there can be none.
+    /// For the writer: starts the thread, whose body says [`HelperThread::set_done`] at its end. False: there can be none.
     pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> bool {
         self.join();
         self.busy.store(true, Ordering::Release);
         let handle = thread::spawn("vkstash-helper", body);
         let started = handle.is_some();
         if !started {
-            self.is_done();
+            self.set_done();
         }
         *lock(&self.join) = handle;
         started
     }
 
     /// It has done its work.
-    pub(crate) fn is_done(&self) {
+    pub(crate) fn set_done(&self) {
         self.busy.store(false, Ordering::Release);
     }
 

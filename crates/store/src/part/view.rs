@@ -109,7 +109,7 @@ impl View {
     }
 
     /// A file of our own, which needs no look.
-    pub(crate) fn is_ours(&self, name: &str) {
+    pub(crate) fn add_ours(&self, name: &str) {
         lock(&self.ours).insert(name.to_owned());
     }
 
@@ -130,7 +130,7 @@ impl View {
     }
 
     /// All of it has been looked at.
-    pub(crate) fn has_caught_up(&self) {
+    pub(crate) fn set_caught_up(&self) {
         self.behind.store(false, Ordering::Release);
     }
 

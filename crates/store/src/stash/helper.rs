@@ -38,8 +38,8 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> bool {
         if std::panic::catch_unwind(work).is_err() {
             working.tallies.write_error("the helper thread failed".to_owned());
         }
-        working.helper.is_done();
-        working.has_ended();
+        working.helper.set_done();
+        working.notify_ended();
     })
 }
 

@@ -212,6 +212,6 @@ impl Drop for Stash {
             Joined::Ended => {}
             Joined::GoesOn => return,
         }
-        self.shared.is_closed();
+        self.shared.discard_after_close();
     }
 }

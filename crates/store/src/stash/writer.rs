@@ -65,10 +65,10 @@ pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()
             shared.discard();
             shared.flush_done(u64::MAX);
         }
-        shared.has_ended();
+        shared.notify_ended();
         // Also where nobody has waited for so long.
         if shared.is_closing() {
-            shared.is_closed();
+            shared.discard_after_close();
         }
     };
     thread::spawn("vkstash-writer", body)
@@ -147,8 +147,8 @@ impl Writer {
             return;
         }
         // The closing thread waits for what follows as long as `haste.end` allows.
-        self.shared.writer.is_written();
-        self.shared.has_ended();
+        self.shared.writer.set_written();
+        self.shared.notify_ended();
         let interrupted = || ending.is_over();
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds && !interrupted() {
@@ -203,7 +203,7 @@ impl Writer {
         } else if idle_for < IDLE_AFTER || self.report_due || !self.keeper.is_done() {
             if self.shared.may_doze() {
                 std::thread::park_timeout(QUIET);
-                self.shared.is_awake();
+                self.shared.set_awake();
             }
         } else if self.shared.may_sleep() {
             // An idle program is not woken by us: whoever has something for the writer wakes it.
@@ -212,7 +212,7 @@ impl Writer {
                 Some(wait) => std::thread::park_timeout(wait.max(BUSY)),
                 None => std::thread::park(),
             }
-            self.shared.is_awake();
+            self.shared.set_awake();
         } else if self.shared.helper.is_busy() {
             // What was asked for may have to wait until the helper is free.
             std::thread::park_timeout(BUSY);
@@ -310,7 +310,7 @@ impl Writer {
             if let Some(full) = self.appenders.remove(part.name()) {
                 let segment = full.segment().clone();
                 self.seal_one(full);
-                part.has_sealed(&segment);
+                part.replace_sealed(&segment);
             }
         }
         match self.appenders.entry(part.name().to_owned()) {
@@ -319,8 +319,8 @@ impl Writer {
                 let folder = part.folder().map_err(|error| error.to_string())?;
                 let created = Appender::create(folder, part.identity().clone(), part.next_age());
                 let created = created.map_err(|error| reason(&error))?;
-                part.view().is_ours(created.segment().name());
-                part.is_written();
+                part.view().add_ours(created.segment().name());
+                part.set_written();
                 Ok(entry.insert(created))
             }
         }
