@@ -382,7 +382,7 @@ impl Device {
     }
 
     /// The session, opened by the first pipeline, so that its report knows this device and what it counts. For calls
-    /// that create pipelines: a program that creates none gets no thread.
+    /// that create pipelines: a program that creates none gets no thread before its end.
     pub fn session(&self) -> &Session {
         let session = self.open_session();
         if !self.stats.counters.has_listener() {

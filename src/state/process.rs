@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use crate::config::Config;
@@ -10,6 +10,7 @@ use crate::guard::guard;
 use crate::log;
 use crate::recipe;
 use crate::stats::Counters;
+use vkstash_store::base::thread;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
@@ -17,10 +18,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 use vkstash_store::reports::runs::RunName;
-use vkstash_store::stash::open::Stash;
-
-/// How long a leaving process waits for its last records, where the environment says nothing else.
-const LAST_WRITES: Duration = Duration::from_millis(50);
+use vkstash_store::stash::open::{END, Stash};
 
 /// One device of this process, as reports show it. It outlives the device.
 pub struct DeviceStats {
@@ -63,9 +61,9 @@ struct Seen {
     devices: Vec<Arc<DeviceStats>>,
     /// What those that are gone have counted.
     gone: Vec<DeviceReport>,
-    /// What the stores of open sessions met, by the session's number.
+    /// What the stores met that somebody still reports for, by the session's number.
     stores: BTreeMap<u64, StoreReport>,
-    /// The same of closed ones, added up.
+    /// The same of the others, added up.
     closed: StoreReport,
 }
 
@@ -132,13 +130,71 @@ impl ReportSource {
     }
 }
 
+/// One session's place in the report. Held by whoever reports for it, which the writer does for as long as it has something
+/// to do: that may be longer than the session lives.
+struct Place {
+    source: Arc<ReportSource>,
+    number: u64,
+    /// In [`fork::now`].
+    process: u32,
+}
+
+impl Place {
+    fn new(source: Arc<ReportSource>, number: u64) -> Place {
+        lock(&source.seen).stores.insert(number, StoreReport::default());
+        Place { source, number, process: fork::here() }
+    }
+
+    /// Makes the report, and writes it where the environment asks for it. In turn only ([`RunName::in_turn`]).
+    fn report(&self, store: StoreReport) -> RunReport {
+        let report = self.source.report(self.number, store);
+        self.source.publish(&report);
+        report
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Locks of a forked child's parent may be held by threads that are not in this process.
+        if self.process == fork::now() {
+            self.source.close(self.number);
+        }
+    }
+}
+
+/// Why a session has no stash, and who reports that.
+struct Unusable {
+    reason: String,
+    place: Arc<Place>,
+    /// How long the program waits for it.
+    limit: Duration,
+}
+
+impl Unusable {
+    /// Writes the report beside the program, which waits for it as it would for the end of a stash.
+    fn publish(&self) {
+        if self.place.source.folder.is_none() {
+            return;
+        }
+        let store = StoreReport { unusable: self.reason.clone(), ..StoreReport::default() };
+        let place = self.place.clone();
+        let (done, ends) = mpsc::channel();
+        let write = move || {
+            place.source.run.in_turn(|| place.report(store));
+            // Nobody waits any more where that fails.
+            let _ = done.send(());
+        };
+        // Without a thread there is no report.
+        if thread::spawn("vkstash-report", write).is_some() {
+            let _ = ends.recv_timeout(self.limit);
+        }
+    }
+}
+
 /// What the devices of one application in this process share.
 pub struct Session {
     source: Arc<ReportSource>,
-    number: u64,
-    stash: Option<Arc<Stash>>,
-    unusable: String,
-    last_writes: Duration,
+    stash: Result<Arc<Stash>, Unusable>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -200,34 +256,28 @@ impl Session {
 
     fn new(config: &Config, name: &AppName, source: Arc<ReportSource>, number: u64) -> Session {
         let run = source.run.clone();
-        lock(&source.seen).stores.insert(number, StoreReport::default());
+        let place = Place::new(source.clone(), number);
         let opened = match &config.root {
             Some(root) => Stash::open_in_run(root, name, run, config.end).map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
-        let (process, last_writes) = (fork::here(), config.end.unwrap_or(LAST_WRITES));
-        match opened {
+        let stash = match opened {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
-                let reports = source.clone();
-                stash.set_reporter(Box::new(move |store| {
-                    let report = reports.report(number, store);
-                    reports.publish(&report);
-                    report
-                }));
-                let unusable = String::new();
-                Session { source, number, stash: Some(stash), unusable, last_writes, process }
+                stash.set_reporter(Box::new(move |store| place.report(store)));
+                Ok(stash)
             }
-            Err(unusable) => {
-                tracing::warn!("nothing is stashed in this run: {unusable}");
-                Session { source, number, stash: None, unusable, last_writes, process }
+            Err(reason) => {
+                tracing::warn!("nothing is stashed in this run: {reason}");
+                Err(Unusable { reason, place: Arc::new(place), limit: config.end.unwrap_or(END) })
             }
-        }
+        };
+        Session { source, stash, process: fork::here() }
     }
 
     /// The stash, unless it is unusable.
     pub fn stash(&self) -> Option<&Arc<Stash>> {
-        self.stash.as_ref()
+        self.stash.as_ref().ok()
     }
 
     /// Adds a device to the report.
@@ -238,7 +288,7 @@ impl Session {
     /// From now on the report is brought up to date whenever the device has counted something: by the writer, which
     /// the first count starts.
     pub fn follow(&self, device: &DeviceStats) {
-        let stash = self.stash.as_ref().map(Arc::downgrade);
+        let stash = self.stash().map(Arc::downgrade);
         device.counters.listen(move || {
             if let Some(stash) = stash.as_ref().and_then(Weak::upgrade) {
                 stash.touch();
@@ -247,23 +297,11 @@ impl Session {
     }
 
     /// The process is leaving with the session open.
-    fn flush(&self) {
-        let written = self.stash.as_ref().is_some_and(|stash| {
-            stash.ends_in_order();
-            stash.flush(self.last_writes)
-        });
-        if !written {
-            self.publish();
+    fn leave(&self) {
+        match &self.stash {
+            Ok(stash) => stash.leave(),
+            Err(unusable) => unusable.publish(),
         }
-    }
-
-    /// For a report that no writer writes.
-    fn publish(&self) {
-        let store = match &self.stash {
-            Some(stash) => stash.report(),
-            None => StoreReport { unusable: self.unusable.clone(), ..StoreReport::default() },
-        };
-        self.source.publish(&self.source.report(self.number, store));
     }
 }
 
@@ -273,12 +311,10 @@ impl Drop for Session {
         if self.process != fork::now() {
             return;
         }
-        match self.stash.take() {
-            // The last reference writes the last report.
-            Some(stash) => drop(stash),
-            None => self.publish(),
+        // Otherwise the last reference to the stash has the last report written.
+        if let Err(unusable) = &self.stash {
+            unusable.publish();
         }
-        self.source.close(self.number);
     }
 }
 
@@ -300,7 +336,7 @@ extern "C" fn at_exit() {
         let Ok(applications) = applications.try_lock() else { return };
         let live: Vec<_> = applications.known.iter().filter_map(|known| known.session.upgrade()).collect();
         drop(applications);
-        live.iter().for_each(|session| session.flush());
+        live.iter().for_each(|session| session.leave());
         // The process is leaving: joining a thread from here could wait for one that waits for us.
         std::mem::forget(live);
     };

@@ -12,6 +12,6 @@
 pub mod memory;
 pub mod owner;
 pub mod signals;
-pub(crate) mod thread;
+pub mod thread;
 pub(crate) mod timer;
 pub mod util;

@@ -8,7 +8,7 @@ const STACK_BYTES: usize = 1 << 20;
 const NICE: i32 = 10;
 
 /// Starts a thread with all signals blocked. `None`: the system refuses it.
-pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
     // SAFETY: the three calls get valid pointers to signal sets that live on this stack, and only change the
     // calling thread's mask, which is put back before this function returns.

@@ -50,6 +50,8 @@ pub(crate) enum Plan {
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
     /// None; those of one kind are held up until it is over.
     Held { op: Op },
+    /// None; the first of one kind is held up until it is over.
+    HeldOnce { op: Op },
     /// One of so many, somehow.
     Random { seed: u64, one_of: u64 },
 }
@@ -79,6 +81,11 @@ pub(crate) fn end() -> Vec<(Op, Fault)> {
     state.map_or_else(Vec::new, |state| state.hit)
 }
 
+/// Whether a call has been held up.
+pub(crate) fn has_held() -> bool {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|state| state.calls > 0)
+}
+
 /// The fault of this call.
 pub(crate) fn next(op: Op) -> Option<Fault> {
     if !ACTIVE.load(Ordering::Relaxed) {
@@ -87,9 +94,11 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
     let mut locked = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let state = locked.as_mut()?;
     let fault = match state.plan {
-        Plan::Held { op: held } => {
+        Plan::Held { op: held } | Plan::HeldOnce { op: held } => {
+            state.calls += u64::from(held == op);
+            let holds = held == op && (state.calls == 1 || matches!(state.plan, Plan::Held { .. }));
             drop(locked);
-            while held == op && ACTIVE.load(Ordering::SeqCst) {
+            while holds && ACTIVE.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             return None;

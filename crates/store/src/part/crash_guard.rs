@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
@@ -31,6 +31,7 @@ pub(crate) struct Guard {
     name: String,
     fd: OwnedFd,
     taken: AtomicU64,
+    removed: AtomicBool,
     process: u32,
 }
 
@@ -54,7 +55,14 @@ impl Guard {
             let _ = folder.remove_file(&name);
             return Err(error);
         }
-        Ok(Guard { folder: folder.clone(), name, fd, taken: AtomicU64::new(0), process })
+        Ok(Guard {
+            folder: folder.clone(),
+            name,
+            fd,
+            taken: AtomicU64::new(0),
+            removed: AtomicBool::new(false),
+            process,
+        })
     }
 
     /// The process that it belongs to.
@@ -84,8 +92,10 @@ impl Guard {
 
     /// The process ends in order: what is in flight now does not kill it.
     pub(crate) fn remove(&self) {
-        // Where that fails the next process is more careful than it need be.
-        let _ = self.folder.remove_file(&self.name);
+        if !self.removed.swap(true, Ordering::AcqRel) {
+            // Where that fails the next process is more careful than it need be.
+            let _ = self.folder.remove_file(&self.name);
+        }
     }
 }
 

@@ -309,7 +309,7 @@ impl Part {
         }
         // The file's existence tells the next process that this one handed out unproven artifacts.
         let guard = self.guard.get_or_init(|| {
-            let folder = self.folder.get().filter(|_| self.shared.is_open())?;
+            let folder = self.folder.get().filter(|_| self.shared.is_open() && !self.shared.is_leaving())?;
             // A part that cannot be written is read without a guard.
             Guard::create(folder, self.shared.process()).ok()
         });
@@ -330,7 +330,12 @@ impl Part {
         }
     }
 
-    /// The process ends in order: nothing that is with the driver now kills it.
+    /// Whether this process has handed out what no driver had taken.
+    pub(crate) fn has_guard(&self) -> bool {
+        matches!(self.guard.get(), Some(Some(_)))
+    }
+
+    /// For the writer. The process ends in order: nothing that is with the driver now kills it.
     pub(crate) fn ends_in_order(&self) {
         if let Some(Some(guard)) = self.guard.get().filter(|_| !self.shared.is_inert()) {
             guard.remove();

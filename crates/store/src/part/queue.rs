@@ -32,27 +32,24 @@ const RECORD_OVERHEAD: usize = 256;
 /// How long threads of the program wait, at most, for what can be done without them.
 #[derive(Clone, Copy)]
 pub(crate) struct Haste {
-    /// While a part is opened. A program opens two or three.
+    /// How long it may take to open a part. A program opens two or three.
     pub(crate) opening: Duration,
-    /// After a miss, for what others have written, or for what an index does not say.
+    /// How long it may take, after a miss, to look for what others have written or for what an index does not say.
     pub(crate) look: Duration,
-    /// When the stash is closed, for what is queued; ...
-    pub(crate) writes: Duration,
-    /// ... for what else is due then, both from the moment on in which it is closed; ...
+    /// How long it may take, in all, to close the stash or to leave with the stash open.
     pub(crate) end: Duration,
-    /// ... and after that for the helper, which has been told to stop.
+    /// How long who closes the stash waits after that for the helper, which has been told to stop.
     pub(crate) helper: Duration,
 }
 
-/// How long a process waits in its end where the environment says nothing else.
-const END: Duration = Duration::from_millis(50);
+/// How long a program waits at its end, at most, where the environment says nothing else.
+pub const END: Duration = Duration::from_millis(50);
 
 impl Haste {
     /// What a program gets.
     pub(crate) const PROGRAM: Haste = Haste {
         opening: Duration::from_millis(15),
         look: Duration::from_millis(5),
-        writes: END,
         end: END,
         helper: Duration::ZERO,
     };
@@ -61,7 +58,6 @@ impl Haste {
     pub(crate) const NONE: Haste = Haste {
         opening: Duration::from_secs(3600),
         look: Duration::from_secs(3600),
-        writes: Duration::from_secs(3600),
         end: Duration::from_secs(3600),
         helper: Duration::from_secs(3600),
     };
@@ -96,8 +92,8 @@ pub(crate) trait Destination {
 
 /// How it went to wait for the writer.
 pub(crate) enum Joined {
-    /// There never was one.
-    NeverWas,
+    /// There is none: nothing has called for one, the system refuses the thread, or it has died.
+    Nobody,
     /// Everything is done.
     Ended,
     /// It is not done, and goes on by itself.
@@ -116,6 +112,8 @@ pub(crate) struct Shared<P> {
     pub(crate) modules_of: OnceLock<ModulesOf>,
     /// Every part that was opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
+    /// The same once the stash is closed: the writer needs them for as long as it takes.
+    kept: Mutex<Vec<Arc<P>>>,
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
@@ -132,6 +130,8 @@ pub(crate) struct Shared<P> {
     /// The writer sleeps so long that a record should wake it.
     asleep: AtomicBool,
     closing: AtomicBool,
+    /// The process is about to end with the stash open.
+    leaving: AtomicBool,
     flushes_asked: AtomicU64,
     flushes_done: Mutex<u64>,
     /// The same as `flushes_done`, for who does not want to wait for the lock.
@@ -153,6 +153,7 @@ impl<P: Destination> Shared<P> {
             haste,
             modules_of: OnceLock::new(),
             parts: Mutex::default(),
+            kept: Mutex::default(),
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
@@ -164,6 +165,7 @@ impl<P: Destination> Shared<P> {
             asleep: AtomicBool::new(false),
             dozing: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             flushes_asked: AtomicU64::new(0),
             flushes_done: Mutex::new(0),
             flushed_up_to: AtomicU64::new(0),
@@ -192,6 +194,16 @@ impl<P: Destination> Shared<P> {
     /// Whether the stash is being closed.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Whether the process is about to end with the stash open.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::SeqCst)
+    }
+
+    /// The parts that somebody holds.
+    pub(crate) fn live_parts(&self) -> Vec<Arc<P>> {
+        lock(&self.parts).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether somebody writes, or could be started to.
@@ -281,7 +293,7 @@ impl<P: Destination> Shared<P> {
         again | (asked && self.asked_for_help.swap(false, Ordering::Relaxed))
     }
 
-    /// The writer or the helper has ended, or the writer has written everything: wakes who waits for that.
+    /// The writer or the helper has ended: wakes who waits for that.
     pub(crate) fn notify_ended(&self) {
         let _ending = lock(&self.ending);
         self.ended.notify_all();
@@ -297,12 +309,17 @@ impl<P: Destination> Shared<P> {
     pub(crate) fn discard_after_close(&self) {
         // What is queued holds its part, which would never be freed.
         self.discard();
-        // Parts may outlive the stash; what the program's closure holds must not.
-        *lock(&self.reporter) = None;
+        // Parts may outlive the stash; what the program's closure holds must not. Neither is dropped under the lock.
+        let reporter = lock(&self.reporter).take();
+        let kept = std::mem::take(&mut *lock(&self.kept));
+        drop((reporter, kept));
     }
 
     /// Nobody will write what is queued: counts it as dropped.
     pub(crate) fn discard(&self) {
+        while self.pop_use().is_some() {
+            self.tallies.dropped(1);
+        }
         while let Some(pending) = self.pop() {
             pending.part.unwritten(pending.slot, &pending.payload);
             self.release(pending.payload.0.len());
@@ -384,27 +401,23 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// Waits until everything is written, and then for the end of the thread and of the helper, for as long as the haste
-    /// of the stash allows; where that does not come they go on by themselves, as the process does.
+    /// Waits for the end of the writer and of the helper, for as long as the haste of the stash allows; where that does
+    /// not come they go on by themselves, as the process does.
     pub(crate) fn join(&self) -> Joined {
-        let (began, haste) = (Instant::now(), self.haste);
-        let Some(handle) = self.writer.take_to_join() else { return Joined::NeverWas };
+        let Some(handle) = self.writer.take_to_join() else { return Joined::Nobody };
         // A reporter that holds the last reference to the stash would have the writer wait for itself.
         if self.writer.is_me() {
             return Joined::GoesOn;
         }
-        self.await_end(haste.writes, || self.writer.is_gone());
-        if self.writer.is_gone() {
-            self.await_end(haste.end.saturating_sub(began.elapsed()), || self.writer.has_ended());
-        }
-        self.await_end(haste.helper, || !self.helper.is_busy());
+        self.await_end(self.haste.end, || self.writer.has_ended());
+        self.await_end(self.haste.helper, || !self.helper.is_busy());
         self.helper.join();
         if !self.writer.has_ended() {
             return Joined::GoesOn;
         }
         // A panic was caught inside.
         let _ = handle.join();
-        Joined::Ended
+        if self.writer.has_failed() { Joined::Nobody } else { Joined::Ended }
     }
 
     /// Asks the writer to write everything, and waits for it; at most `limit`. False: it did not come to that.
@@ -412,6 +425,21 @@ impl<P: Destination> Shared<P> {
         if !self.is_open() || self.is_drained() && !self.writer.is_running() {
             return false;
         }
+        self.flush_in_any_case(limit)
+    }
+
+    /// The process is about to end in order, with the stash open: the writer is told so, and then asked to write everything
+    /// and the report. Waits for that as long as closing would. False: there is no writer. Where there is none yet it
+    /// is started only if `called_for`.
+    pub(crate) fn leave(self: &Arc<Self>, called_for: bool) -> bool {
+        self.leaving.store(true, Ordering::SeqCst);
+        if self.is_open() && (called_for || !self.writer.is_not_started()) {
+            self.flush_in_any_case(self.haste.end);
+        }
+        !self.writer.has_failed()
+    }
+
+    fn flush_in_any_case(self: &Arc<Self>, limit: Duration) -> bool {
         self.start_writer();
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
         self.writer.unpark();
@@ -444,9 +472,14 @@ impl<P: Destination> Shared<P> {
         self.flushed.notify_all();
     }
 
-    /// No more records are taken; the writer ends.
-    pub(crate) fn close(&self) {
+    /// No more records are taken; the writer does what is left to do, and ends. Where there is none yet it is started only
+    /// if `called_for`.
+    pub(crate) fn close(self: &Arc<Self>, called_for: bool) {
+        *lock(&self.kept) = self.live_parts();
         self.closing.store(true, Ordering::SeqCst);
+        if called_for {
+            self.start_writer();
+        }
         self.writer.unpark();
     }
 }

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::util::{random, unix_ms};
+use crate::base::util::{lock, random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
@@ -28,9 +28,12 @@ type Config =
     Configuration<bincode::config::LittleEndian, bincode::config::Varint, bincode::config::Limit<MAX_BODY>>;
 const CONFIG: Config = bincode::config::standard().with_limit::<MAX_BODY>();
 
-/// The name of a report's file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunName(String);
+/// The name of a report's file, and whose turn it is to write it. Clones are of the same file.
+#[derive(Clone, Debug)]
+pub struct RunName {
+    file: String,
+    turn: Arc<Mutex<()>>,
+}
 
 impl RunName {
     /// Of a run of this process that starts now. No two are equal.
@@ -40,7 +43,15 @@ impl RunName {
 
     /// Of the process `pid` that started then.
     pub(crate) fn new(started_unix_ms: u64, pid: u32, random: u64) -> RunName {
-        RunName(format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}"))
+        let file = format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}");
+        RunName { file, turn: Arc::default() }
+    }
+
+    /// Makes a report and writes it. One at a time: however long the disk takes for one, it never takes the place of a
+    /// later one.
+    pub fn in_turn<T>(&self, make_and_write: impl FnOnce() -> T) -> T {
+        let _turn = lock(&self.turn);
+        make_and_write()
     }
 }
 
@@ -99,7 +110,7 @@ pub(crate) fn try_read_file<T: DeserializeOwned>(
 
 /// Writes a report as that file of `folder`, in place of an earlier one.
 pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> io::Result<()> {
-    folder.replace_file(&name.0, random(), &encode(REPORT_MAGIC, report)?)
+    folder.replace_file(&name.file, random(), &encode(REPORT_MAGIC, report)?)
 }
 
 /// The readable reports of `folder` with their names, oldest first.

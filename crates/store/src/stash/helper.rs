@@ -2,11 +2,9 @@
 //! folding reports, keeping bounds. Started by the writer, which so never keeps records waiting, and gone when nothing is
 //! left to do.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use crate::base::thread;
-use crate::base::util::lock;
-use crate::part::open::Part;
 use crate::part::open::Shared;
 use crate::reports::totals;
 use crate::stash::maintenance::Keeper;
@@ -47,7 +45,7 @@ impl Job {
     fn run(&self, shared: &Arc<Shared>) {
         thread::be_nice();
         let interrupted = || shared.is_closing();
-        let parts: Vec<Arc<Part>> = lock(&shared.parts).iter().filter_map(Weak::upgrade).collect();
+        let parts = shared.live_parts();
         for part in &parts {
             part.catch_up(&interrupted);
         }

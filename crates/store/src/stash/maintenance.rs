@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::base::util::lock;
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::record::Key;
@@ -75,7 +74,7 @@ impl Keeper {
             return false;
         }
         shared.tallies.tended(outcome);
-        let parts: Vec<Arc<Part>> = lock(&shared.parts).iter().filter_map(Weak::upgrade).collect();
+        let parts = shared.live_parts();
         parts.iter().for_each(|part| part.look_after_merging(interrupted));
         true
     }

@@ -14,6 +14,7 @@ use crate::format::record::{Key, Kind};
 pub use crate::format::refusal::OpenError;
 use crate::part::open::Part;
 use crate::part::open::{Shared, Use};
+pub use crate::part::queue::END;
 use crate::part::queue::{Haste, Joined};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
@@ -39,9 +40,9 @@ fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
     root.sub(name, true)
 }
 
-/// An open stash. Dropping the last reference has what is queued written and this process's segments sealed, and waits for
-/// that and for what else is due, but for a moment only. What is not done by then goes on beside the program for as long as
-/// the process lives; what is left of it the next process does, and what was not written is lost.
+/// An open stash. Dropping the last reference has what is queued and the report written and this process's segments sealed,
+/// and waits for that and for what else is due, but for a moment only. What is not done by then goes on beside the program for
+/// as long as the process lives; what is left of it the next process does, and what was not written is lost.
 ///
 /// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
 pub struct Stash {
@@ -72,7 +73,7 @@ impl Stash {
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = Haste::PROGRAM;
         let end = end.unwrap_or(usual.end);
-        Stash::open_within(root, app, run, Haste { writes: end, end, ..usual })
+        Stash::open_within(root, app, run, Haste { end, ..usual })
     }
 
     /// The same for who waits until all of it is read, and in the end until everything is done.
@@ -184,12 +185,24 @@ impl Stash {
         self.shared.flush(limit)
     }
 
-    /// The process is about to end in order; what drivers are looking at now does not kill it.
-    pub fn ends_in_order(&self) {
-        // Held only where another thread is opening a part, which then has nothing in flight.
-        if let Ok(devices) = self.devices.try_lock() {
-            devices.values().for_each(|part| part.ends_in_order());
+    /// For an exit handler: the process is about to end in order, and what drivers are looking at now does not kill it.
+    /// What is queued and the report are written, and waited for as when the stash is closed.
+    pub fn leave(&self) {
+        if !self.shared.is_inert() && !self.shared.leave(self.has_last_words()) {
+            self.end_alone();
         }
+    }
+
+    /// Whether there is something to do at the end even where nothing was written.
+    fn has_last_words(&self) -> bool {
+        let has_guard = || self.shared.live_parts().iter().any(|part| part.has_guard());
+        lock(&self.shared.reporter).is_some() || has_guard()
+    }
+
+    /// In a process that gets no thread: what the writer would do at the end, without records.
+    fn end_alone(&self) {
+        self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
+        self.runs.write(&self.shared);
     }
 
     /// What the store met so far.
@@ -205,10 +218,9 @@ impl Drop for Stash {
             self.shared.helper.forget();
             return;
         }
-        lock(&self.devices).values().for_each(|part| part.ends_in_order());
-        self.shared.close();
+        self.shared.close(self.has_last_words());
         match self.shared.join() {
-            Joined::NeverWas => self.runs.write(&self.shared),
+            Joined::Nobody => self.end_alone(),
             Joined::Ended => {}
             Joined::GoesOn => return,
         }

@@ -19,16 +19,13 @@ impl Runs {
     pub(crate) fn write(&self, shared: &Shared) {
         // Not called under the lock: it is the program's closure.
         let Some(reporter) = lock(&shared.reporter).clone() else { return };
-        let report = reporter(shared.tallies.report());
-        let written = match self.parent.sub("runs", true) {
-            Ok(folder) => runs::write_in(&folder, &self.name, &report),
-            Err(error) => {
-                shared.tallies.write_error(error.to_string());
-                return;
-            }
-        };
-        if let Err(error) = written {
-            shared.tallies.write_error(error.kind().to_string());
+        let written = self.name.in_turn(|| {
+            let report = reporter(shared.tallies.report());
+            let folder = self.parent.sub("runs", true).map_err(|error| error.to_string())?;
+            runs::write_in(&folder, &self.name, &report).map_err(|error| error.kind().to_string())
+        });
+        if let Err(reason) = written {
+            shared.tallies.write_error(reason);
         }
     }
 }

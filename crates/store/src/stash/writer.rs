@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::thread;
 use crate::base::timer::Timer;
-use crate::base::util::{lock, random, unix_ms};
+use crate::base::util::{random, unix_ms};
 use crate::disk::folder::Folder;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::format::sizes::HEAD_BYTES;
@@ -117,14 +117,21 @@ impl Writer {
 
     fn run(&mut self) {
         // As urgent as the program: it writes little, and what waits for it dies with the process.
+        // Unless something is written: started for the report alone.
+        let mut for_the_report = self.shared.is_closing();
         // When there was something to write, and when there was anything at all.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
         let ending = loop {
             // Read before draining: what was queued before the question is written before the answer.
             let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
             let ending = closing.then(|| Timer::of(self.shared.haste.end));
+            if closing || self.shared.is_leaving() {
+                // First, because a process that dies from here on must not count as one that died of an artifact.
+                self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
+            }
             if self.drain() {
                 (active, stirred) = (Instant::now(), Instant::now());
+                for_the_report = false;
             }
             if self.shared.take_touched() {
                 (self.report_due, stirred) = (true, Instant::now());
@@ -142,13 +149,12 @@ impl Writer {
         self.seal();
         self.report(true);
         self.shared.flush_done(u64::MAX);
-        let parts: Vec<Arc<Part>> = lock(&self.shared.parts).iter().filter_map(Weak::upgrade).collect();
-        if !self.has_more_to_do(&parts) {
+        let parts = self.shared.live_parts();
+        if for_the_report || !self.has_more_to_do(&parts) {
             return;
         }
         // The closing thread waits for what follows as long as `haste.end` allows.
         self.shared.writer.set_written();
-        self.shared.notify_ended();
         let interrupted = || ending.is_over();
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds && !interrupted() {
@@ -258,7 +264,10 @@ impl Writer {
             if self.used.contains(&key) {
                 continue;
             }
-            let Some(portable) = self.portable.upgrade() else { continue };
+            let Some(portable) = self.portable.upgrade() else {
+                self.shared.tallies.dropped(1);
+                continue;
+            };
             let sequence = u32::try_from(self.used.len()).unwrap_or(u32::MAX);
             let payload = UseRecord { unix_ms: unix_ms(), sequence, run: 0 }.encode();
             if portable.enqueue(Kind::Use, &key, payload.into()) {

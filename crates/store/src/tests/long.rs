@@ -16,6 +16,7 @@ use crate::format::footer::{Foot, Tally};
 use crate::format::sizes::{FIRST_RECORD, HEADER_BYTES, MAX_PAYLOAD, VERSION};
 use crate::part::open::Handing;
 use crate::reports::model::RunReport;
+use crate::reports::runs;
 use crate::stash::inspect::list_applications;
 use crate::tests::decoys::bytes_read;
 use crate::tests::harm::{build, with_a_file};
@@ -37,15 +38,6 @@ fn reads<T>(body: impl FnOnce() -> T) -> (u64, T) {
     let before = bytes_read();
     let done = body();
     (bytes_read() - before, done)
-}
-
-/// Waits until it says true.
-fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < LONG, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[test]
@@ -204,36 +196,111 @@ fn what_killed_nobody_yet_waits_until_all_is_known() {
     });
 }
 
+/// How a program ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    /// It closes the stash.
+    Close,
+    /// It leaves with the stash open, and lives a little longer.
+    Leave,
+}
+
+/// What the end of a program may ask of the disk.
+const ASKED_AT_THE_END: [Op; 12] = [
+    Op::Write,
+    Op::Remove,
+    Op::Rename,
+    Op::Open,
+    Op::MakeFolder,
+    Op::List,
+    Op::Stat,
+    Op::Space,
+    Op::Truncate,
+    Op::Stamp,
+    Op::Lock,
+    Op::Read,
+];
+
 /// On a disk that stands still the program leaves; what the process lives to see is written when it moves again.
 #[test]
 fn nobody_waits_for_a_disk_that_stands_still() {
     in_a_child("nobody_waits_for_a_disk_that_stands_still", &[], || {
-        for number in 1..3 {
-            let root = root();
-            let stash = Stash::open(root.path(), &app()).unwrap();
-            let reports = Arc::new(());
-            let held = reports.clone();
-            stash.set_reporter(Box::new(move |store| {
-                let _ = &held;
-                RunReport { store, ..RunReport::default() }
-            }));
-            if number > 1 {
-                put_all(stash.portable(), Kind::Recipe, 0..COUNT);
-                assert!(stash.flush(LONG));
+        // What was written before, and whether anything is to be written at the end.
+        let ways = [(None, true), (Some(0), true), (Some(COUNT), true), (Some(COUNT), false), (None, false)];
+        for op in ASKED_AT_THE_END {
+            for (before, more) in ways {
+                for end in [End::Close, End::Leave] {
+                    end_on_a_disk_that_stands_still(op, before, more, end);
+                }
             }
-            // First, because the writer may be faster than this thread.
-            faults::begin(Plan::Held { op: Op::Write });
-            put_all(stash.portable(), Kind::Recipe, (number - 1) * COUNT..number * COUNT);
-            let written =
-                |count| count_good(open(root.path()).portable(), Kind::Recipe, 0..2 * COUNT) == count;
-            // It would wait for ever.
-            drop(stash);
-            assert!(written((number - 1) * COUNT));
-            faults::end();
-            await_that("the rest is written", || written(number * COUNT));
-            await_that("nobody asks for reports any more", || Arc::strong_count(&reports) == 1);
         }
     });
+}
+
+fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end: End) {
+    let what = format!("{op:?} {before:?} {more} {end:?}");
+    let root = root();
+    let stash = open(root.path());
+    put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..1);
+    drop(stash);
+    let device_folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    let guards = || files(&device_folder, "vkg").len();
+    let reports = || runs::read_all(&root.path().join(app().folder).join("runs"));
+
+    let haste = Haste { opening: LONG, look: LONG, ..Haste::PROGRAM };
+    let stash = open_within(root.path(), haste);
+    let held = Arc::new(());
+    let reporter = held.clone();
+    stash.set_reporter(Box::new(move |store| {
+        let _ = &reporter;
+        RunReport { store, ..RunReport::default() }
+    }));
+    let device = stash.device(&header()).unwrap();
+    // Nobody knows yet whether a driver dies of it.
+    assert!(matches!(device.hand_out(&key(0)), Handing::Yes(_)));
+    assert_eq!(guards(), 1);
+    if let Some(count) = before {
+        put_all(stash.portable(), Kind::Recipe, 0..count);
+        stash.touch();
+        flush_all(&stash);
+    }
+    let (first, count) = (before.unwrap_or(0), if more { COUNT } else { 0 });
+    // First, because the writer may be faster than this thread.
+    faults::begin(Plan::Held { op });
+    put_all(stash.portable(), Kind::Recipe, first..first + count);
+    (first..first + count).for_each(|number| stash.note_use(Kind::Recipe, &key(number)));
+    drop(device);
+    // It would wait for ever.
+    let left = match end {
+        End::Close => {
+            drop(stash);
+            None
+        }
+        End::Leave => {
+            stash.leave();
+            Some(stash)
+        }
+    };
+    let all = first + count;
+    let is_written = || {
+        let stash = open(root.path());
+        let is_there = |kind, number| stash.portable().contains(kind, &key(number));
+        (0..all).all(|number| is_there(Kind::Recipe, number))
+            && (first..all).all(|number| is_there(Kind::Use, number))
+    };
+    match op {
+        Op::Remove => assert_eq!(guards(), 1, "{what}: nobody has waited for that"),
+        Op::Write => assert!(count == 0 || !is_written(), "{what}"),
+        _ => {}
+    }
+    faults::end();
+    await_that(&format!("{what}: the rest is written"), is_written);
+    await_that(&format!("{what}: what was handed out is not suspected"), || guards() == 0);
+    drop(left);
+    await_that(&format!("{what}: nobody asks for reports any more"), || Arc::strong_count(&held) == 1);
+    let [report] = reports().try_into().unwrap();
+    assert_eq!(report.store.dropped, 0, "{what}");
+    assert_eq!(report.store.written_records, first + 2 * count, "{what}");
 }
 
 #[test]

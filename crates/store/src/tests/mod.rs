@@ -25,7 +25,7 @@ pub(crate) mod watched;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -41,6 +41,15 @@ use crate::stash::open::Stash;
 
 /// Long enough for anything on a machine that others keep busy; nothing is asserted about it.
 const LONG: Duration = Duration::from_secs(600);
+
+/// Waits until it says true.
+fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 fn app() -> AppName {
     AppName::new(Some(b"test"), b"/bin/test", &[])

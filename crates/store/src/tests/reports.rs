@@ -3,9 +3,13 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::disk::faults;
+use crate::disk::faults::Plan;
 use crate::disk::folder::Folder;
+use crate::disk::op::Op;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::{runs, totals};
+use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
 fn report(number: u64) -> RunReport {
@@ -67,6 +71,34 @@ fn a_run_that_wrote_nothing_is_reported_when_it_ends() {
     stash.set_reporter(Box::new(|store| RunReport { store, ..report(1) }));
     drop(stash);
     assert_eq!(runs::read_all(&runs_folder(root.path())).len(), 1);
+}
+
+/// A process that opens its stash again while the disk still has the report of the first time.
+#[test]
+fn a_report_that_the_disk_holds_up_takes_the_place_of_no_later_one() {
+    in_a_child("a_report_that_the_disk_holds_up_takes_the_place_of_no_later_one", &[], || {
+        let root = root();
+        let run = RunName::of_this_process();
+        let number = Arc::new(AtomicU64::new(1));
+        let open = || {
+            let end = Some(Duration::from_millis(50));
+            let stash = Stash::open_in_run(root.path(), &app(), run.clone(), end).unwrap();
+            let number = number.clone();
+            stash.set_reporter(Box::new(move |_| report(number.load(Ordering::SeqCst))));
+            stash.touch();
+            stash
+        };
+        faults::begin(Plan::HeldOnce { op: Op::Rename });
+        let first = open();
+        await_that("its report is on the way", faults::has_held);
+        drop(first);
+        number.store(2, Ordering::SeqCst);
+        drop(open());
+        faults::end();
+        await_that("both writers have ended", || Arc::strong_count(&number) == 1);
+        let [last] = runs::read_all(&runs_folder(root.path())).try_into().unwrap();
+        assert_eq!(last.devices, report(2).devices);
+    });
 }
 
 #[test]

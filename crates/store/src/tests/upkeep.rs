@@ -79,13 +79,20 @@ fn many_runs_become_few_segments_and_nothing_is_lost() {
     assert_eq!((late.report().damaged_records, late.report().refused.len()), (0, 0));
 }
 
+/// Closes a stash, and waits for its writer, however little time that has been given.
+fn close(stash: Arc<Stash>) {
+    let portable = Arc::downgrade(stash.portable());
+    drop(stash);
+    await_that("the writer has ended", || portable.strong_count() == 0);
+}
+
 #[test]
 fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
     let root = root();
     let end = |end: Duration, number: u64| {
         let stash = open_within(root.path(), Haste { end, ..Haste::NONE });
         put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
-        drop(stash);
+        close(stash);
         segments(root.path()).len() as u64
     };
     let runs = 20;
@@ -111,14 +118,17 @@ fn nobody_waits_for_a_merge_that_does_not_end() {
         let haste = Haste { end: Duration::ZERO, ..Haste::NONE };
         let stash = open_within(root.path(), haste);
         put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+        close(stash);
     });
     set(root.path(), "modules = 1");
     let stash = Stash::open(root.path(), &app()).unwrap();
     stash.set_modules_of(held);
     put_all(stash.portable(), Kind::Recipe, 90..100);
+    let portable = Arc::downgrade(stash.portable());
     // It would wait for ever.
     drop(stash);
     assert!(HELD.swap(false, Ordering::SeqCst));
+    await_that("the writer has ended", || portable.strong_count() == 0);
     assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..100), 100);
 }
 
