@@ -7,13 +7,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::suite::files;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::Work;
@@ -35,11 +36,25 @@ struct Seen {
     instance_ms: f64,
 }
 
-/// A counter of the kernel's, in bytes.
+/// A counter of the kernel's, in bytes. None: it keeps none, or shows it to nobody.
+fn io_if_there(of: &str, counter: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{of}/io")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "))?;
+    line.trim().parse().ok()
+}
+
 fn io(of: &str, counter: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{of}/io")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "));
-    line.map_or(0, |number| number.trim().parse().unwrap())
+    io_if_there(of, counter).expect("the counters that the test has found before")
+}
+
+/// Whether the tests can see how much is read and written; otherwise it says that they cannot.
+fn sees_io(scenario: &Scenario) -> bool {
+    let counters = [("self", "rchar"), ("self", "wchar"), ("thread-self", "rchar")];
+    let sees = counters.iter().all(|(of, counter)| io_if_there(of, counter).is_some());
+    if !sees {
+        scenario.not_here("/proc shows no counters of what is read and written");
+    }
+    sees
 }
 
 fn ms(since: Instant) -> f64 {
@@ -74,6 +89,49 @@ fn program(input: &Value) -> Value {
     seen.instance_ms = ms(began);
     (seen.read_at_end, seen.written_at_end) = (io("self", "rchar") - read, io("self", "wchar") - written);
     serde_json::to_value(&seen).unwrap()
+}
+
+/// What the report of a run says that the tests compare.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Reported {
+    served: u64,
+    compiled: u64,
+    written: u64,
+}
+
+impl Reported {
+    fn of(reports: &Reports) -> Reported {
+        let (served, compiled) = (reports.sum("served"), reports.sum("compiled"));
+        Reported { served, compiled, written: reports.store().written_records }
+    }
+}
+
+/// A program that does its work on one device and then on another, and lives on until its report says as much, or for so long
+/// that it never will.
+fn living_program(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let expected: Option<Reported> = serde_json::from_value(input["expected"].clone()).unwrap();
+    one_device(&work);
+    one_device(&Work { first: work.first + work.count, ..work });
+    let folder = PathBuf::from(std::env::var_os("VKSTASH_REPORT").unwrap());
+    let began = Instant::now();
+    loop {
+        let reported = Reported::of(&Reports::read(&folder));
+        // Of what both devices need the second one writes some again, where it is not on the disk yet.
+        let enough = expected.is_none_or(|expected| {
+            Reported { written: reported.written.min(expected.written), ..reported } == expected
+        });
+        if enough || began.elapsed() > PATIENCE {
+            return serde_json::to_value(reported).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn one_device(work: &Work) {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    assert!(work.run(&device).all_made());
 }
 
 fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
@@ -112,18 +170,50 @@ fn crowd(stash: &Path, part: &str) {
     }
 }
 
+/// After so long it is not coming. No test measures with it.
+const PATIENCE: Duration = Duration::from_secs(300);
 const END_MS: &str = "VKSTASH_END_MS";
 const TAIL: u64 = 64 << 30;
 /// So many that merging is due, and not so many that it is urgent.
 const COPIES: usize = 12;
 
+/// However early the program stops waiting: what it lives to see is written, and its report says so.
+#[test]
+fn what_a_program_does_not_wait_for_is_written_while_it_lives() {
+    scenario(&[("program", living_program)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: 20, ..Work::default() };
+        let run = |env: &Env, expected: Option<Reported>| -> Run<Reported> {
+            scenario.run_ok("program", env, &json!({ "work": &work, "expected": expected }))
+        };
+        // As the suites have it a program waits, and the report is there when its devices are gone.
+        let [cold, warm] = [(); 2].map(|()| Reported::of(&run(&env, None).reports));
+        assert_eq!((cold.compiled, warm.served), (40, 40), "{cold:?} {warm:?}");
+        let ends = [("usual", as_usual(&env)), ("hurried", env.clone().var(END_MS, "0"))];
+        for (name, env) in ends {
+            let env = env.stash(scenario.folder().join(name));
+            for expected in [cold, warm] {
+                let seen = run(&env, Some(expected));
+                let of = |reported: Reported| (reported.served, reported.compiled);
+                assert_eq!(of(seen.value), of(expected), "{name}: {}", seen.stderr);
+                assert!(seen.value.written >= expected.written, "{name}: {:?} {expected:?}", seen.value);
+                assert_eq!(Reported::of(&seen.reports), seen.value, "{name}: as it was when it ended");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() {
     scenario(&[("program", program)], |scenario| {
+        if !sees_io(scenario) {
+            return;
+        }
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let work = Work { count: 20, ..Work::default() };
         run(scenario, &env, &work);
         let usual = run(scenario, &env, &work).value;
+        assert!(usual.read_at_first > 0 && usual.written_at_end > 0, "what is seen at all: {usual:?}");
         let stash = env.stash_folder();
         if !lengthen(&files(&stash, ".vks"), TAIL) {
             return scenario.not_here("no files with holes here");
@@ -141,6 +231,9 @@ fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() 
 #[test]
 fn a_merge_that_is_due_at_the_end_is_left_to_the_next_where_it_takes_long() {
     scenario(&[("program", program)], |scenario| {
+        if !sees_io(scenario) {
+            return;
+        }
         let env = scenario.on(Driver::Test(json!({ "code_bytes": 1 << 20 }))).unwrap();
         let work = Work { count: 8, ..Work::default() };
         run(scenario, &env, &work);
@@ -156,6 +249,7 @@ fn a_merge_that_is_due_at_the_end_is_left_to_the_next_where_it_takes_long() {
         assert!(all.iter().all(|path| path.exists()));
         let moved = |seen: &Seen| seen.read_at_end + seen.written_at_end;
         assert!(moved(&hurried.value) < 1 << 20, "{hurried:?}");
+        assert!(hurried.value.read_at_first > 0, "what is seen at all: {hurried:?}");
         // With the usual time what takes more is not even tried.
         let usual = run(scenario, &as_usual(&env), &work);
         assert!(moved(&usual.value) < 32 << 20, "{usual:?}");
