@@ -66,7 +66,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
-        Command::States(states) => states::run(&runner, states, common.rounds.unwrap_or(5))?,
+        Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
         Command::Modules
         | Command::Codec
         | Command::Recipes(_)

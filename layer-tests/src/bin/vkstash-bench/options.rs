@@ -87,7 +87,7 @@ pub(crate) struct Common {
     /// Folder of .spv modules.
     #[arg(long, alias = "corpus", global = true, value_name = "DIR", default_value = "corpus")]
     pub(crate) modules: PathBuf,
-    /// Modules to take; fewer if the folder holds fewer.
+    /// Modules to take, fewer if the folder holds fewer; for states: pipelines.
     #[arg(long, global = true, value_name = "N", default_value_t = 200)]
     pub(crate) count: usize,
     /// Leave out larger modules.

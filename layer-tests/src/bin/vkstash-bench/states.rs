@@ -14,7 +14,12 @@ const STATES: [&str; 4] = ["viewport", "mixed", "formats", "shaders"];
 const HABITS: [&str; 4] = ["none", "shared", "fresh", "file"];
 
 /// One table without the driver's disk cache, one over a warm one.
-pub(crate) fn run(runner: &Runner, options: &States, rounds: usize) -> Result<Vec<Table>, Failure> {
+pub(crate) fn run(
+    runner: &Runner,
+    options: &States,
+    count: usize,
+    rounds: usize,
+) -> Result<Vec<Table>, Failure> {
     let driver = options.on.driver.unwrap_or(Driver::Radv);
     environment::check(driver)?;
     let states: Vec<&str> = match options.state.is_empty() {
@@ -27,13 +32,13 @@ pub(crate) fn run(runner: &Runner, options: &States, rounds: usize) -> Result<Ve
         let mut table = Table {
             title: format!("Pipelines that differ in state alone; the driver's disk cache {disk}"),
             device: Device::default(),
-            modules: 200,
+            modules: count,
             figures: Vec::new(),
         };
         for state in &states {
             for habit in HABITS {
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
-                compare(runner, driver, state, habit, warm_disk, rounds, &mut table)?;
+                compare(runner, driver, (state, habit), (warm_disk, count), rounds, &mut table)?;
             }
         }
         tables.push(table);
@@ -44,9 +49,8 @@ pub(crate) fn run(runner: &Runner, options: &States, rounds: usize) -> Result<Ve
 fn compare(
     runner: &Runner,
     driver: Driver,
-    state: &str,
-    habit: &str,
-    warm_disk: bool,
+    (state, habit): (&str, &str),
+    (warm_disk, count): (bool, usize),
     rounds: usize,
     table: &mut Table,
 ) -> Result<(), Failure> {
@@ -57,7 +61,11 @@ fn compare(
     }
     let run = |environment: &Environment<'_>, file: &std::path::Path| {
         let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
-        runner.run_states(environment, ["--state", state, "--cache", habit, "--cache-file", file])
+        let count = count.to_string();
+        runner.run_states(
+            environment,
+            ["--state", state, "--cache", habit, "--count", &count, "--cache-file", file],
+        )
     };
     if warm_disk {
         run(&plain, &runner.path("cache"))?;
