@@ -1,6 +1,5 @@
 //! Log lines: on standard error or in a file, nothing but warnings unless asked for.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Once;
 use std::{fmt, io};
@@ -14,6 +13,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config;
+use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::{owner, signals};
 
 /// `vkstash: warn: text`: whoever reads a game's output must see where a line comes from.
@@ -40,14 +40,14 @@ where
 /// Where lines go. A line that cannot be written is dropped: there is nobody to tell.
 enum Sink {
     StandardError,
-    File(OwnedFd),
+    File(Descriptor),
 }
 
 impl Sink {
-    fn fd(&self) -> BorrowedFd<'_> {
+    fn write_some(&self, text: &[u8]) -> Result<usize, Errno> {
         match self {
-            Sink::StandardError => rustix::stdio::stderr(),
-            Sink::File(file) => file.as_fd(),
+            Sink::StandardError => signals::write(rustix::stdio::stderr(), text),
+            Sink::File(file) => signals::write(file.still()?, text),
         }
     }
 }
@@ -56,7 +56,7 @@ impl io::Write for &Sink {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut rest = line;
         while !rest.is_empty() {
-            match signals::write(self.fd(), rest) {
+            match self.write_some(rest) {
                 Ok(written @ 1..) => rest = &rest[written..],
                 Err(Errno::INTR) => {}
                 Ok(0) | Err(_) => break,
@@ -112,7 +112,7 @@ pub fn init() {
 
 /// A regular file of the user's own, made where missing; or why not. Anybody may have put something else at a path in
 /// a folder that all may write to, and opening a pipe would wait for its reader.
-fn open_file(path: &Path) -> Result<OwnedFd, String> {
+fn open_file(path: &Path) -> Result<Descriptor, String> {
     let failed = |error: Errno| match error {
         Errno::LOOP => "a symbolic link".to_owned(),
         Errno::NXIO => "not a regular file".to_owned(),
@@ -127,15 +127,17 @@ fn open_file(path: &Path) -> Result<OwnedFd, String> {
     let made = openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR);
     let file = match made {
         Ok(file) => {
+            let file = Descriptor::new(file).map_err(failed)?;
             let handed_over = owner::hand_over(&file, &folder);
             if handed_over.is_err() {
                 let _ = unlinkat(&folder, name, AtFlags::empty());
             }
             return handed_over.map(|()| file).map_err(|error| error.to_string());
         }
-        Err(Errno::EXIST) => openat(&folder, name, flags, Mode::empty()).map_err(failed)?,
-        Err(error) => return Err(failed(error)),
+        Err(Errno::EXIST) => openat(&folder, name, flags, Mode::empty()),
+        Err(error) => Err(error),
     };
+    let file = file.and_then(Descriptor::new).map_err(failed)?;
     let stat = fstat(&file).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err("not a regular file".to_owned());

@@ -1,8 +1,11 @@
 //! The layer as a guest: what a host process may do to itself, and what the guest must not do to it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs;
+use std::os::fd::IntoRawFd as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +57,62 @@ fn destroying_nothing(_: &Value) -> Value {
 #[test]
 fn nothing_can_be_destroyed() {
     on_radv(destroying_nothing, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
+}
+
+/// What a program's own files hold.
+const OWN: &[u8] = b"the program's own";
+
+/// The numbers of this process's descriptors, with what they stand for.
+fn descriptors() -> BTreeMap<i32, PathBuf> {
+    let entries = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let number = |path: &Path| path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    entries.filter_map(|path| Some((number(&path), fs::read_link(&path).ok()?))).collect()
+}
+
+/// Closes all that it did not open itself, as daemons do, and goes on with files of its own in this folder. Says which
+/// are no longer as they were.
+fn closes_all(input: &Value) -> Value {
+    let folder: PathBuf = serde_json::from_value(input.clone()).unwrap();
+    let device = device();
+    assert!(Work::default().run(&device).all_made());
+    // Until the layer has all that it keeps open.
+    let stash = std::env::var_os("VKSTASH_DIR").unwrap();
+    let is_written = || descriptors().values().filter(|path| path.starts_with(&stash)).count() > 3;
+    while !is_written() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let last = *descriptors().keys().last().unwrap();
+    // SAFETY: what this test is about.
+    (3..=last).for_each(|number| _ = unsafe { libc::close(number) });
+    let mut own = Vec::new();
+    for number in 3..=last {
+        let path = folder.join(number.to_string());
+        fs::write(&path, OWN).unwrap();
+        let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+        own.push((file.into_raw_fd(), path));
+    }
+    let more = Work { first: 100, count: 20, ..Work::default() };
+    assert!(more.run(&device).all_made());
+    drop(device);
+    let open = descriptors();
+    own.retain(|(number, path)| open.get(number) != Some(path) || fs::read(path).unwrap() != OWN);
+    json!(own)
+}
+
+#[test]
+fn the_files_of_a_program_that_closes_all_others_are_its_own() {
+    scenario(&[("step", closes_all), ("work", work::step)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
+        run(scenario, &env, &Work::default());
+        let own = scenario.folder().join("own");
+        fs::create_dir(&own).unwrap();
+        let logging = env.clone().var("VKSTASH_LOG", "trace");
+        let logging = logging.var("VKSTASH_LOG_FILE", scenario.folder().join("log"));
+        let harmed: Vec<(i32, PathBuf)> = scenario.run_ok("step", &logging, &own).value;
+        assert!(harmed.is_empty(), "{harmed:?}");
+        // What was written before is served.
+        assert_all_served(&run(scenario, &env, &Work::default()), 3);
+    });
 }
 
 const COMMANDS: [&CStr; 33] = [

@@ -2,6 +2,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `descriptor` | descriptors that a program may close |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
 //! | `owner` | what root makes in a user's folder |
@@ -9,6 +10,7 @@
 //! | `timer` | how long a thread of the program may be held up |
 //! | `util` | random names, the time, locks |
 
+pub mod descriptor;
 pub mod memory;
 pub mod owner;
 pub mod signals;

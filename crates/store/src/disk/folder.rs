@@ -1,12 +1,13 @@
 //! Folders of the stash: made private, opened without following links, refused where others may write.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::base::descriptor::Descriptor;
 use crate::base::owner;
 use crate::disk::ops as disk;
 use crate::format::refusal::{OpenError, Refusal};
@@ -20,13 +21,19 @@ pub(crate) const ASIDE: &str = ".tmp-";
 /// An open folder of the stash.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    fd: OwnedFd,
+    fd: Descriptor,
     path: PathBuf,
 }
 
 impl AsFd for Folder {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+impl AsRef<Descriptor> for Folder {
+    fn as_ref(&self) -> &Descriptor {
+        &self.fd
     }
 }
 
@@ -87,7 +94,7 @@ impl Folder {
         Self::opened(opened, path)?.checked()
     }
 
-    fn opened(opened: Result<OwnedFd, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
+    fn opened(opened: Result<Descriptor, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
         match opened {
             Ok(fd) => Ok(Folder { fd, path }),
             Err(Errno::NOTDIR) => Err(OpenError::NotAFolder { path }),
@@ -149,12 +156,12 @@ impl Folder {
     }
 
     /// Opens a file of the user's own for reading. Says how long it is.
-    pub(crate) fn open_file(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
+    pub(crate) fn open_file(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, unreadable)
     }
 
     /// The same; what there are no descriptors or no memory for is put off.
-    pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(OwnedFd, u64), Refusal> {
+    pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, |error| match error {
             error if is_lack(error) => Refusal::PutOff,
             error => unreadable(error),
@@ -162,7 +169,7 @@ impl Folder {
     }
 
     /// The same for writing its end.
-    pub(crate) fn open_to_seal(&self, name: &str) -> Result<OwnedFd, Refusal> {
+    pub(crate) fn open_to_seal(&self, name: &str) -> Result<Descriptor, Refusal> {
         self.open_own(name, OFlags::RDWR, unreadable).map(|(fd, _)| fd)
     }
 
@@ -171,7 +178,7 @@ impl Folder {
         name: &str,
         access: OFlags,
         other: impl Fn(Errno) -> Refusal,
-    ) -> Result<(OwnedFd, u64), Refusal> {
+    ) -> Result<(Descriptor, u64), Refusal> {
         // Not to be held up by a pipe that somebody put here.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match disk::openat(&self.fd, name, flags, Mode::empty()) {
@@ -193,7 +200,7 @@ impl Folder {
     }
 
     /// Makes a file that was not there before, for reading and writing.
-    pub(crate) fn create_file(&self, name: &str) -> io::Result<OwnedFd> {
+    pub(crate) fn create_file(&self, name: &str) -> io::Result<Descriptor> {
         // Never O_TRUNC: closing a file that was truncated at opening makes some file systems flush it.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(disk::openat(&self.fd, name, flags, FILE_MODE)?)
@@ -201,7 +208,7 @@ impl Folder {
 
     /// Makes a file without a name: whatever ends this process takes it away. `spare`: the name that it has for a moment
     /// where the file system knows no such files.
-    pub(crate) fn create_unnamed(&self, spare: &str) -> io::Result<OwnedFd> {
+    pub(crate) fn create_unnamed(&self, spare: &str) -> io::Result<Descriptor> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
         match disk::openat(&self.fd, ".", flags, FILE_MODE) {
             Ok(fd) => Ok(fd),
@@ -229,7 +236,7 @@ impl Folder {
     /// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left
     /// behind. The lock tells others that it has a process; it is gone when the process is. A file system without
     /// locks leaves them to believe that it always has.
-    pub(crate) fn create_locked(&self, name: &str) -> io::Result<OwnedFd> {
+    pub(crate) fn create_locked(&self, name: &str) -> io::Result<Descriptor> {
         let (aside, fd) = self.create_aside(name)?;
         if let Err(error) = disk::renameat(&self.fd, &aside, name) {
             let _ = self.remove_file(&aside);
@@ -240,7 +247,7 @@ impl Folder {
     }
 
     /// The same for a file that is renamed to `name` when it is whole. Says what it is called until then.
-    pub(crate) fn create_aside(&self, name: &str) -> io::Result<(String, OwnedFd)> {
+    pub(crate) fn create_aside(&self, name: &str) -> io::Result<(String, Descriptor)> {
         let aside = format!("{ASIDE}{name}");
         let fd = self.create_file(&aside)?;
         let error = loop {
@@ -312,7 +319,11 @@ fn unreadable(error: Errno) -> Refusal {
 }
 
 /// Writes all of `bytes` at `offset`. On failure says how many bytes were written before it.
-pub(crate) fn write_all_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
+pub(crate) fn write_all_at(
+    fd: impl AsRef<Descriptor>,
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), (usize, io::Error)> {
     let mut done = 0;
     while done < bytes.len() {
         match disk::pwrite(&fd, &bytes[done..], offset + done as u64) {

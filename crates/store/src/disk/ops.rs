@@ -1,10 +1,11 @@
 //! Every file operation of the store, one function each. In tests any of them can be made to fail: [`faults`].
-//! What changes a file's length or content raises no signal ([`crate::base::signals`]).
+//! What changes a file's length or content raises no signal ([`crate::base::signals`]). What changes anything asks first
+//! whether the descriptor is still the one that was opened ([`crate::base::descriptor`]).
 
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
@@ -12,6 +13,7 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat, StatVfs, Tim
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use crate::base::descriptor::{Brief, Descriptor};
 use crate::base::{owner, signals};
 #[cfg(test)]
 use crate::disk::faults;
@@ -29,19 +31,35 @@ fn ask(_: Op) -> Result<(), Errno> {
     Ok(())
 }
 
-pub(crate) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+/// What is opened so may change something, or something may be made in it.
+const CHANGING: OFlags = OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::DIRECTORY);
+
+pub(crate) fn open(path: &Path, flags: OFlags) -> Result<Descriptor, Errno> {
     ask(Op::Open)?;
-    fs::open(path, flags, Mode::empty())
+    Descriptor::new(fs::open(path, flags, Mode::empty())?)
 }
 
-pub(crate) fn openat(folder: impl AsFd, name: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+pub(crate) fn openat(
+    folder: impl AsRef<Descriptor>,
+    name: impl Arg,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<Descriptor, Errno> {
     ask(Op::Open)?;
-    fs::openat(folder, name, flags, mode)
+    let folder = folder.as_ref();
+    let folder = if flags.intersects(CHANGING) { folder.still()? } else { folder.as_fd() };
+    Descriptor::new(fs::openat(folder, name, flags, mode)?)
 }
 
-pub(crate) fn mkdirat(folder: impl AsFd, name: &str, mode: Mode) -> Result<(), Errno> {
+/// For one read.
+pub(crate) fn open_briefly(folder: impl AsFd, name: impl Arg, flags: OFlags) -> Result<Brief, Errno> {
+    ask(Op::Open)?;
+    Brief::new(fs::openat(folder, name, flags, Mode::empty())?)
+}
+
+pub(crate) fn mkdirat(folder: impl AsRef<Descriptor>, name: &str, mode: Mode) -> Result<(), Errno> {
     ask(Op::MakeFolder)?;
-    fs::mkdirat(folder, name, mode)
+    fs::mkdirat(folder.as_ref().still()?, name, mode)
 }
 
 /// Makes a folder with its parents.
@@ -73,7 +91,9 @@ pub(crate) fn list_until(
 
 /// Where the next byte stands that is not in a hole, at `offset` or behind it; `None` where the rest of the file is one.
 /// A file system that keeps no account of holes has none.
-pub(crate) fn next_data(fd: impl AsFd, offset: u64) -> Option<u64> {
+pub(crate) fn next_data(fd: impl AsRef<Descriptor>, offset: u64) -> Option<u64> {
+    // It moves the place from which a program would go on in a file of its own.
+    let Ok(fd) = fd.as_ref().still() else { return Some(offset) };
     match fs::seek(fd, fs::SeekFrom::Data(offset)) {
         Ok(data) => Some(data.max(offset)),
         Err(Errno::NXIO) => None,
@@ -93,9 +113,9 @@ pub(crate) fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
 }
 
 /// For a file that was just made in `folder`.
-pub(crate) fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
+pub(crate) fn hand_over(file: impl AsRef<Descriptor>, folder: impl AsRef<Descriptor>) -> io::Result<()> {
     ask(Op::Stat)?;
-    owner::hand_over(file, folder)
+    owner::hand_over(file.as_ref().still()?, folder.as_ref().still()?)
 }
 
 pub(crate) fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
@@ -118,7 +138,8 @@ pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -
 }
 
 /// Writes at most `bytes.len()` bytes. Says how many.
-pub(crate) fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+pub(crate) fn pwrite(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    let fd = fd.as_ref().still()?;
     #[cfg(test)]
     match faults::next(Op::Write) {
         Some(faults::Fault::Short) => {
@@ -134,46 +155,46 @@ pub(crate) fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, 
     signals::pwrite(fd, bytes, offset)
 }
 
-pub(crate) fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
+pub(crate) fn ftruncate(fd: impl AsRef<Descriptor>, length: u64) -> Result<(), Errno> {
     ask(Op::Truncate)?;
-    signals::ftruncate(fd, length)
+    signals::ftruncate(fd.as_ref().still()?, length)
 }
 
-pub(crate) fn fdatasync(fd: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn fdatasync(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Sync)?;
-    fs::fdatasync(fd)
+    fs::fdatasync(fd.as_ref().still()?)
 }
 
-pub(crate) fn futimens(fd: impl AsFd, stamps: &Timestamps) -> Result<(), Errno> {
+pub(crate) fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Result<(), Errno> {
     ask(Op::Stamp)?;
-    fs::futimens(fd, stamps)
+    fs::futimens(fd.as_ref().still()?, stamps)
 }
 
 /// Takes the lock of a file for this descriptor alone, or says at once that another has it (`WOULDBLOCK`).
-pub(crate) fn try_lock(fd: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn try_lock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
-    fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
+    fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Takes a lock that others may have too, but nobody for himself alone; or says at once that somebody has.
-pub(crate) fn try_lock_shared(fd: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
-    fs::flock(fd, FlockOperation::NonBlockingLockShared)
+    fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockShared)
 }
 
-pub(crate) fn unlock(fd: impl AsFd) -> Result<(), Errno> {
+pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
-    fs::flock(fd, FlockOperation::Unlock)
+    fs::flock(fd.as_ref().still()?, FlockOperation::Unlock)
 }
 
 /// Within one folder; in place of a file of the new name.
-pub(crate) fn renameat(folder: impl AsFd, from: &str, to: &str) -> Result<(), Errno> {
+pub(crate) fn renameat(folder: impl AsRef<Descriptor>, from: &str, to: &str) -> Result<(), Errno> {
     ask(Op::Rename)?;
-    let folder = folder.as_fd();
+    let folder = folder.as_ref().still()?;
     fs::renameat(folder, from, folder, to)
 }
 
-pub(crate) fn unlinkat(folder: impl AsFd, name: &str, flags: AtFlags) -> Result<(), Errno> {
+pub(crate) fn unlinkat(folder: impl AsRef<Descriptor>, name: &str, flags: AtFlags) -> Result<(), Errno> {
     ask(Op::Remove)?;
-    fs::unlinkat(folder, name, flags)
+    fs::unlinkat(folder.as_ref().still()?, name, flags)
 }

@@ -4,10 +4,10 @@
 //! docs/format.md has the file's bytes.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::base::descriptor::Descriptor;
 use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
@@ -29,7 +29,7 @@ const SUFFIX: &str = ".vkg";
 pub(crate) struct Guard {
     folder: Arc<Folder>,
     name: String,
-    fd: OwnedFd,
+    fd: Descriptor,
     taken: AtomicU64,
     removed: AtomicBool,
     process: u32,
@@ -112,7 +112,7 @@ impl Drop for Entered<'_> {
 pub(crate) struct Left {
     pub(crate) keys: Vec<Key>,
     name: String,
-    _locked: OwnedFd,
+    _locked: Descriptor,
 }
 
 impl Left {
@@ -148,7 +148,7 @@ fn read_left(folder: &Folder, name: String) -> Result<Option<Left>, NotNow> {
     }
 }
 
-fn read_open(fd: OwnedFd, name: String) -> Option<Left> {
+fn read_open(fd: Descriptor, name: String) -> Option<Left> {
     // Held: its process lives, or another one is counting.
     disk::try_lock(&fd).ok()?;
     // Without a name: another one has counted it since it was opened.

@@ -1,7 +1,6 @@
 //! What a process that was killed has left half made. Whoever writes to the same folder next takes it away.
 
-use std::os::fd::OwnedFd;
-
+use crate::base::descriptor::Descriptor;
 use crate::base::util::unix_ms;
 use crate::disk::folder::{ASIDE, Folder};
 use crate::disk::ops as disk;
@@ -15,10 +14,11 @@ const YOUNG: i64 = 60;
 /// to be; neither where somebody holds the lock, and only what has a name of ours and belongs to the user. What fails is
 /// left for the next.
 pub(crate) fn sweep(folder: &Folder) {
-    let empty = |file: &OwnedFd| disk::fstat(file).is_ok_and(|stat| stat.st_size == 0);
+    let empty = |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| stat.st_size == 0);
     // The clock may have been set back since.
     let now = i64::try_from(unix_ms() / 1000).unwrap_or(0);
-    let old = |file: &OwnedFd| disk::fstat(file).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= YOUNG);
+    let old =
+        |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= YOUNG);
     for name in folder.names("").unwrap_or_default() {
         if is_segment(&name) || is_guard(&name) {
             remove(folder, &name, empty);
@@ -33,7 +33,7 @@ pub(crate) fn sweep(folder: &Folder) {
 
 /// Whoever makes a file is without its lock for one call only, and stands back from a file whose lock it then cannot
 /// have. A file whose lock is free has no live writer.
-fn remove(folder: &Folder, name: &str, is_left: impl Fn(&OwnedFd) -> bool) {
+fn remove(folder: &Folder, name: &str, is_left: impl Fn(&Descriptor) -> bool) {
     let Ok((file, _)) = folder.open_file(name) else { return };
     // Asked before, for the lock, and again under it.
     if is_left(&file) && disk::try_lock(&file).is_ok() && is_left(&file) {

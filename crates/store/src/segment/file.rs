@@ -1,11 +1,11 @@
 //! One segment file: its descriptor, what is in it, and reading from it with positioned reads only. A mapping
 //! would kill the host as soon as somebody truncates the file.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
+use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::codec;
 use crate::disk::folder::{Folder, read_at};
@@ -72,7 +72,7 @@ pub(crate) enum Table {
 }
 
 /// A descriptor that counts towards [`MAX_KEPT_OPEN`].
-struct KeptOpen(OwnedFd);
+struct KeptOpen(Descriptor);
 
 impl Drop for KeptOpen {
     fn drop(&mut self) {
@@ -179,13 +179,13 @@ impl Segment {
     }
 
     /// Keeps the descriptor of a file without a name: it cannot be opened again.
-    pub(crate) fn keep_unnamed(&self, fd: OwnedFd) {
+    pub(crate) fn keep_unnamed(&self, fd: Descriptor) {
         KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
         drop(self.fd.set(KeptOpen(fd)));
     }
 
     /// The segment that this process writes, with its descriptor.
-    pub(crate) fn of_writer(folder: Arc<Folder>, name: String, fd: OwnedFd, tag: [u8; 8]) -> Arc<Segment> {
+    pub(crate) fn of_writer(folder: Arc<Folder>, name: String, fd: Descriptor, tag: [u8; 8]) -> Arc<Segment> {
         // Counted like the others, but never turned away: there are few of them.
         KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
         let fd = OnceLock::from(KeptOpen(fd));
@@ -210,8 +210,8 @@ impl Segment {
     }
 
     /// The writer's descriptor; `None` for a segment that was never opened for writing and not read yet.
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.fd.get().map(|kept| kept.0.as_fd())
+    pub(crate) fn descriptor(&self) -> Option<&Descriptor> {
+        self.fd.get().map(|kept| &kept.0)
     }
 
     /// Replaces `buffer` by what the compressed record at `offset` stands for. Its head knows the length.
@@ -419,20 +419,24 @@ impl Segment {
         if let Some(fd) = self.descriptor() {
             return read_at(fd, buffer, length, offset);
         }
-        use rustix::fs::{Mode, OFlags};
+        use rustix::fs::OFlags;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = disk::openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
-        read_at(&fd, buffer, length, offset)?;
-        self.keep(fd);
+        let file = disk::open_briefly(&*self.folder, self.name.as_str(), flags)?;
+        read_at(&file, buffer, length, offset)?;
+        self.keep_if_room(|| file.keep().ok());
         Ok(())
     }
 
-    pub(crate) fn keep(&self, fd: OwnedFd) {
-        if KEPT_OPEN.fetch_add(1, Ordering::Relaxed) < MAX_KEPT_OPEN {
+    pub(crate) fn keep(&self, fd: Descriptor) {
+        self.keep_if_room(|| Some(fd));
+    }
+
+    fn keep_if_room(&self, fd: impl FnOnce() -> Option<Descriptor>) {
+        let has_room = KEPT_OPEN.fetch_add(1, Ordering::Relaxed) < MAX_KEPT_OPEN;
+        match has_room.then(fd).flatten() {
             // Where another thread was faster, dropping ours takes it off the count again.
-            drop(self.fd.set(KeptOpen(fd)));
-        } else {
-            KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
+            Some(fd) => drop(self.fd.set(KeptOpen(fd))),
+            None => _ = KEPT_OPEN.fetch_sub(1, Ordering::Relaxed),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Opening a segment file: by its footer, by its checkpoints, or by looking for records.
 
+use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;
@@ -33,7 +34,6 @@ use crate::segment::file::Segment;
 use crate::segment::file::Table;
 use crate::segment::scan;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
@@ -63,7 +63,7 @@ pub(crate) enum State {
 }
 
 /// Whether somebody holds the lock of a segment's file, which dies with its process.
-pub(crate) fn is_locked(fd: &OwnedFd) -> bool {
+pub(crate) fn is_locked(fd: &Descriptor) -> bool {
     match disk::try_lock(fd) {
         // A lock of ours would look like a writer's to others. Where it cannot be given back, closing does.
         Ok(()) => disk::unlock(fd).is_err(),
@@ -98,7 +98,7 @@ pub(crate) fn load_until(
 /// The same for a file that has no name, whose descriptor the segment keeps.
 pub(crate) fn load_unnamed(
     folder: &Arc<Folder>,
-    fd: OwnedFd,
+    fd: Descriptor,
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
     let length = disk::fstat(&fd).map_err(|error| Refusal::Unreadable(io::Error::from(error).to_string()))?;
@@ -109,13 +109,13 @@ pub(crate) fn load_unnamed(
 fn load_file(
     folder: &Arc<Folder>,
     name: &str,
-    fd: OwnedFd,
+    fd: Descriptor,
     length: u64,
     expected: Option<&PartIdentity>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Loaded, Refusal> {
     // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
-    let grown = |fd: &OwnedFd| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
+    let grown = |fd: &Descriptor| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
         return match is_locked(&fd) {
             true => Err(Refusal::NotYet),
@@ -190,7 +190,7 @@ struct End {
     bytes: Vec<u8>,
 }
 
-fn read_end(fd: &OwnedFd, length: u64) -> io::Result<End> {
+fn read_end(fd: &Descriptor, length: u64) -> io::Result<End> {
     let wanted = (HEADER_BYTES + FOOT_BYTES) as u64;
     let mut bytes = Vec::new();
     let wanted = wanted.min(length);
@@ -234,7 +234,7 @@ const CHECKPOINT_AT_ONCE: usize = 8 << 10;
 /// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged, or it was
 /// `interrupted`.
 fn checkpointed(
-    fd: &OwnedFd,
+    fd: &Descriptor,
     length: u64,
     tag: [u8; 8],
     mark: Mark,
@@ -283,7 +283,7 @@ fn checkpointed(
 }
 
 /// The rows of an index of version 1, and where it starts; `None` unless all of it is as it was written.
-fn read_index_1(fd: &OwnedFd, length: u64, foot: &Foot1) -> Option<(Vec<Packed>, u64)> {
+fn read_index_1(fd: &Descriptor, length: u64, foot: &Foot1) -> Option<(Vec<Packed>, u64)> {
     let size = foot.count as usize * ENTRY_BYTES;
     if size > MAX_PAYLOAD as usize {
         return None;

@@ -1,8 +1,7 @@
 //! Finding the records of a segment that has no good index: from head to head, and past damage to the next
 //! good one.
 
-use std::os::fd::OwnedFd;
-
+use crate::base::descriptor::Descriptor;
 use crate::disk::folder::read_at;
 use crate::disk::ops as disk;
 use crate::format::file::FileHeader;
@@ -43,7 +42,7 @@ pub(crate) struct Scan {
 
 /// A piece of the file in memory.
 struct Window<'a> {
-    fd: &'a OwnedFd,
+    fd: &'a Descriptor,
     bytes: Vec<u8>,
     start: u64,
     /// How many bytes were read from the file.
@@ -56,7 +55,7 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn new(fd: &'a OwnedFd, interrupted: &'a dyn Fn() -> bool) -> Self {
+    fn new(fd: &'a Descriptor, interrupted: &'a dyn Fn() -> bool) -> Self {
         Window { fd, bytes: Vec::new(), start: 0, read: 0, failed: false, interrupted, stopped: false }
     }
 
@@ -113,7 +112,7 @@ impl<'a> Window<'a> {
 /// What no writer makes is not looked for: records behind [`MOST_BYTES`], more than [`MOST_RECORDS`] of them, or any in
 /// a hole. `interrupted` is asked before each read.
 pub(crate) fn scan(
-    fd: &OwnedFd,
+    fd: &Descriptor,
     from: u64,
     length: u64,
     tag: [u8; 8],

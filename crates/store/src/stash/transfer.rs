@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::descriptor::Descriptor;
 use crate::base::util::unix_ms;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
@@ -56,7 +56,7 @@ impl Place {
 pub struct Outgoing {
     name: String,
     bytes: u64,
-    fd: OwnedFd,
+    fd: Descriptor,
     /// How far it was read.
     at: u64,
 }
@@ -183,7 +183,7 @@ impl Intake {
         if bytes <= room { Ok(()) } else { Err(IncomingError::TooLittleSpace) }
     }
 
-    fn copy(&self, source: &mut dyn Read, file: &OwnedFd) -> Result<(), IncomingError> {
+    fn copy(&self, source: &mut dyn Read, file: &Descriptor) -> Result<(), IncomingError> {
         let (mut at, mut looked, mut buffer) = (0, 0, vec![0; AT_ONCE]);
         loop {
             let count = match source.read(&mut buffer) {

@@ -366,5 +366,8 @@ impl Writer {
 
 /// What a failed write is counted under.
 fn reason(error: &std::io::Error) -> String {
-    error.kind().to_string()
+    match rustix::io::Errno::from_io_error(error) {
+        Some(rustix::io::Errno::BADF) => "descriptor closed by the program".to_owned(),
+        _ => error.kind().to_string(),
+    }
 }

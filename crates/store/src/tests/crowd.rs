@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Instant;
 
+use crate::base::descriptor::Descriptor;
 use crate::disk::ops as disk;
 use crate::format::sizes::{FOOT_BYTES, FOOT_MAGIC};
 use crate::stash::inspect::list_applications;
@@ -45,6 +46,7 @@ fn take_part(folder: &Path, number: u64, count: u64) {
 fn compact(root: &Path, round: u64) {
     for (place, path) in segments(root).into_iter().enumerate() {
         let lock = fs::File::options().create(true).append(true).open(path.with_file_name(".lock")).unwrap();
+        let lock = Descriptor::new(lock.into()).unwrap();
         if disk::try_lock(&lock).is_err() {
             continue;
         }

@@ -4,6 +4,7 @@ mod crowd;
 mod damage;
 mod deaths;
 mod decoys;
+mod descriptors;
 mod faults;
 mod folders;
 mod full;

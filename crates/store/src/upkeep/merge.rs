@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 
 use rustc_hash::FxBuildHasher;
 use rustix::fs::{OFlags, Timespec, Timestamps};
 
+use crate::base::descriptor::Descriptor;
 use crate::base::util::unix_ms;
 use crate::bounds;
 use crate::bounds::{Cause, Room};
@@ -146,7 +146,7 @@ impl Job<'_> {
             if self.synced {
                 disk::fdatasync(&fd)?;
             }
-            disk::renameat(folder, &aside, &name)?;
+            disk::renameat(&**folder, &aside, &name)?;
             Ok(length)
         });
         if done.is_err() {
@@ -156,7 +156,13 @@ impl Job<'_> {
         done
     }
 
-    fn fill(&self, contents: &Contents, kept: &[Live], header: &FileHeader, fd: &OwnedFd) -> io::Result<u64> {
+    fn fill(
+        &self,
+        contents: &Contents,
+        kept: &[Live],
+        header: &FileHeader,
+        fd: &Descriptor,
+    ) -> io::Result<u64> {
         let mut file = File { fd, start: 0, bytes: header.encode().to_vec() };
         file.bytes.resize(FIRST_RECORD, 0);
         let tag = header.identity.tag();
@@ -287,7 +293,7 @@ fn newest_good<'a>(
 
 /// A file that is written from its start to its end.
 struct File<'a> {
-    fd: &'a OwnedFd,
+    fd: &'a Descriptor,
     /// How much has been written.
     start: u64,
     bytes: Vec<u8>,
@@ -297,7 +303,7 @@ impl File<'_> {
     /// Writes what has come together, if that is so much.
     fn write_if(&mut self, least: usize) -> io::Result<()> {
         if self.bytes.len() >= least {
-            write_all_at(self.fd.as_fd(), &self.bytes, self.start).map_err(|(_, error)| error)?;
+            write_all_at(self.fd, &self.bytes, self.start).map_err(|(_, error)| error)?;
             self.start += self.bytes.len() as u64;
             self.bytes.clear();
         }
@@ -306,7 +312,7 @@ impl File<'_> {
 }
 
 /// None: somebody else is merging.
-fn lock(folder: &Folder) -> Option<OwnedFd> {
+fn lock(folder: &Folder) -> Option<Descriptor> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
     disk::try_lock(&lock).ok()?;

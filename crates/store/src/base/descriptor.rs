@@ -1,0 +1,186 @@
+//! Descriptors in a program that may close them. What daemons do is close all that they did not open; the numbers then
+//! become those of the program's own files.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, fstat, makedev, statx};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+
+/// Those below are standard input, output and error, also where a program has closed them.
+const FIRST: i32 = 3;
+
+/// Which file it is. A file that is gone may leave its number to a new one, which was made later.
+#[derive(Clone, Copy, Debug)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    /// Where the file system says it.
+    made: Option<(i64, u32)>,
+}
+
+impl Identity {
+    fn of(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
+        // Nothing of this changes: no server need be asked.
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let made = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
+        match statx(fd, c"", flags, StatxFlags::INO | StatxFlags::BTIME) {
+            Ok(found) => Ok(Identity {
+                device: makedev(found.stx_dev_major, found.stx_dev_minor),
+                inode: found.stx_ino,
+                made: (found.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| made(found.stx_btime)),
+            }),
+            Err(Errno::BADF) => Err(Errno::BADF),
+            // Old kernels do not know it, and sandboxes refuse it.
+            Err(_) => fstat(fd).map(|stat| Identity { device: stat.st_dev, inode: stat.st_ino, made: None }),
+        }
+    }
+
+    fn is(&self, other: &Identity) -> bool {
+        let at_other_times = self.made.zip(other.made).is_some_and(|(one, other)| one != other);
+        (self.device, self.inode) == (other.device, other.inode) && !at_other_times
+    }
+}
+
+/// Moves it to where no standard stream belongs: what a program prints would land in the file.
+fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    if fd.as_raw_fd() < FIRST { fcntl_dupfd_cloexec(fd, FIRST) } else { Ok(fd) }
+}
+
+/// A descriptor that is kept. It knows its file: nothing is changed through it, and it is not closed, when its number
+/// stands for something else by then. (Not even this helps against a program that closes and opens between the question
+/// and the call.) Reading is allowed without asking: what is read is checked.
+#[derive(Debug)]
+pub struct Descriptor {
+    fd: ManuallyDrop<OwnedFd>,
+    file: Identity,
+}
+
+impl Descriptor {
+    /// Of what has just been opened.
+    pub fn new(fd: OwnedFd) -> Result<Descriptor, Errno> {
+        let fd = moved_up(fd)?;
+        let file = Identity::of(fd.as_fd())?;
+        Ok(Descriptor { fd: ManuallyDrop::new(fd), file })
+    }
+
+    /// For a call that changes something: `BADF` where it is no longer ours.
+    pub fn still(&self) -> Result<BorrowedFd<'_>, Errno> {
+        let fd = self.fd.as_fd();
+        if Identity::of(fd)?.is(&self.file) { Ok(fd) } else { Err(Errno::BADF) }
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRef<Descriptor> for Descriptor {
+    fn as_ref(&self) -> &Descriptor {
+        self
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        if self.still().is_ok() {
+            // SAFETY: nothing uses the field after this.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
+        }
+    }
+}
+
+/// A descriptor for a read or two, after which it is closed: nobody asks whether it is still that file, and nothing can
+/// be changed through it.
+pub struct Brief(OwnedFd);
+
+impl Brief {
+    /// Of what has just been opened.
+    pub fn new(fd: OwnedFd) -> Result<Brief, Errno> {
+        moved_up(fd).map(Brief)
+    }
+
+    /// To be kept after all.
+    pub fn keep(self) -> Result<Descriptor, Errno> {
+        Descriptor::new(self.0)
+    }
+}
+
+impl AsFd for Brief {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::fs::File;
+    use std::path::Path;
+
+    fn descriptor(path: &Path) -> Descriptor {
+        let file = File::options().create(true).read(true).write(true).truncate(false).open(path).unwrap();
+        Descriptor::new(file.into()).unwrap()
+    }
+
+    /// Puts another file in its place, as a program does that closes what it does not know.
+    fn replace(descriptor: &Descriptor, by: &File) {
+        // SAFETY: changes what the number of a descriptor of this test stands for.
+        assert!(unsafe { libc::dup2(by.as_raw_fd(), descriptor.as_fd().as_raw_fd()) } >= 0);
+    }
+
+    #[test]
+    fn what_is_another_file_by_now_is_neither_given_out_nor_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = descriptor(&folder.path().join("kept"));
+        kept.still().unwrap();
+        let other = File::create_new(folder.path().join("other")).unwrap();
+        other.set_len(4).unwrap();
+        replace(&kept, &other);
+        assert_eq!(kept.still().unwrap_err(), Errno::BADF);
+        let number = kept.as_fd().as_raw_fd();
+        drop(kept);
+        // SAFETY: this test's own, which nobody has closed.
+        let left: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(number) };
+        assert_eq!(left.metadata().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn what_is_closed_by_now_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = descriptor(&folder.path().join("kept"));
+        // Of a number that nothing else in this program takes meanwhile.
+        let high = fcntl_dupfd_cloexec(&kept, 900).unwrap();
+        let number = high.as_raw_fd();
+        let high = Descriptor::new(high).unwrap();
+        // SAFETY: this test's own.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+        assert_eq!(high.still().unwrap_err(), Errno::BADF);
+        drop(high);
+        kept.still().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_made_later_is_another_one_whatever_its_number() {
+        let one = Identity { device: 1, inode: 2, made: Some((3, 4)) };
+        assert!(one.is(&one) && one.is(&Identity { made: None, ..one }));
+        for other in [
+            Identity { device: 2, ..one },
+            Identity { inode: 3, ..one },
+            Identity { made: Some((3, 5)), ..one },
+        ] {
+            assert!(!one.is(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_ways_of_asking_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = descriptor(&folder.path().join("kept"));
+        let stat = fstat(&kept).unwrap();
+        assert_eq!((kept.file.device, kept.file.inode), (stat.st_dev, stat.st_ino));
+    }
+}

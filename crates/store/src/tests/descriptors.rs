@@ -1,0 +1,176 @@
+//! Programs that close descriptors that are not theirs, and programs without standard streams.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::fd::RawFd;
+
+use crate::tests::processes::in_a_child;
+use crate::tests::*;
+
+/// What the program's own files hold.
+const OWN: &[u8] = b"the program's own";
+
+/// The numbers of this process's descriptors, each with what it stands for.
+fn descriptors() -> BTreeMap<RawFd, PathBuf> {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap();
+    let entries = entries.filter_map(|entry| {
+        let path = entry.unwrap().path();
+        let number = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        Some((number, std::fs::read_link(path).ok()?))
+    });
+    // Without the one of the list itself, which is closed by now.
+    entries.filter(|(number, _)| is_open(*number)).collect()
+}
+
+fn is_open(number: RawFd) -> bool {
+    // SAFETY: asks for the flags of a number.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
+/// Opens something of the program's own at the lowest number that is free.
+fn open_own(path: &Path, flags: libc::c_int) -> RawFd {
+    let path = CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a path that ends in a zero; the descriptor is left open until the process ends.
+    let number = unsafe { libc::open(path.as_ptr(), flags) };
+    assert!(number >= 0);
+    number
+}
+
+fn stash_of(process: &Path) -> Vec<(RawFd, PathBuf)> {
+    descriptors().into_iter().filter(|(_, path)| path.starts_with(process)).collect()
+}
+
+/// A stash that has everything open that it ever has: two parts, a segment being written and sealed ones in each, and a
+/// guard's file.
+fn busy(root: &Path) -> (Arc<Stash>, Arc<Part>) {
+    for number in 0..3 {
+        let stash = open(root);
+        put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
+        put_all(&stash.device(&header()).unwrap(), Kind::Artifact, number * 10..number * 10 + 10);
+    }
+    let stash = open(root);
+    let device = stash.device(&header()).unwrap();
+    put_all(stash.portable(), Kind::Recipe, 100..110);
+    put_all(&device, Kind::Artifact, 100..110);
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..30), 30);
+    assert_eq!(count_good(&device, Kind::Artifact, 0..30), 30);
+    drop(device.hand_out(&key(1)));
+    stash.note_use(Kind::Recipe, &key(1));
+    assert!(stash.flush(LONG));
+    (stash, device)
+}
+
+/// Closes all that a program did not open itself, opens `own` at each of these numbers, and goes on as before.
+fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
+    let (root, elsewhere) = (root(), root());
+    let (stash, device) = busy(root.path());
+    let before = stash_of(root.path());
+    assert!(before.len() >= 6, "{before:?}");
+    let last = before.last().unwrap().0;
+    // SAFETY: what a daemon does; nothing of the harness has a descriptor that it needs until this process ends.
+    (3..=last).for_each(|number| _ = unsafe { libc::close(number) });
+    let mut taken = Vec::new();
+    while taken.last().is_none_or(|taken| *taken < last) {
+        taken.push(own(elsewhere.path(), taken.len()));
+    }
+    let owned = descriptors();
+
+    stash.portable().put(Kind::Recipe, &key(200), payload(200));
+    device.put(Kind::Artifact, &key(200), payload(200));
+    drop(device.hand_out(&key(2)));
+    stash.note_use(Kind::Recipe, &key(2));
+    stash.touch();
+    stash.flush(LONG);
+    // Whatever is read, it is right.
+    count_good(stash.portable(), Kind::Recipe, 0..110);
+    count_good(&device, Kind::Artifact, 0..110);
+    let errors = stash.report().write_errors;
+    assert!(errors.contains_key("descriptor closed by the program"), "{errors:?}");
+    drop((device, stash));
+
+    let now = descriptors();
+    for number in taken {
+        assert_eq!(now.get(&number), owned.get(&number), "{number}");
+        // SAFETY: moves nothing.
+        let place = unsafe { libc::lseek(number, 0, libc::SEEK_CUR) };
+        assert_eq!(place, 0, "{number}");
+    }
+    for entry in std::fs::read_dir(elsewhere.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let again = std::fs::File::open(&path).unwrap();
+        rustix::fs::flock(&again, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+        if path.is_dir() {
+            assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "{}", path.display());
+        } else {
+            assert_eq!(std::fs::read(&path).unwrap(), OWN, "{}", path.display());
+        }
+    }
+    // What was recorded before is there for the next.
+    let stash = open(root.path());
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..30), 30);
+    assert_eq!(count_good(stash.portable(), Kind::Recipe, 100..110), 10);
+    assert_eq!(stash.report().damaged_records, 0);
+}
+
+#[test]
+fn the_files_of_a_program_that_closed_ours_stay_as_they_are() {
+    in_a_child("the_files_of_a_program_that_closed_ours_stay_as_they_are", &[], || {
+        goes_on_with_its_own(|folder, number| {
+            let path = folder.join(number.to_string());
+            std::fs::write(&path, OWN).unwrap();
+            open_own(&path, libc::O_RDWR)
+        });
+    });
+}
+
+#[test]
+fn the_folders_of_a_program_that_closed_ours_stay_as_they_are() {
+    in_a_child("the_folders_of_a_program_that_closed_ours_stay_as_they_are", &[], || {
+        goes_on_with_its_own(|folder, number| {
+            let path = folder.join(number.to_string());
+            std::fs::create_dir(&path).unwrap();
+            open_own(&path, libc::O_RDONLY | libc::O_DIRECTORY)
+        });
+    });
+}
+
+#[test]
+fn a_program_that_closed_ours_and_opened_nothing_goes_on() {
+    in_a_child("a_program_that_closed_ours_and_opened_nothing_goes_on", &[], || {
+        let root = root();
+        let (stash, device) = busy(root.path());
+        for (number, _) in stash_of(root.path()) {
+            // SAFETY: as a daemon does.
+            unsafe { libc::close(number) };
+        }
+        put_all(stash.portable(), Kind::Recipe, 200..201);
+        stash.flush(LONG);
+        assert!(!stash.report().write_errors.is_empty());
+        drop((device, stash));
+        assert_eq!(count_good(open(root.path()).portable(), Kind::Recipe, 0..30), 30);
+    });
+}
+
+#[test]
+fn nothing_of_ours_is_where_standard_streams_belong() {
+    in_a_child("nothing_of_ours_is_where_standard_streams_belong", &[], || {
+        let root = root();
+        let aside = [0, 1, 2].map(|number| {
+            // SAFETY: puts the standard streams where they can be had again for what this test says.
+            let aside = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 100) };
+            assert!(aside >= 100);
+            // SAFETY: as a daemon does.
+            unsafe { libc::close(number) };
+            aside
+        });
+        let (stash, device) = busy(root.path());
+        let taken: Vec<_> = stash_of(root.path()).into_iter().filter(|(number, _)| *number < 3).collect();
+        drop((device, stash));
+        let left: Vec<_> = (0..3).filter(|&number| is_open(number)).collect();
+        for (number, aside) in aside.into_iter().enumerate() {
+            // SAFETY: as they were.
+            unsafe { libc::dup2(aside, number as RawFd) };
+        }
+        assert!(taken.is_empty() && left.is_empty(), "{taken:?} {left:?}");
+    });
+}
