@@ -117,7 +117,7 @@ impl Writer {
 
     fn run(&mut self) {
         // As urgent as the program: it writes little, and what waits for it dies with the process.
-        // Unless something is written: started for the report alone.
+        // Unless something has happened before: started for the report alone.
         let mut for_the_report = self.shared.is_closing();
         // When there was something to write, and when there was anything at all.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
@@ -135,6 +135,7 @@ impl Writer {
             }
             if self.shared.take_touched() {
                 (self.report_due, stirred) = (true, Instant::now());
+                for_the_report = false;
             }
             self.report(closing);
             if let Some(ending) = ending {
