@@ -1,5 +1,9 @@
 //! Which process this is. A forked child has its parent's memory and none of its threads: what they held stays
 //! locked, and what they were about to write is the parent's to write.
+#![allow(
+    unsafe_code,
+    reason = "a page that the kernel wipes in a forked child, and pointers to what belongs to one process"
+)]
 
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

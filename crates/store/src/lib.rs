@@ -14,6 +14,8 @@
 //! - `disk` every file operation, and folders that are opened safely
 //! - [`mod@format`] the bytes of the files
 //! - [`forks`], [`base`] forked children; threads, memory, signals
+// Allowed in `base` (signals, threads, descriptors), in `forks`, and in one function of `disk`.
+#![deny(unsafe_code)]
 pub mod base;
 pub mod bounds;
 pub mod codec;
@@ -32,4 +34,5 @@ pub mod upkeep;
 mod skip;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[allow(unsafe_code, reason = "children, descriptors and signals that a test makes itself")]
 mod tests;

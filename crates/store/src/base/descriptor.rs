@@ -1,5 +1,6 @@
 //! Descriptors in a program that may close them. What daemons do is close all that they did not open; the numbers then
 //! become those of the program's own files.
+#![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};

@@ -2,6 +2,7 @@
 //!
 //! A write can raise SIGPIPE (nobody reads the pipe or the socket), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (a terminal's
 //! background). docs/architecture.md says why they are blocked and taken back, and not ignored or avoided otherwise.
+#![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;

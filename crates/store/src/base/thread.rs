@@ -1,4 +1,5 @@
 //! Threads of our own: none of the program's signal handlers ever runs on them.
+#![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::thread::JoinHandle;
 

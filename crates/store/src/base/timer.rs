@@ -1,4 +1,5 @@
 //! How long a thread of the program may be held up.
+#![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::time::{Duration, Instant};
 

@@ -340,6 +340,7 @@ pub(crate) fn write_all_at(
 const AT_ONCE: usize = 1 << 20;
 
 /// Appends `length` bytes from `offset` on to `buffer`; fewer where the file ends before.
+#[allow(unsafe_code, reason = "the bytes that a read has filled belong to the buffer")]
 pub(crate) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
     let start = buffer.len();
     while buffer.len() - start < length {
