@@ -63,6 +63,18 @@ lints() {
     ! cargo clippy --version >/dev/null 2>&1 || cargo clippy --workspace --all-targets -- -D warnings
 }
 
+# Whether it builds with the oldest Rust that Cargo.toml promises.
+minimum_rust() {
+    local version
+    version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    case $(rust_version) in "$version" | "$version".*) return ;; esac
+    if ! have rustup || ! rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
+        skipped "Rust $version" "this is $(rust_version), and the stated minimum cannot be had here"
+        return
+    fi
+    cargo "+$version" check --workspace --all-targets --target-dir "$target/minimum-rust"
+}
+
 # The library is loaded into other people's programs, in containers too: it may need nothing that they might
 # not have, and may show no symbol that could take the place of one of theirs.
 library_is_modest() {
@@ -143,6 +155,7 @@ step "corpus" "$repository/scripts/corpus.sh"
 step "programs" "$repository/scripts/programs.sh"
 step "format and lints" lints
 step "build" cargo build --workspace
+step "minimum Rust" minimum_rust
 step "library" library_is_modest
 step "khronos test driver" khronos_test_driver
 step "tests" tests

@@ -95,9 +95,9 @@ mod tests {
     fn a_panic_without_a_reader_is_no_end() {
         const CHILD: &str = "VKSTASH_TEST_PANICS";
         if std::env::var_os(CHILD).is_some() {
-            let (reader, pipe) = std::io::pipe().unwrap();
+            let (reader, pipe) = std::os::unix::net::UnixStream::pair().unwrap();
             drop(reader);
-            // SAFETY: descriptor 2 becomes the pipe; the signal kills as in a C program.
+            // SAFETY: descriptor 2 becomes one end of the pair; the signal kills as in a C program.
             unsafe {
                 libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&pipe), 2);
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
