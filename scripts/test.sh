@@ -68,7 +68,7 @@ minimum_rust() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     case $(rust_version) in "$version" | "$version".*) return ;; esac
-    if ! have rustup || ! rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
+    if ! have rustup || ! timeout 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
         skipped "Rust $version" "this is $(rust_version), and the stated minimum cannot be had here"
         return
     fi
