@@ -37,11 +37,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
     if !device.cache_control {
         return None;
     }
-    let beside = match request.passed {
-        Passed::Null => &device.null.beside,
-        Passed::Known { cache, .. } => &cache.beside,
-        Passed::Unknown(_) => return None,
-    };
+    let beside = beside(request)?;
     let Lacking(lacking) = beside.of(&request.shaders)?;
     if lacking && !beside.is_fruitless() {
         fill(device, request.passed.known(), beside, &request.shaders);
@@ -55,13 +51,17 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answ
 /// # Safety
 /// As [`ask`].
 pub(super) unsafe fn ask_again<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let beside = match request.passed {
-        Passed::Null => &request.device.null.beside,
-        Passed::Known { cache, .. } => &cache.beside,
-        Passed::Unknown(_) => return None,
-    };
     // SAFETY: the caller's contract.
-    unsafe { put_question(request, beside) }
+    unsafe { put_question(request, beside(request)?) }
+}
+
+/// What was made beside the cache that the program passed.
+fn beside<'a, I>(request: &Request<'a, I>) -> Option<&'a Beside> {
+    match request.passed {
+        Passed::Null => Some(&request.device.null.beside),
+        Passed::Known { cache, .. } => Some(&cache.beside),
+        Passed::Unknown(_) => None,
+    }
 }
 
 /// # Safety

@@ -1,6 +1,5 @@
 //! Which records a part has, and where: a map that every thread reads without a lock.
 
-use crate::segment::append::{Payload, Slot};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use papaya::{Compute, HashMap, Operation, ResizeMode};
 
 use crate::format::record::{Key, Kind};
+use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{Location, Segment};
 
 /// Takes the number that [`Slot`] made of itself.

@@ -1,7 +1,5 @@
 //! One part of a stash: the portable one, or the one of a device header.
 
-use crate::format::record::{Key, Kind};
-use crate::segment::load;
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -21,6 +19,7 @@ use crate::forks as fork;
 use crate::format::bytes::hex;
 use crate::format::codec::Codec;
 use crate::format::file::PartIdentity;
+use crate::format::record::{Key, Kind};
 use crate::format::refusal::OpenError;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::table;
@@ -32,6 +31,7 @@ use crate::part::queue::{self, Destination};
 use crate::part::view::{Found, Haste, View};
 use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
+use crate::segment::load;
 use crate::segment::load::State;
 
 /// After so many deaths an artifact is not handed to the driver any more.

@@ -1,9 +1,6 @@
 //! What the threads of the program and the writer share: the queues, the tallies, and the signals between
 //! them.
 
-use crate::base::util::lock;
-use crate::part::tallies::Tallies;
-use crate::part::threads::{HelperThread, WriterThread};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
@@ -12,8 +9,11 @@ use std::time::{Duration, Instant};
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
 use crate::base::memory::QUEUED;
+use crate::base::util::lock;
 use crate::forks as fork;
 use crate::format::record::Key;
+use crate::part::tallies::Tallies;
+use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
 use crate::upkeep::work::ModulesOf;

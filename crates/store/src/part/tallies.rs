@@ -1,13 +1,14 @@
 //! What the store met so far, counted for the report; the log tells of each kind once.
 
-use crate::base::util::lock;
-use crate::format::refusal::Refusal;
-use crate::reports::model::StoreReport;
-use crate::upkeep::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+
+use crate::base::util::lock;
+use crate::format::refusal::Refusal;
+use crate::reports::model::StoreReport;
+use crate::upkeep::outcome::Outcome;
 
 /// What the store met so far.
 #[derive(Default)]

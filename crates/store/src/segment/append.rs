@@ -1,7 +1,5 @@
 //! Writing segments: one exclusively created file, records appended in batches, sealed with an index.
 
-use crate::format::record::{Key, Kind};
-use crate::segment::name::new_name;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::Arc;
@@ -14,12 +12,14 @@ use crate::disk::ops as disk;
 use crate::format::checkpoint::{MARK_BYTES, Mark, encode_checkpoint};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
+use crate::format::record::{Key, Kind};
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::sizes::{
     ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEAD_BYTES, HEADER_BYTES, MARKS_BYTES, VERSION,
 };
 use crate::format::table::Row;
 use crate::segment::file::{Location, Segment};
+use crate::segment::name::new_name;
 
 /// A segment is sealed when it is longer than this.
 const ROTATE_BYTES: u64 = 1 << 30;

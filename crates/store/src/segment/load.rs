@@ -1,5 +1,9 @@
 //! Opening a segment file: by its footer, by its checkpoints, or by looking for records.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
 use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
@@ -33,9 +37,6 @@ use crate::segment::buckets::Buckets;
 use crate::segment::file::Segment;
 use crate::segment::file::Table;
 use crate::segment::scan;
-use std::io;
-use std::sync::Arc;
-use std::sync::OnceLock;
 
 /// What opening a segment found.
 pub(crate) struct Loaded {

@@ -1,7 +1,8 @@
 //! Names of segment files: they sort in the order of writing.
 
-use crate::base::util::random;
 use std::io;
+
+use crate::base::util::random;
 
 /// Makes a segment of that age under a name that nothing else has: the name, its serial number, and what `create`
 /// made of it.

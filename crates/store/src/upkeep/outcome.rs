@@ -1,7 +1,8 @@
 //! What came of it.
 
-use crate::bounds::Cause;
 use std::collections::BTreeMap;
+
+use crate::bounds::Cause;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

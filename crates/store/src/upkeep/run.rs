@@ -1,9 +1,6 @@
 //! Keeping a store within its bounds: files are looked at, [`crate::bounds`] decides, and the decisions are carried
 //! out, by one process at a time in each part. Readers keep what they have open.
 
-use crate::upkeep::outcome::Outcome;
-use crate::upkeep::work::{CROWDED, ModulesOf, Work};
-
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +11,9 @@ use crate::bounds::{Cause, Plan, Room};
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
 use crate::segment::cleanup::sweep;
+use crate::upkeep::outcome::Outcome;
 use crate::upkeep::survey::{self, Survey};
+use crate::upkeep::work::{CROWDED, ModulesOf, Work};
 use crate::upkeep::{inventory, merge, remove, uses};
 
 /// What is written at most while a process is about to end.
