@@ -18,29 +18,32 @@ skipped() {
     say "SKIPPED: $1 ($2)"
     left_out+=("$1 ($2)")
 }
+current=
 step() {
-    local name=$1 began=$SECONDS
+    local began=$SECONDS
+    current=$1
     shift
-    say "== $name"
+    say "== $current"
     "$@"
-    names+=("$name") seconds+=($((SECONDS - began)))
+    names+=("$current") seconds+=($((SECONDS - began)))
 }
-# Also where a step fails: how far it came.
+# The steps that passed with their times, then what was skipped, then what failed.
 report() {
-    local status=$? i
+    local status=$? i text
     for i in "${!names[@]}"; do
         printf '%6d s  %s\n' "${seconds[$i]}" "${names[$i]}"
     done
-    [ -z "${scratch:-}" ] || rm -rf "$scratch"
+    text=$([ "${#left_out[@]}" = 0 ] || printf '%s; ' "${left_out[@]}")
     if [ "$status" != 0 ]; then
-        say "FAILED in the step above"
-    elif [ "${#left_out[@]}" = 0 ]; then
+        [ -z "$text" ] || say "SKIPPED: ${text%; }"
+        say "FAILED in the step: $current"
+        [ -z "${scratch:-}" ] || [ ! -e "$scratch/log" ] || failed_tests "$scratch/log"
+    elif [ -z "$text" ]; then
         say "all of it passed"
     else
-        local text
-        text=$(printf '%s; ' "${left_out[@]}")
         say "all of it passed, but for what was SKIPPED: ${text%; }"
     fi
+    [ -z "${scratch:-}" ] || rm -rf "$scratch"
 }
 trap report EXIT
 
@@ -122,11 +125,15 @@ tests() {
     : >"$VKSTASH_SKIPPED"
     # With this Mesa everything that the suites want is here, and one that finds no driver is broken.
     if mesa_has_null_device; then VKSTASH_REQUIRE_DRIVERS=1; else say "what this machine has no driver for is skipped"; fi
-    cargo test --workspace
-    local count reason
+    # All suites, whatever fails. Where a terminal shows the output, Cargo's colours go through the pipe too.
+    local -x CARGO_TERM_COLOR=$CARGO_TERM_COLOR
+    [ ! -t 1 ] || [ "$CARGO_TERM_COLOR" != auto ] || CARGO_TERM_COLOR=always
+    local status=0 count reason
+    cargo test --workspace --no-fail-fast 2>&1 | tee "$scratch/log" || status=$?
     while read -r count reason; do
         skipped "$([ "$count" = 1 ] && echo "1 test" || echo "$count tests")" "$reason"
     done < <(cut -f 2 "$VKSTASH_SKIPPED" | sort | uniq -c)
+    return "$status"
 }
 
 documentation() {
