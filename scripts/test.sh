@@ -132,7 +132,7 @@ tests() {
     cargo test --workspace --no-fail-fast 2>&1 | tee "$scratch/log" || status=$?
     while read -r count reason; do
         skipped "$([ "$count" = 1 ] && echo "1 test" || echo "$count tests")" "$reason"
-    done < <(cut -f 2 "$VKSTASH_SKIPPED" | sort | uniq -c)
+    done < <(sort -u "$VKSTASH_SKIPPED" | cut -f 2 | sort | uniq -c)
     return "$status"
 }
 

@@ -34,6 +34,7 @@ const ANSWER: &str = "vkstash test answer: ";
 const PATIENCE: Duration = Duration::from_secs(600);
 
 const PROBE: &str = "probe the driver";
+const PROBE_TWO: &str = "probe two devices of one instance";
 
 /// A step: from the parent's input to the value that it gets back.
 pub type Step = fn(&Value) -> Value;
@@ -42,12 +43,9 @@ pub type Step = fn(&Value) -> Value;
 /// and the process ends with it, through exit handlers but without unwinding.
 pub fn scenario(steps: &[(&str, Step)], parent: impl FnOnce(&Scenario)) {
     if let Ok(wanted) = std::env::var(STEP) {
-        let step = if wanted == PROBE {
-            probe
-        } else {
-            let known = steps.iter().find(|(name, _)| *name == wanted);
-            known.unwrap_or_else(|| panic!("this test has no step {wanted:?}")).1
-        };
+        let own: [(&str, Step); 2] = [(PROBE, probe), (PROBE_TWO, probe_two)];
+        let known = own.iter().chain(steps).find(|(name, _)| *name == wanted);
+        let step = known.unwrap_or_else(|| panic!("this test has no step {wanted:?}")).1;
         let input = std::env::var(INPUT).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
         answer(&step(&input));
         std::process::exit(0);
@@ -101,6 +99,19 @@ impl Scenario {
         }
     }
 
+    /// [`Scenario::on`] for a test that creates two devices of one instance; None, and a line that says why, also where
+    /// the driver cannot do that. RADV of Mesa 25.2 cannot: it frees what the devices of its null device share with each
+    /// of them, and the process dies.
+    pub fn on_two_devices(&self, driver: Driver) -> Option<Env> {
+        let env = self.on(driver.clone())?;
+        // The defect belongs to the null device; any other driver that fails here fails the test.
+        if driver == Driver::Radv && self.probe(PROBE_TWO, &driver).is_err() {
+            self.not_here("left out on RADV: a process dies of two null devices in one instance");
+            return None;
+        }
+        Some(env)
+    }
+
     /// Says that this test could not be done here; a failure if VKSTASH_REQUIRE_DRIVERS=1.
     pub fn skip(&self, reason: &str) {
         skip::missing(&self.test, reason);
@@ -113,16 +124,23 @@ impl Scenario {
 
     /// Whether the driver is installed and offers a device, asked once in each test program.
     pub fn available(&self, driver: &Driver) -> Result<(), String> {
-        static KNOWN: Mutex<BTreeMap<&str, Result<(), String>>> = Mutex::new(BTreeMap::new());
         env::installed(driver)?;
+        self.probe(PROBE, driver)
+    }
+
+    /// Runs a probing step on the driver alone, once in each test program; it must end well and count a device.
+    fn probe(&self, step: &'static str, driver: &Driver) -> Result<(), String> {
+        type Known = BTreeMap<(&'static str, &'static str), Result<(), String>>;
+        static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let ask = || {
             let env = Env::new(driver.clone(), &self.folder).without_layer();
-            let outcome = self.run(PROBE, &env, &());
+            let outcome = self.run(step, &env, &());
             let devices = outcome.value.as_u64().unwrap_or(0);
-            if devices > 0 { Ok(()) } else { Err(format!("no device ({})", outcome.ending())) }
+            let well = outcome.status.success() && devices > 0;
+            if well { Ok(()) } else { Err(format!("no device ({})", outcome.ending())) }
         };
-        known.entry(driver.name()).or_insert_with(ask).clone()
+        known.entry((step, driver.name())).or_insert_with(ask).clone()
     }
 
     /// Starts a step and lets it run beside this process.
@@ -278,4 +296,13 @@ fn probe(_: &Value) -> Value {
     let instance = vulkan::Instance::new(&vulkan::InstanceOptions::default());
     let count = instance.map_or(0, |instance| instance.physical_devices().len());
     Value::from(count)
+}
+
+/// Two devices of one instance, alive together and used, and both destroyed.
+fn probe_two(_: &Value) -> Value {
+    let instance = vulkan::Instance::new(&vulkan::InstanceOptions::default()).expect("an instance");
+    let options = vulkan::DeviceOptions::default();
+    let devices = [(); 2].map(|()| vulkan::Device::new(&instance, &options).expect("a device"));
+    devices.iter().for_each(|device| _ = device.compute_layout());
+    Value::from(devices.len())
 }

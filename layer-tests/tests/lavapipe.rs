@@ -300,7 +300,9 @@ fn identifiers_of_our_own_are_served_on_a_driver_that_has_some() {
 #[test]
 fn identifiers_of_our_own_are_the_same_on_every_driver() {
     scenario(&[("step", identifiers)], |scenario| {
-        let (Some(radv), Some(lavapipe)) = (scenario.on(Driver::Radv), scenario.on(Driver::Lavapipe)) else {
+        let (Some(radv), Some(lavapipe)) =
+            (scenario.on_two_devices(Driver::Radv), scenario.on(Driver::Lavapipe))
+        else {
             return;
         };
         let radv = radv.var("VKSTASH_IDENTIFIERS", "emulate");
@@ -312,7 +314,7 @@ fn identifiers_of_our_own_are_the_same_on_every_driver() {
 #[test]
 fn a_driver_with_identifiers_keeps_its_own() {
     scenario(&[("support", support), ("identifiers", identifiers)], |scenario| {
-        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let Some(env) = scenario.on_two_devices(Driver::Radv) else { return };
         let alone = env.clone().without_layer();
         for step in ["support", "identifiers"] {
             let with = scenario.run_ok::<Value>(step, &env, &()).value;

@@ -56,6 +56,10 @@ impl Setting {
     fn env(&self, scenario: &Scenario) -> Option<Env> {
         Some(scenario.on(self.driver.clone())?.var("VKSTASH_IDENTIFIERS", self.mode))
     }
+
+    fn env_for_two_devices(&self, scenario: &Scenario) -> Option<Env> {
+        Some(scenario.on_two_devices(self.driver.clone())?.var("VKSTASH_IDENTIFIERS", self.mode))
+    }
 }
 
 fn test_driver(script: Value) -> Driver {
@@ -87,11 +91,29 @@ fn native() -> Vec<Setting> {
     ]
 }
 
-/// Runs a test for each setting with a stash of its own.
+/// Runs a test for each setting whose driver is here, with a stash of its own.
 fn each(settings: Vec<Setting>, steps: &[(&str, Step)], test: impl Fn(&Scenario, &Env, &Setting)) {
+    each_in(Setting::env, settings, steps, test);
+}
+
+/// [`each`] for steps that create two devices of one instance.
+fn each_with_two_devices(
+    settings: Vec<Setting>,
+    steps: &[(&str, Step)],
+    test: impl Fn(&Scenario, &Env, &Setting),
+) {
+    each_in(Setting::env_for_two_devices, settings, steps, test);
+}
+
+fn each_in(
+    env: fn(&Setting, &Scenario) -> Option<Env>,
+    settings: Vec<Setting>,
+    steps: &[(&str, Step)],
+    test: impl Fn(&Scenario, &Env, &Setting),
+) {
     scenario(steps, |scenario| {
         for (number, setting) in settings.iter().enumerate() {
-            let Some(env) = setting.env(scenario) else { return };
+            let Some(env) = env(setting, scenario) else { continue };
             let env = env.stash(scenario.folder().join(format!("stash-{number}")));
             test(scenario, &env, setting);
         }

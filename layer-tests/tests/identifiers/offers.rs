@@ -339,7 +339,8 @@ fn commands(_: &Value) -> Value {
 
 #[test]
 fn the_commands_are_there_for_devices_that_enabled_the_extension_only() {
-    each([emulated(), native()].concat(), &[("commands", commands)], |scenario, env, setting| {
+    let settings = [emulated(), native()].concat();
+    each_with_two_devices(settings, &[("commands", commands)], |scenario, env, setting| {
         let found = scenario.run_ok::<Value>("commands", env, &()).value;
         assert_eq!(found["on"], json!([[true, true], [true, true]]), "{:?} {}", setting.driver, setting.mode);
         assert_eq!(

@@ -48,7 +48,7 @@ fn identifiers_of_ours_are_the_same_on_every_driver_device_and_process() {
     scenario(&[("identifiers", identifiers)], |scenario| {
         let mut first = None;
         for setting in emulated() {
-            let Some(env) = setting.env(scenario) else { return };
+            let Some(env) = setting.env_for_two_devices(scenario) else { continue };
             for folder in ["here", "elsewhere"] {
                 let list = one(scenario, &env.clone().stash(scenario.folder().join(folder)));
                 assert!(list.iter().all(|identifier| identifier.len() == 32));
@@ -60,7 +60,7 @@ fn identifiers_of_ours_are_the_same_on_every_driver_device_and_process() {
 
 #[test]
 fn identifiers_of_the_drivers_are_what_they_are_without_us() {
-    each(native(), &[("identifiers", identifiers)], |scenario, env, _| {
+    each_with_two_devices(native(), &[("identifiers", identifiers)], |scenario, env, _| {
         let alone = one(scenario, &env.clone().without_layer());
         for _ in 0..2 {
             assert_eq!(one(scenario, env), alone);

@@ -32,7 +32,7 @@ fn two_devices(input: &Value) -> Value {
 
 #[test]
 fn what_one_device_recorded_another_gets_by_identifier() {
-    each(serving(), &[("job", two_devices)], |scenario, env, setting| {
+    each_with_two_devices(serving(), &[("job", two_devices)], |scenario, env, setting| {
         let mut first = 1;
         for destroy in [false, true] {
             for shader in [Shader::Compute, Shader::DynamicRendering] {
@@ -163,7 +163,8 @@ fn wild_identifiers(input: &Value) -> Value {
 #[test]
 fn identifiers_that_nobody_gave_out_miss_whatever_their_size() {
     let old = Setting::auto(test_driver(json!({ "driver_id": 3 })));
-    each([emulated(), vec![old]].concat(), &[("wild", wild_identifiers)], |scenario, env, setting| {
+    let settings = [emulated(), vec![old]].concat();
+    each_with_two_devices(settings, &[("wild", wild_identifiers)], |scenario, env, setting| {
         // 0 names nothing, 33 and more are illegal: neither may hurt.
         let sizes: Vec<usize> = (0..=33).chain([64]).collect();
         for _ in 0..2 {
@@ -175,7 +176,7 @@ fn identifiers_that_nobody_gave_out_miss_whatever_their_size() {
 
 #[test]
 fn wild_identifiers_are_the_drivers_to_refuse_where_it_has_its_own() {
-    each(native(), &[("wild", wild_identifiers)], |scenario, env, setting| {
+    each_with_two_devices(native(), &[("wild", wild_identifiers)], |scenario, env, setting| {
         let sizes: Vec<usize> = (1..=32).collect();
         for _ in 0..2 {
             let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
