@@ -8,6 +8,7 @@ use ash::vk;
 use crate::guard::{guard, is_late};
 use crate::resolve::{app_data, companion};
 use crate::state::app_cache::AppCache;
+use crate::state::cache_data::HEADER_SIZE;
 use crate::state::device::{self, Device};
 
 /// vkCreatePipelineCache.
@@ -35,9 +36,9 @@ pub unsafe extern "system" fn create(
                 // The driver passes over data of another device or driver (contract 4.3). Without any the pointer may be
                 // garbage (contract 6).
                 let size = (*info).initial_data_size;
-                let loaded = size > app_data::HEADER_SIZE && {
+                let loaded = size > HEADER_SIZE && {
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
-                    app_data::holds_pipelines(&device, data)
+                    device.cache_data.holds_pipelines(data)
                 };
                 device.caches.insert(*cache, AppCache::new(!loaded));
             }
@@ -115,7 +116,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
         *size = answer.len();
         return vk::Result::SUCCESS;
     }
-    let header = app_data::HEADER_SIZE;
+    let header = HEADER_SIZE;
     if *size > header {
         let mut written = *size;
         // SAFETY: the caller's contract.

@@ -7,7 +7,6 @@ use ash::vk;
 use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
-pub use super::private_cache::{HEADER_SIZE, holds_pipelines};
 use crate::recipe::payload;
 use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
@@ -147,6 +146,7 @@ pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return memory::copied(&kept);
     }
+    device.read_unread(key);
     let mut payload = Vec::new();
     if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {
         return None;

@@ -33,6 +33,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         }
     }
     let stored = device.stored()?;
+    device.read_unread(&request.key);
     if !stored.device.read(Kind::Artifact, &request.key, buffer) {
         return None;
     }

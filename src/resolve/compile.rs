@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::call::{self, Answer, CreateInfo};
 use super::past::Refused;
-use super::private_cache::{self, PrivateCache};
+use super::private_cache::PrivateCache;
 use super::{Contents, Passed, Request, binary, count_unrecorded, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
@@ -143,18 +143,31 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
     let prefix = payload::prefix(cost, request.past.refusals());
-    let payload = match &source {
-        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => {
-            let mut info = request.info;
-            // SAFETY: the driver has filled the program's structures.
-            unsafe { feedback::clear_hit(*info.p_next_mut()) };
-            cache.data_behind(&prefix)
+    if matches!(source, Source::Private(_) | Source::Refused(_)) {
+        let mut info = request.info;
+        // SAFETY: the driver has filled the program's structures.
+        unsafe { feedback::clear_hit(*info.p_next_mut()) };
+    }
+    let source = match source {
+        Source::Private(cache) if matches!(request.passed, Passed::Null) => {
+            // SAFETY: the caller's contract.
+            match unsafe { record::record_later(request, cache, prefix) } {
+                Ok(()) => {
+                    count_if_lost(request, cost);
+                    return (answer, Outcome::Recorded);
+                }
+                Err(cache) => Source::Private(cache),
+            }
         }
+        source => source,
+    };
+    let payload = match &source {
+        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
             // SAFETY: the program's cache is alive, and this call may use it. If other threads name it by now it
             // may hold a few pipelines more, which makes the artifact larger and no less right: their own go
             // through caches of ours.
-            unsafe { private_cache::data_behind(device, cache, &prefix) }
+            unsafe { device.cache_data.read(cache, &prefix) }
         }
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
@@ -167,14 +180,20 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
     let beside_its_cache = !matches!(source, Source::Fresh) && request.passed.known().is_some();
     device.harvests.note(request.family, payload.is_some(), beside_its_cache);
     let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
+    count_if_lost(request, cost);
+    // SAFETY: the caller's contract.
+    unsafe { record::record(request, payload) };
+    (answer, Outcome::Recorded)
+}
+
+/// Counts a compile that an artifact would have spared the program if it had been kept.
+fn count_if_lost<I>(request: &Request<'_, I>, cost: Duration) {
+    let device = request.device;
     // What the program itself forbids to compile came from the driver's own cache.
     let compiled = !request.steering.fail_on_compile_required;
     if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.key)) {
         record::count_lost(device, cost);
     }
-    // SAFETY: the caller's contract.
-    unsafe { record::record(request, payload) };
-    (answer, Outcome::Recorded)
 }
 
 /// Whether a call was so much faster than the compile that noise does not explain it. RADV's are forty times as fast,

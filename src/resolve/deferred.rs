@@ -11,7 +11,7 @@ use ash::vk::{self, Handle};
 
 use super::call::{self, Answer, CreateInfo};
 use super::past::Past;
-use super::private_cache::{self, PrivateCache};
+use super::private_cache::PrivateCache;
 use super::{
     Described, Held, Passed, Request, artifact, bypass_counted, count_result, count_unrecorded, describe,
     driver, record, refuse_all,
@@ -401,10 +401,10 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         None
     } else {
         // SAFETY: a cache of ours that the driver is done with.
-        unsafe { private_cache::data_behind(device, cache, &payload::prefix(cost, refusals)) }
+        unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
     };
     // SAFETY: as above.
-    unsafe { private_cache::destroy(device, cache) };
+    unsafe { device.cache_data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
         // Who asked for its data meanwhile has an answer without what the driver has put in since.
         passed.mark_filled();
@@ -461,6 +461,6 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
 pub fn forget(device: &Device, operation: vk::DeferredOperationKHR) {
     if let Some(pending) = device.deferred.forget(operation) {
         // SAFETY: the driver is done with it (03436).
-        unsafe { private_cache::destroy(device, pending.cache) };
+        unsafe { device.cache_data.destroy(pending.cache) };
     }
 }

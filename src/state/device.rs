@@ -12,7 +12,9 @@ use super::app_cache::AppCache;
 use super::asked_first::RecentHits;
 use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
+use super::cache_data::CacheData;
 use super::deferred::Operations;
+use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::family::{Family, Harvests};
 use super::instance::{Instance, PhysicalDevice};
@@ -20,9 +22,10 @@ use super::objects::{
     ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject, Unhashed,
 };
 use super::policy::{self, Policy};
-use super::process::{DeviceStats, Session};
+use super::process::Session;
 use super::setup::Setup;
 use super::stored::Stored;
+use super::unread::{Origin, Unread};
 use crate::faults;
 use crate::guard::{guard, is_late};
 use crate::loader::dispatch_key;
@@ -38,6 +41,7 @@ use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
+use vkstash_store::stash::open::END;
 
 /// Who answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +112,11 @@ pub struct Device {
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
     /// What the driver's caches have given so far.
-    pub harvests: Harvests,
+    pub harvests: Arc<Harvests>,
+    /// How caches are read.
+    pub cache_data: CacheData,
+    /// Whose caches wait to be read, once there is a part for their data.
+    pub origin: OnceLock<Arc<Origin>>,
     /// Deferred operations under way.
     pub deferred: Operations,
     /// In [`fork::now`].
@@ -245,6 +253,19 @@ pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     removed
 }
 
+/// An instance is about to be destroyed, and with it the driver may be gone: the devices that the program leaves alive in it are not
+/// called any more but by the program.
+pub fn leave_all_of(instance: &Arc<Instance>) {
+    let devices: Vec<_> = owners().values().cloned().collect();
+    for entry in devices {
+        if let Entry::Active(device) = entry {
+            if Arc::ptr_eq(&device.instance, instance) && device.process == fork::now() {
+                device.end_reading(|unread, origin| unread.leave(origin, END));
+            }
+        }
+    }
+}
+
 /// What vkCreateDevice decided about a new device.
 #[derive(Clone)]
 pub struct Decided {
@@ -285,6 +306,8 @@ impl Device {
         policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
         let advanced_blend = switched_on(blend);
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
+        let (stats, harvests) = (Arc::new(stats), Arc::<Harvests>::default());
+        let cache_data = CacheData::new(handle, &table, properties);
         Device {
             handle,
             next,
@@ -313,11 +336,13 @@ impl Device {
             },
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
-            stats: Arc::new(stats),
+            origin: OnceLock::new(),
+            cache_data,
+            stats,
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            harvests: Harvests::default(),
+            harvests,
             deferred: Operations::default(),
             decided,
             process: fork::here(),
@@ -370,6 +395,20 @@ impl Device {
         }
     }
 
+    /// The device, or its driver, is about to be gone.
+    pub fn end_reading(&self, end: impl FnOnce(&Unread, &Arc<Origin>)) {
+        if let (Some(session), Some(origin)) = (self.session.get(), self.origin.get()) {
+            end(session.unread(), origin);
+        }
+    }
+
+    /// Sees to it that the artifact of this key can be found, if it was compiled a moment ago.
+    pub fn read_unread(&self, key: &Key) {
+        if let (Some(session), Some(stored)) = (self.session.get(), self.stored()) {
+            session.unread().read_one(&stored.device, key);
+        }
+    }
+
     /// Adds one to a counter.
     pub fn count(&self, what: Count) {
         self.stats.counters.count(what);
@@ -406,6 +445,8 @@ impl Device {
             Ok(device) => {
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
+                let (harvests, stats) = (self.harvests.clone(), self.stats.clone());
+                let _ = self.origin.set(Origin::new(self.cache_data, device.clone(), harvests, stats));
                 if let Ok((digest, encoded)) = self.decided.setup.encoded() {
                     if !stash.portable().contains(Kind::Setup, &digest) {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
@@ -473,7 +514,8 @@ impl Device {
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
     /// next to nothing.
     pub fn has_no_artifacts(&self) -> bool {
-        self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
+        let unread = self.session.get().is_some_and(|session| !session.unread().is_empty());
+        !unread && self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
     /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since.

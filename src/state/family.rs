@@ -1,6 +1,6 @@
 //! The families of pipelines that a driver's caches may hold or not, and what they have given so far.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,20 +23,36 @@ impl Family {
 /// taken to give nothing, and the layer stands aside.
 const PATIENCE: u32 = 8;
 
-/// How often in a row the driver gave nothing, for each family.
+/// What the driver's caches have given so far, for each family.
 #[derive(Default)]
-pub struct Harvests([AtomicU32; Family::COUNT]);
+pub struct Harvests([Harvest; Family::COUNT]);
+
+#[derive(Default)]
+struct Harvest {
+    /// How often in a row there was nothing.
+    fruitless: AtomicU32,
+    /// The last time there was something.
+    fruitful: AtomicBool,
+}
 
 impl Harvests {
     /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
     pub fn give(&self, family: Family) -> bool {
-        self.0[family as usize].load(Ordering::Relaxed) < PATIENCE
+        self.0[family as usize].fruitless.load(Ordering::Relaxed) < PATIENCE
+    }
+
+    /// Whether it gave something the last time, so that it will most likely do so again.
+    pub fn gave(&self, family: Family) -> bool {
+        self.0[family as usize].fruitful.load(Ordering::Relaxed)
     }
 
     /// The driver gave nothing for a pipeline that it compiled, or gave something after all. Where the
     /// program's own cache went without that pipeline (`at_its_cost`), once is enough.
     pub fn note(&self, family: Family, fruitful: bool, at_its_cost: bool) {
-        let fruitless = &self.0[family as usize];
+        let Harvest { fruitless, fruitful: last } = &self.0[family as usize];
+        if last.load(Ordering::Relaxed) != fruitful {
+            last.store(fruitful, Ordering::Relaxed);
+        }
         if fruitful {
             fruitless.store(0, Ordering::Relaxed);
             return;
@@ -61,7 +77,9 @@ mod tests {
             harvests.note(Family::Link, false, false);
         }
         assert!(!harvests.give(Family::Link) && harvests.give(Family::Complete));
+        assert!(!harvests.gave(Family::Link));
         harvests.note(Family::Link, true, false);
+        assert!(harvests.gave(Family::Link) && !harvests.gave(Family::Complete));
         assert!(harvests.give(Family::Link), "it gave something after all");
         harvests.note(Family::Complete, false, true);
         assert!(!harvests.give(Family::Complete), "once at the program's cost is enough");

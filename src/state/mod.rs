@@ -1,5 +1,6 @@
 //! What is known of live instances, devices and their objects.
 //!
+//! - [`device_stats`] what is reported of a device
 //! - [`dispatch`] the next layer's commands
 //! - [`instance`], [`device`] the live ones, found by dispatch key
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
@@ -10,6 +11,7 @@
 //! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
+//! - [`cache_data`], [`unread`] what a cache holds, and who reads it
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`family`] the families of pipelines that a driver's caches may hold or not
 //! - [`policy`] what is known about drivers, in one table
@@ -22,8 +24,10 @@ pub mod beside;
 pub mod binaries;
 pub mod blobs;
 pub mod budget;
+pub mod cache_data;
 pub mod deferred;
 pub mod device;
+pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
 pub mod family;
@@ -33,3 +37,4 @@ pub mod policy;
 pub mod process;
 pub mod setup;
 pub mod stored;
+pub mod unread;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
+use super::device_stats::DeviceStats;
+use super::unread::Unread;
 use crate::config::Config;
 use crate::guard::guard;
 use crate::log;
 use crate::recipe;
-use crate::stats::Counters;
 use vkstash_store::base::thread;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::forks as fork;
@@ -19,29 +20,6 @@ use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::{END, Stash};
-
-/// One device of this process, as reports show it. It outlives the device.
-pub struct DeviceStats {
-    /// Name and numbers of the device; counters are filled in when a report is made.
-    pub identity: DeviceReport,
-    /// Name of its device part, once opened.
-    pub part: OnceLock<String>,
-    /// Its counters.
-    pub counters: Counters,
-}
-
-impl DeviceStats {
-    fn report(&self) -> DeviceReport {
-        // First: what is counted from here on makes another report due.
-        self.counters.take_changed();
-        DeviceReport {
-            part: self.part.get().cloned().unwrap_or_default(),
-            counters: self.counters.values(),
-            bypassed: self.counters.bypasses(),
-            ..self.identity.clone()
-        }
-    }
-}
 
 /// What the report of this process's run is made of. One process is one run of an application, however often it
 /// opens and closes the stash.
@@ -195,6 +173,8 @@ impl Unusable {
 pub struct Session {
     source: Arc<ReportSource>,
     stash: Result<Arc<Stash>, Unusable>,
+    /// Caches that hold what was compiled and wait to be read.
+    unread: Arc<Unread>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -261,8 +241,11 @@ impl Session {
             Some(root) => Stash::open_in_run(root, name, run, config.end).map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
+        let unread = Arc::<Unread>::default();
         let stash = match opened {
             Ok(stash) => {
+                let waiting = unread.clone();
+                stash.set_source(Box::new(move || waiting.read_all()));
                 stash.set_modules_of(recipe::modules_of);
                 stash.set_reporter(Box::new(move |store| place.report(store)));
                 Ok(stash)
@@ -272,7 +255,7 @@ impl Session {
                 Err(Unusable { reason, place: Arc::new(place), limit: config.end.unwrap_or(END) })
             }
         };
-        Session { source, stash, process: fork::here() }
+        Session { source, stash, unread, process: fork::here() }
     }
 
     /// The stash, unless it is unusable.
@@ -283,6 +266,11 @@ impl Session {
     /// Adds a device to the report.
     pub fn add_device(&self, device: &Arc<DeviceStats>) {
         lock(&self.source.seen).devices.push(device.clone());
+    }
+
+    /// Caches that wait to be read.
+    pub fn unread(&self) -> &Unread {
+        &self.unread
     }
 
     /// From now on the report is brought up to date whenever the device has counted something: by the writer, which
@@ -299,9 +287,12 @@ impl Session {
     /// The process is leaving with the session open.
     fn leave(&self) {
         match &self.stash {
+            // The writer reads what is still to be read: on this thread thread-local storage is gone, also that of drivers.
             Ok(stash) => stash.leave(),
             Err(unusable) => unusable.publish(),
         }
+        // The drivers' own exit handlers run after this one.
+        self.unread.stop();
     }
 }
 

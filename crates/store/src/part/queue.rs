@@ -110,6 +110,8 @@ pub(crate) struct Shared<P> {
     pub(crate) helper: HelperThread,
     pub(crate) haste: Haste,
     pub(crate) modules_of: OnceLock<ModulesOf>,
+    /// Queues what takes long to get.
+    pub(crate) source: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Every part that was opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
     /// The same once the stash is closed: the writer needs them for as long as it takes.
@@ -152,6 +154,7 @@ impl<P: Destination> Shared<P> {
             helper: HelperThread::default(),
             haste,
             modules_of: OnceLock::new(),
+            source: OnceLock::new(),
             parts: Mutex::default(),
             kept: Mutex::default(),
             records: SegQueue::new(),

@@ -1,0 +1,150 @@
+//! What was compiled is read by the stash's writer, and by the program's thread only where it cannot wait.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::scenario;
+use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::Work;
+
+const COUNT: u32 = 12;
+const READ: &str = "vkGetPipelineCacheData";
+
+/// The threads that have called a command, in order.
+fn threads(record: &Value, command: &str) -> Vec<u64> {
+    let calls = record["calls"].as_array().unwrap().iter();
+    calls.filter(|call| call["command"] == command).map(|call| call["thread"].as_u64().unwrap()).collect()
+}
+
+fn append(all: &mut Value, record: &Value) {
+    assert_eq!(record["violations"], json!([]), "{record}");
+    let calls = record["calls"].as_array().unwrap().clone();
+    all["calls"].as_array_mut().unwrap().extend(calls);
+}
+
+/// Makes pipelines without a cache, as often as `times` says, and ends as `end` says. Answers with the driver's compiles and with
+/// who has read caches: before the end, and in all.
+fn make(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let work = Work { count: COUNT, ..Work::default() };
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    driver.control(&json!({ "faults": input["faults"] }));
+    let mut all = json!({ "calls": [] });
+    let mut compiles = 0;
+    for _ in 0..input["times"].as_u64().unwrap_or(1) {
+        std::thread::scope(|scope| {
+            for _ in 0..input["threads"].as_u64().unwrap_or(1) {
+                scope.spawn(|| assert!(work.run(&device).all_made()));
+            }
+        });
+        let record = driver.take_record();
+        compiles += record["compiles"].as_u64().unwrap();
+        append(&mut all, &record);
+    }
+    if input["waits"] == true {
+        let started = Instant::now();
+        while threads(&all, READ).len() < COUNT as usize && started.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(10));
+            append(&mut all, &driver.take_record());
+        }
+    }
+    let before = threads(&all, READ);
+    match input["end"].as_str() {
+        Some("instance") => {
+            // SAFETY: the specification wants the device destroyed first. Programs that do not are common, and loaders bear it.
+            unsafe { instance.raw.destroy_instance(None) };
+            std::mem::forget((device, instance));
+            append(&mut all, &driver.take_record());
+            std::thread::sleep(Duration::from_millis(400));
+            let later = driver.take_record();
+            assert_eq!(later["calls"], json!([]), "the driver may be gone");
+        }
+        Some("exit") => {
+            std::mem::forget((device, instance));
+        }
+        _ => {
+            drop((device, instance));
+            append(&mut all, &driver.take_record());
+        }
+    }
+    let creating = threads(&all, "vkCreateComputePipelines");
+    json!({ "compiles": compiles, "creating": creating, "before": before, "all": threads(&all, READ) })
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    value.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).collect()
+}
+
+fn late(ms: u64) -> Value {
+    json!([{ "command": READ, "hang_ms": ms }])
+}
+
+#[test]
+fn the_writer_reads_and_the_program_waits_for_no_read_but_the_first() {
+    scenario(&[("make", make)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let first = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [], "waits": true }));
+        let (before, creating) = (numbers(&first.value["before"]), numbers(&first.value["creating"]));
+        assert_eq!(before.len(), COUNT as usize, "{}", first.value);
+        let by_program = before.iter().filter(|thread| creating.contains(thread)).count();
+        assert_eq!(by_program, 1, "the first shows what the driver gives: {}", first.value);
+        assert_eq!(["compiled", "dropped"].map(|name| first.reports.sum(name)), [COUNT.into(), 0]);
+        let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
+        assert_eq!(warm.reports.sum("served"), u64::from(COUNT), "{:?}", warm.reports.counters());
+    });
+}
+
+#[test]
+fn what_is_asked_for_again_at_once_is_compiled_once() {
+    scenario(&[("make", make)], |scenario| {
+        for (number, ms) in [0, 3].into_iter().enumerate() {
+            let env = scenario.on(Driver::Test(json!({}))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {number}")));
+            let again = json!({ "faults": late(ms), "times": 3 });
+            let first = scenario.run_ok::<Value>("make", &env, &again);
+            assert_eq!(first.value["compiles"], COUNT, "{}", first.value);
+            let counts = ["compiled", "served", "dropped"].map(|name| first.reports.sum(name));
+            assert_eq!(counts, [COUNT.into(), 2 * u64::from(COUNT), 0], "{:?}", first.reports.counters());
+        }
+    });
+}
+
+#[test]
+fn several_threads_that_compile_the_same_leave_one_artifact_of_each() {
+    scenario(&[("make", make)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let crowd = json!({ "faults": late(1), "times": 2, "threads": 4 });
+        let first = scenario.run_ok::<Value>("make", &env, &crowd);
+        assert_eq!(first.reports.sum("dropped"), 0, "{:?}", first.reports.counters());
+        let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
+        assert_eq!(warm.reports.sum("served"), u64::from(COUNT), "{:?}", warm.reports.counters());
+    });
+}
+
+/// However the program ends, whatever the driver takes to read.
+#[test]
+fn what_was_compiled_in_the_last_moment_is_kept_and_no_driver_is_called_that_may_be_gone() {
+    scenario(&[("make", make)], |scenario| {
+        for (number, (end, ms)) in
+            [("device", 0), ("device", 20), ("exit", 0), ("exit", 1), ("instance", 0), ("instance", 30)]
+                .into_iter()
+                .enumerate()
+        {
+            let env = scenario.on(Driver::Test(json!({}))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {number}")));
+            let first = scenario.run_ok::<Value>("make", &env, &json!({ "faults": late(ms), "end": end }));
+            assert_eq!(first.value["compiles"], COUNT, "{}", first.value);
+            let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
+            let served = warm.reports.sum("served");
+            // Nobody waits at the end for a driver that takes so long.
+            let all = if (end, ms) == ("instance", 30) { 1 } else { COUNT.into() };
+            assert!(served >= all, "{end}, {ms} ms: {served} of {all}, {:?}", warm.reports.counters());
+        }
+    });
+}

@@ -1,0 +1,125 @@
+//! The data of a VkPipelineCache, as a driver gives it out.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::cell::RefCell;
+
+use ash::vk;
+
+use super::dispatch::DeviceTable;
+use vkstash_store::base::memory;
+
+/// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
+pub const HEADER_SIZE: usize = 32;
+
+/// Most one-pipeline blobs fit: then they are read with one call. Drivers write their data out to answer how
+/// long it is.
+const GUESS: usize = 64 << 10;
+
+thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+
+/// The commands of one device that read and destroy caches, and the header that its data begins with. A copy of what the
+/// device knows, for a thread that must not keep the device itself alive.
+#[derive(Clone, Copy)]
+pub struct CacheData {
+    device: vk::Device,
+    get: Option<vk::PFN_vkGetPipelineCacheData>,
+    destroy: Option<vk::PFN_vkDestroyPipelineCache>,
+    /// Length, version, vendor and device (contract 4.1).
+    words: [u32; 4],
+    uuid: [u8; vk::UUID_SIZE],
+}
+
+impl CacheData {
+    /// Of this device.
+    pub fn new(
+        device: vk::Device,
+        table: &DeviceTable,
+        properties: &vk::PhysicalDeviceProperties,
+    ) -> CacheData {
+        CacheData {
+            device,
+            get: table.get_pipeline_cache_data,
+            destroy: table.destroy_pipeline_cache,
+            words: [HEADER_SIZE as u32, 1, properties.vendor_id, properties.device_id],
+            uuid: properties.pipeline_cache_uuid,
+        }
+    }
+
+    /// Whether this is cache data of the device (contract 4.1) with something behind its header.
+    pub fn holds_pipelines(&self, data: &[u8]) -> bool {
+        let words = data.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        data.len() > HEADER_SIZE && words.take(4).eq(self.words) && data[16..HEADER_SIZE] == self.uuid
+    }
+
+    /// A cache's data behind `prefix`. None where it holds no pipeline, cannot be read, or is not data of this
+    /// device.
+    ///
+    /// # Safety
+    /// The device is alive, and `cache` is a live cache of it that this thread may read now.
+    pub unsafe fn read(&self, cache: vk::PipelineCache, prefix: &[u8]) -> Option<Vec<u8>> {
+        // SAFETY: the caller's contract.
+        let read = |buffer: &mut Vec<u8>| unsafe { self.read_into(buffer, cache, prefix) };
+        let kept = BUFFER.try_with(|buffer| {
+            let mut buffer = buffer.try_borrow_mut().ok()?;
+            let data = read(&mut buffer);
+            // One large cache must not be paid for by every thread for ever.
+            buffer.truncate(GUESS);
+            buffer.shrink_to(GUESS);
+            Some(data)
+        });
+        // The buffer is in use, or gone with the thread's local storage.
+        kept.ok().flatten().unwrap_or_else(|| read(&mut Vec::new()))
+    }
+
+    /// # Safety
+    /// As [`CacheData::read`].
+    unsafe fn read_into(
+        &self,
+        buffer: &mut Vec<u8>,
+        cache: vk::PipelineCache,
+        prefix: &[u8],
+    ) -> Option<Vec<u8>> {
+        let get = self.get?;
+        if !memory::lengthen(buffer, GUESS) {
+            return None;
+        }
+        // A cache that other threads fill may grow between two calls.
+        for _ in 0..4 {
+            // What a driver leaves alone must not look like data.
+            buffer[..HEADER_SIZE].fill(0);
+            let mut size = buffer.len();
+            // SAFETY: the caller's contract; a buffer of that size.
+            let result = unsafe { get(self.device, cache, &mut size, buffer.as_mut_ptr().cast()) };
+            match result {
+                vk::Result::SUCCESS => {
+                    let data = buffer.get(..size).filter(|data| self.holds_pipelines(data))?;
+                    return memory::joined(&[prefix, data]);
+                }
+                vk::Result::INCOMPLETE => {}
+                _ => return None,
+            }
+            let mut size = 0;
+            // SAFETY: the caller's contract; NULL asks for the size, and one that the driver leaves alone is 0.
+            let result = unsafe { get(self.device, cache, &mut size, std::ptr::null_mut()) };
+            if result != vk::Result::SUCCESS || size <= HEADER_SIZE {
+                return None;
+            }
+            // A size that no memory can be had for is no data.
+            if !memory::lengthen(buffer, size) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Destroys a cache of ours.
+    ///
+    /// # Safety
+    /// The device is alive; `cache` is NULL, or was created on it by the layer, without an allocator, and is out of use.
+    pub unsafe fn destroy(&self, cache: vk::PipelineCache) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: the caller's contract.
+            unsafe { destroy(self.device, cache, std::ptr::null()) };
+        }
+    }
+}
