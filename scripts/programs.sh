@@ -232,6 +232,6 @@ say "there: $(paste -sd ',' "$folder/versions" | sed 's/,/, /g')"
 if [ "$table" = yes ]; then
     cd "$repository"
     cargo build --quiet -p vkstash -p vkstash-tool
-    VKSTASH_PROGRAMS_TABLE=$repository/docs/programs.md \
+    VKSTASH_PROGRAMS_TABLE=$repository/docs/programs.md VKSTASH_PROGRAMS_DATE=$(date +%F) \
         cargo test --quiet -p vkstash-layer-tests --test programs -- --ignored --exact --nocapture table
 fi

@@ -192,6 +192,7 @@ fn on_radv(program: Program) {
 fn table() {
     scenario(&[], |scenario| {
         let mut text = TABLE.to_owned();
+        let date = std::env::var("VKSTASH_PROGRAMS_DATE").unwrap_or_default();
         for program in programs::ALL {
             // A folder of its own for each program.
             let on = |driver| match program.runs_on(&driver) {
@@ -199,7 +200,7 @@ fn table() {
                 false => Some(None),
             };
             let (Some(radv), Some(lavapipe)) = (on(Driver::Radv), on(Driver::Lavapipe)) else {
-                writeln!(text, "| {} | {} | not here | | | | |", program.title(), program.version()).unwrap();
+                writeln!(text, "| {} | {} | not here | | | | | {date} |", program.title(), program.version()).unwrap();
                 continue;
             };
             let output = match lavapipe.as_ref().map(|runs| (runs.repeats(), runs.same_output())) {
@@ -215,7 +216,7 @@ fn table() {
             let (title, version) = (program.title(), program.version());
             let [ratio, ratio_radv] = [lavapipe, radv]
                 .map(|runs| runs.map_or("-".to_owned(), |runs| format!("{:.2}", runs.ratio())));
-            let row = format!("{pipelines} | {served} | {output} | {ratio} | {ratio_radv} |");
+            let row = format!("{pipelines} | {served} | {output} | {ratio} | {ratio_radv} | {date} |");
             writeln!(text, "| {title} | {version} | {row}").unwrap();
         }
         match std::env::var_os("VKSTASH_PROGRAMS_TABLE") {
@@ -245,8 +246,8 @@ of zink on RADV nothing can be compared, because what it has compiled by then on
 glxgears, is a matter of chance. *not here* is a program that the machine of this table lacks: GTK 4 draws
 with Vulkan as with its other renderers from 4.14 on, which Debian 12 has not.
 
-| program | version | pipelines | served | output on lavapipe | ratio lavapipe | ratio RADV |
-|---|---|---|---|---|---|---|
+| program | version | pipelines | served | output on lavapipe | ratio lavapipe | ratio RADV | measured |
+|---|---|---|---|---|---|---|---|
 ";
 
 macro_rules! programs {
