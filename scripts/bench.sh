@@ -6,10 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$repository"
 
-"$repository/scripts/setup.sh"
-say "building (release)"
-cargo build --release --quiet --workspace
-"$repository/scripts/corpus.sh"
+prepare_release
 [ "$#" != 0 ] || set -- figures
 # It chooses the drivers itself, each for what is measured on it.
 exec "$(target_folder)/release/vkstash-bench" "$@"

@@ -7,10 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$repository"
 
-"$repository/scripts/setup.sh"
-say "building (release)"
-cargo build --release --quiet --workspace
-"$repository/scripts/corpus.sh"
+prepare_release
 choose_driver
 
 binaries=$(target_folder)/release

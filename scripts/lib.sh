@@ -133,6 +133,14 @@ failed_tests() {
     '
 }
 
+# prepare_release: what the demonstration and the benchmarks need: packages, release builds, real shaders.
+prepare_release() {
+    "$repository/scripts/setup.sh"
+    say "building (release)"
+    (cd "$repository" && cargo build --release --quiet --workspace)
+    "$repository/scripts/corpus.sh"
+}
+
 # --- drivers ----------------------------------------------------------------------------------------------
 
 # RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,

@@ -52,20 +52,25 @@ pub struct Module {
     pub entry: CString,
 }
 
-/// Reads the selected modules, sorted by file name; of more than `--count`, evenly
-/// spread ones. The same folder gives the same modules on every driver:
-/// what a device can do plays no part in the choice.
-pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
-    let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
-    let skipped = skip_list(selection)?;
+/// The files of a folder that are named as SPIR-V modules, sorted.
+pub fn module_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .map_err(|error| format!("{}: {error}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|ending| ending == "spv"))
         .collect();
     paths.sort();
+    Ok(paths)
+}
+
+/// Reads the selected modules, sorted by file name; of more than `--count`, evenly
+/// spread ones. The same folder gives the same modules on every driver:
+/// what a device can do plays no part in the choice.
+pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
+    let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
+    let skipped = skip_list(selection)?;
     let mut modules = Vec::new();
-    for path in paths {
+    for path in module_files(folder)? {
         let length = fs::metadata(&path)?.len();
         if length > selection.max_bytes || length < selection.min_bytes {
             continue;

@@ -200,7 +200,8 @@ fn table() {
                 false => Some(None),
             };
             let (Some(radv), Some(lavapipe)) = (on(Driver::Radv), on(Driver::Lavapipe)) else {
-                writeln!(text, "| {} | {} | not here | | | | | {date} |", program.title(), program.version()).unwrap();
+                writeln!(text, "| {} | {} | not here | | | | | {date} |", program.title(), program.version())
+                    .unwrap();
                 continue;
             };
             let output = match lavapipe.as_ref().map(|runs| (runs.repeats(), runs.same_output())) {

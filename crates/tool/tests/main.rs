@@ -3,9 +3,14 @@
 
 mod exchange;
 mod gc;
+#[path = "../../store/src/tests/header.rs"]
+mod header;
 mod install;
 mod keep;
 mod layer;
+#[path = "../../store/src/tests/numbers.rs"]
+#[allow(dead_code, reason = "no test here takes seeds")]
+mod numbers;
 mod quarantine;
 mod run;
 #[path = "../../../layer-tests/src/skip.rs"]
@@ -23,6 +28,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use self::header::header;
+use self::numbers::Numbers;
 use vkstash_store::format::device::DeviceHeader;
 
 const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
@@ -119,26 +126,8 @@ fn send(child: &Child, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
-/// What RADV's device parts are bound to.
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: (25 << 22) | 7,
-        pointer_width: 8,
-        schema: 1,
-        features_digest: [9; 32],
-    }
-}
-
-/// Bytes that nothing makes smaller.
+/// Bytes that no codec makes smaller.
 fn noise(length: usize) -> Box<[u8]> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        (state >> 56) as u8
-    };
-    (0..length).map(|_| next()).collect()
+    let mut numbers = Numbers(0);
+    (0..length).map(|_| numbers.next() as u8).collect()
 }

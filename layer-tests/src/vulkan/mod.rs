@@ -2,6 +2,7 @@
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
+//! - [`features`] what real shaders need enabled
 //! - [`device`] a device and its objects, destroyed with it
 //!
 //! Creation calls are made raw: ash's wrappers turn VK_PIPELINE_COMPILE_REQUIRED into an error and lose which
@@ -9,6 +10,7 @@
 
 pub mod binaries;
 pub mod device;
+pub mod features;
 pub mod shaders;
 pub mod spirv;
 

@@ -11,19 +11,13 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::vulkan::{binaries, spirv};
 
-use crate::draft::Draft;
+use crate::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
 use crate::rays::Rays;
 use crate::rig::{Options, Rig, keep};
 
 use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
 use vk::PipelineCreateFlags as Flags;
 
-const INPUT: Subset = Subset::VERTEX_INPUT_INTERFACE;
-const BEFORE: Subset = Subset::PRE_RASTERIZATION_SHADERS;
-const FRAGMENT: Subset = Subset::FRAGMENT_SHADER;
-const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
-const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
-const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
 const STATISTICS: Flags = Flags::CAPTURE_STATISTICS_KHR;
 const REPRESENTATIONS: Flags = Flags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR;
 

@@ -11,6 +11,14 @@ use crate::rig::{Rig, keep, keep_all};
 pub const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
 
 use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
+use vk::PipelineCreateFlags as Flags;
+
+pub const INPUT: Subset = Subset::VERTEX_INPUT_INTERFACE;
+pub const BEFORE: Subset = Subset::PRE_RASTERIZATION_SHADERS;
+pub const FRAGMENT: Subset = Subset::FRAGMENT_SHADER;
+pub const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
+pub const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
+pub const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
 
 /// A create info and what it points to.
 pub struct Draft {

@@ -7,7 +7,7 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::vulkan::IDENTIFIER_EXTENSION;
 
-use crate::draft::Draft;
+use crate::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
 use crate::rig::{Rig, keep, keep_all};
 use crate::{Results, covered, drivers};
 
@@ -15,13 +15,7 @@ use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
 use vk::PipelineCreateFlags as Flags;
 
 const NONE: Flags = Flags::empty();
-const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
-const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
 const FAIL_ON: Flags = Flags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-const INPUT: Subset = Subset::VERTEX_INPUT_INTERFACE;
-const BEFORE: Subset = Subset::PRE_RASTERIZATION_SHADERS;
-const FRAGMENT: Subset = Subset::FRAGMENT_SHADER;
-const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
 
 /// Makes pipelines through one cache, and keeps what came of each.
 struct Maker {

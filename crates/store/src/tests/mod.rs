@@ -11,6 +11,7 @@ mod full;
 mod fuzz;
 mod golden;
 mod harm;
+mod header;
 mod hostile;
 mod late;
 mod leftovers;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+pub(crate) use header::header;
 pub(crate) use numbers::{Numbers, first_seed, seeds};
 
 use crate::format::app_name::AppName;
@@ -54,19 +56,6 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
 
 fn app() -> AppName {
     AppName::new(Some(b"test"), b"/bin/test", &[])
-}
-
-pub(crate) fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: 0x0640_0007,
-        pointer_width: 8,
-        schema: 1,
-        features_digest: [9; 32],
-    }
 }
 
 pub(crate) fn root() -> TempDir {

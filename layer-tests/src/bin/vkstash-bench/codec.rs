@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use vkstash_layer_tests::bench::numbers::median;
+use vkstash_layer_tests::corpus;
 use vkstash_store::codec::{decode_into, encode_module};
 use vkstash_store::format::codec::Codec;
 use zstd::bulk::{Compressor, Decompressor};
@@ -134,12 +135,7 @@ fn copy(bytes: &[u8], out: &mut Vec<u8>) -> Codec {
 
 /// What the store would be given for the modules of a folder: no flags, then the code.
 fn payloads(folder: &Path) -> Result<Vec<Vec<u8>>, Failure> {
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .map_err(|error| format!("{}: {error}", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "spv"))
-        .collect();
-    paths.sort();
+    let paths = corpus::module_files(folder)?;
     if paths.is_empty() {
         return Err(
             format!("{} holds no .spv files; scripts/corpus.sh fetches some", folder.display()).into()

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use ash::vk;
 use vkstash_layer_tests::bench::report;
+use vkstash_layer_tests::corpus::Module;
+use vkstash_layer_tests::vulkan::features;
 
 use crate::failure::Failure;
 use crate::options::Run;
-use vkstash_layer_tests::corpus::Module;
 
 /// Storage buffers in the one descriptor set that every pipeline has.
 const BUFFERS: u32 = 16;
@@ -278,12 +279,7 @@ fn create_device(
         let core = instance.get_physical_device_features(physical);
         (core, instance.get_physical_device_queue_family_properties(physical))
     };
-    let mut enabled = vk::PhysicalDeviceFeatures2::default().features(
-        vk::PhysicalDeviceFeatures::default()
-            .shader_int16(core.shader_int16 != 0)
-            .shader_int64(core.shader_int64 != 0)
-            .shader_float64(core.shader_float64 != 0),
-    );
+    let mut enabled = vk::PhysicalDeviceFeatures2::default().features(features::core(&core));
     let mut have11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut have12 = vk::PhysicalDeviceVulkan12Features::default();
     let mut have13 = vk::PhysicalDeviceVulkan13Features::default();
@@ -295,25 +291,8 @@ fn create_device(
         // SAFETY: the structures belong to the versions that were checked for.
         unsafe { instance.get_physical_device_features2(physical, &mut have) };
     }
-    let mut on11 = vk::PhysicalDeviceVulkan11Features::default()
-        .storage_buffer16_bit_access(have11.storage_buffer16_bit_access != 0)
-        .uniform_and_storage_buffer16_bit_access(have11.uniform_and_storage_buffer16_bit_access != 0)
-        .variable_pointers_storage_buffer(have11.variable_pointers_storage_buffer != 0)
-        .variable_pointers(have11.variable_pointers != 0);
-    let mut on12 = vk::PhysicalDeviceVulkan12Features::default()
-        .storage_buffer8_bit_access(have12.storage_buffer8_bit_access != 0)
-        .uniform_and_storage_buffer8_bit_access(have12.uniform_and_storage_buffer8_bit_access != 0)
-        .shader_float16(have12.shader_float16 != 0)
-        .shader_int8(have12.shader_int8 != 0)
-        .buffer_device_address(have12.buffer_device_address != 0)
-        .vulkan_memory_model(have12.vulkan_memory_model != 0)
-        .vulkan_memory_model_device_scope(have12.vulkan_memory_model_device_scope != 0);
-    let mut on13 = vk::PhysicalDeviceVulkan13Features::default()
-        .subgroup_size_control(have13.subgroup_size_control != 0)
-        .compute_full_subgroups(have13.compute_full_subgroups != 0)
-        .shader_integer_dot_product(have13.shader_integer_dot_product != 0)
-        .maintenance4(have13.maintenance4 != 0)
-        .pipeline_creation_cache_control(options.identifiers);
+    let (mut on11, mut on12) = (features::eleven(&have11), features::twelve(&have12));
+    let mut on13 = features::thirteen(&have13).pipeline_creation_cache_control(options.identifiers);
     let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
         .pipeline_creation_cache_control(true);
     let mut identifier =

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use ash::{ext, khr, vk};
 
 use crate::corpus::Failure;
-use crate::vulkan::{IDENTIFIER_EXTENSION, Instance};
+use crate::vulkan::{IDENTIFIER_EXTENSION, Instance, features};
 
 /// Enables what translators enable: what the shaders use where the device has it, what the habits need, and
 /// identifiers where cache control is there too.
@@ -42,24 +42,8 @@ pub(super) fn device(
         && instance.has(physical, IDENTIFIER_EXTENSION)
         && instance.identifier_support(physical).0;
 
-    let mut on11 = vk::PhysicalDeviceVulkan11Features::default()
-        .storage_buffer16_bit_access(have11.storage_buffer16_bit_access != 0)
-        .uniform_and_storage_buffer16_bit_access(have11.uniform_and_storage_buffer16_bit_access != 0)
-        .variable_pointers_storage_buffer(have11.variable_pointers_storage_buffer != 0)
-        .variable_pointers(have11.variable_pointers != 0);
-    let mut on12 = vk::PhysicalDeviceVulkan12Features::default()
-        .storage_buffer8_bit_access(have12.storage_buffer8_bit_access != 0)
-        .uniform_and_storage_buffer8_bit_access(have12.uniform_and_storage_buffer8_bit_access != 0)
-        .shader_float16(have12.shader_float16 != 0)
-        .shader_int8(have12.shader_int8 != 0)
-        .buffer_device_address(have12.buffer_device_address != 0)
-        .vulkan_memory_model(have12.vulkan_memory_model != 0)
-        .vulkan_memory_model_device_scope(have12.vulkan_memory_model_device_scope != 0);
-    let mut on13 = vk::PhysicalDeviceVulkan13Features::default()
-        .subgroup_size_control(have13.subgroup_size_control != 0)
-        .compute_full_subgroups(have13.compute_full_subgroups != 0)
-        .shader_integer_dot_product(have13.shader_integer_dot_product != 0)
-        .maintenance4(have13.maintenance4 != 0)
+    let (mut on11, mut on12) = (features::eleven(&have11), features::twelve(&have12));
+    let mut on13 = features::thirteen(&have13)
         .dynamic_rendering(true)
         .pipeline_creation_cache_control(have13.pipeline_creation_cache_control != 0);
     let mut identifier =
@@ -67,12 +51,8 @@ pub(super) fn device(
     let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
     let mut libraries =
         vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default().graphics_pipeline_library(true);
-    let core = vk::PhysicalDeviceFeatures::default()
-        .shader_int16(core.shader_int16 != 0)
-        .shader_int64(core.shader_int64 != 0)
-        .shader_float64(core.shader_float64 != 0);
     let mut enabled = vk::PhysicalDeviceFeatures2::default()
-        .features(core)
+        .features(features::core(&core))
         .push_next(&mut on11)
         .push_next(&mut on12)
         .push_next(&mut on13)

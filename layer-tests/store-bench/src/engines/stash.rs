@@ -1,17 +1,21 @@
 //! The stash.
 
+#[path = "../../../../crates/store/src/tests/header.rs"]
+mod header;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Part;
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
-use vkstash_store::format::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
+use self::header::header;
 use super::store::{Fresh, Store};
 use crate::failure::Failure;
 use crate::workload::Key;
@@ -33,16 +37,7 @@ pub fn open(folder: &Path) -> Result<Opened, Failure> {
         settings::write(folder, None, &all)?;
     }
     let stash = Stash::open(folder, &AppName::new(Some(b"store-bench"), b"store-bench", &[]))?;
-    let part = stash.device(&DeviceHeader {
-        vendor_id: 1,
-        device_id: 1,
-        pipeline_cache_uuid: [1; 16],
-        driver_id: 1,
-        driver_version: 1,
-        pointer_width: size_of::<usize>() as u8,
-        schema: 1,
-        features_digest: [1; 32],
-    })?;
+    let part = stash.device(&header())?;
     Ok(Opened { stash, part })
 }
 

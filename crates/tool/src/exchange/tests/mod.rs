@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod fuzz;
+#[path = "../../../../store/src/tests/header.rs"]
+mod header;
 #[path = "../../../../store/src/tests/numbers.rs"]
 mod numbers;
 
@@ -13,6 +15,7 @@ use ash::vk;
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
+use self::header::header;
 use super::export::export;
 use super::import::{ImportError, Imported, Taken, import};
 use VkLayer_vkstash::recipe::check;
@@ -27,19 +30,6 @@ use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
 const PORTABLE: [Kind; 5] = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 0x1002,
-        device_id: 0x73bf,
-        pipeline_cache_uuid: [7; 16],
-        driver_id: 3,
-        driver_version: 0x0640_0007,
-        pointer_width: 8,
-        schema: 1,
-        features_digest: [9; 32],
-    }
-}
 
 fn root() -> TempDir {
     tempfile::tempdir().unwrap()

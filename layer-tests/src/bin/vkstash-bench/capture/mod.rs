@@ -5,6 +5,8 @@
 //! for a second makes both twice as slow.
 
 mod cases;
+#[path = "../../../../../crates/store/src/tests/header.rs"]
+mod header;
 mod objects;
 
 use std::hint::black_box;
@@ -23,6 +25,7 @@ use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 
 use self::cases::{Case, LIBRARIES};
+use self::header::header;
 use self::objects::Live;
 use crate::failure::Failure;
 use crate::options::Capture;
@@ -94,19 +97,6 @@ fn encoded(live: &Live, case: &Case, bytes: &mut Vec<u8>) -> Key {
     let (recipe, _) = case.info.capture(live, &mut scratch);
     key::encode(&recipe, bytes).expect("a recipe that can be encoded");
     key::digest(key::RECIPE, bytes)
-}
-
-fn header() -> DeviceHeader {
-    DeviceHeader {
-        vendor_id: 1,
-        device_id: 1,
-        pipeline_cache_uuid: [1; 16],
-        driver_id: 1,
-        driver_version: 1,
-        pointer_width: size_of::<usize>() as u8,
-        schema: 1,
-        features_digest: [1; 32],
-    }
 }
 
 struct Bench {

@@ -1,0 +1,43 @@
+//! The features that real shaders use, enabled where the device has them.
+
+use ash::vk;
+
+/// Of Vulkan 1.0.
+pub fn core(have: &vk::PhysicalDeviceFeatures) -> vk::PhysicalDeviceFeatures {
+    vk::PhysicalDeviceFeatures::default()
+        .shader_int16(have.shader_int16 != 0)
+        .shader_int64(have.shader_int64 != 0)
+        .shader_float64(have.shader_float64 != 0)
+}
+
+/// Of Vulkan 1.1.
+pub fn eleven(have: &vk::PhysicalDeviceVulkan11Features<'_>) -> vk::PhysicalDeviceVulkan11Features<'static> {
+    vk::PhysicalDeviceVulkan11Features::default()
+        .storage_buffer16_bit_access(have.storage_buffer16_bit_access != 0)
+        .uniform_and_storage_buffer16_bit_access(have.uniform_and_storage_buffer16_bit_access != 0)
+        .variable_pointers_storage_buffer(have.variable_pointers_storage_buffer != 0)
+        .variable_pointers(have.variable_pointers != 0)
+}
+
+/// Of Vulkan 1.2.
+pub fn twelve(have: &vk::PhysicalDeviceVulkan12Features<'_>) -> vk::PhysicalDeviceVulkan12Features<'static> {
+    vk::PhysicalDeviceVulkan12Features::default()
+        .storage_buffer8_bit_access(have.storage_buffer8_bit_access != 0)
+        .uniform_and_storage_buffer8_bit_access(have.uniform_and_storage_buffer8_bit_access != 0)
+        .shader_float16(have.shader_float16 != 0)
+        .shader_int8(have.shader_int8 != 0)
+        .buffer_device_address(have.buffer_device_address != 0)
+        .vulkan_memory_model(have.vulkan_memory_model != 0)
+        .vulkan_memory_model_device_scope(have.vulkan_memory_model_device_scope != 0)
+}
+
+/// Of Vulkan 1.3.
+pub fn thirteen(
+    have: &vk::PhysicalDeviceVulkan13Features<'_>,
+) -> vk::PhysicalDeviceVulkan13Features<'static> {
+    vk::PhysicalDeviceVulkan13Features::default()
+        .subgroup_size_control(have.subgroup_size_control != 0)
+        .compute_full_subgroups(have.compute_full_subgroups != 0)
+        .shader_integer_dot_product(have.shader_integer_dot_product != 0)
+        .maintenance4(have.maintenance4 != 0)
+}
