@@ -7,8 +7,8 @@ use ash::vk;
 use crate::guard::guard;
 use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
 use crate::recipe::chain::{self, Arena};
-use crate::resolve::call::{CreateInfo, names_code_by_identifier};
-use crate::resolve::modules::{Brought, Stripped, without_identifiers};
+use crate::resolve::create_info::{CreateInfo, Creation};
+use crate::resolve::modules::{StoredModules, Stripped, without_identifiers};
 use crate::state::device::{self, Device};
 
 /// vkCreatePipelineBinariesKHR.
@@ -97,16 +97,16 @@ unsafe fn translate<I: CreateInfo>(
 ) -> Option<vk::Result> {
     let mut arena = Arena::default();
     let mut stripped = Stripped::default();
-    let mut brought = Brought::new(device);
+    let mut modules = StoredModules::new(device);
     // SAFETY: the caller's contract; what the copies live in stays on this stack frame until the call is over.
     unsafe {
-        let info = &*given.p_next.cast::<I>();
-        let mut copy = *info;
-        if names_code_by_identifier(info.stages()) {
-            copy = brought.bring_identified(info, device.stored()?)?;
+        let mut creation = Creation::of(&*given.p_next.cast::<I>());
+        if creation.parsed.naming.lacks_code {
+            creation = modules.put_in_by_identifier(&creation, device.stored()?)?;
         }
-        let mut copy = without_identifiers(&copy, &mut arena, &mut stripped).unwrap_or(copy);
-        let wrapped = PipelineCreateInfo { s_type: PIPELINE_CREATE_INFO, p_next: (&raw mut copy).cast() };
+        let creation = without_identifiers(&creation, &mut arena, &mut stripped).unwrap_or(creation);
+        let p_next = (&raw const creation.info).cast_mut().cast();
+        let wrapped = PipelineCreateInfo { s_type: PIPELINE_CREATE_INFO, p_next };
         Some(below(&wrapped))
     }
 }

@@ -8,8 +8,10 @@ use ash::vk::{self, Handle};
 use crate::faults;
 use crate::guard::{guard, is_late};
 use crate::recipe::chain::Arena;
-use crate::resolve::call::{self, Answer, CreateInfo};
-use crate::resolve::{self, Contents, Passed};
+use crate::resolve::call::{self, Answer, Call};
+use crate::resolve::create_info::{CreateInfo, Creation};
+use crate::resolve::passed::{Contents, Passed};
+use crate::resolve::{counts, failed, ladder, refuse};
 use crate::state::app_cache::InCall;
 use crate::state::device::{self, Device};
 use crate::stats::Count;
@@ -76,7 +78,7 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     // SAFETY: the caller's contract.
-    let refuse = || unsafe { resolve::refuse_nameless(device, count, infos, pipelines) };
+    let refuse = || unsafe { refuse::refuse_nameless(device, count, infos, pipelines) };
     // Whether the driver may see it cannot be told then.
     let unknown = || {
         // SAFETY: valid for its count.
@@ -110,7 +112,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
         let spent = started.elapsed();
         // SAFETY: the driver has written a handle for each (contract 3.2).
         let missing = (0..count as usize).filter(|&index| unsafe { (*pipelines.add(index)).is_null() });
-        resolve::count_watched(device, result, missing.count() as u64, count.into(), spent);
+        counts::count_watched(device, result, missing.count() as u64, count.into(), spent);
         return result;
     }
     let passed = passed(device, cache);
@@ -118,18 +120,21 @@ pub(super) unsafe fn create<I: CreateInfo>(
     let later = (count > 1).then(|| passed.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
-        // SAFETY: the caller's contract: both arrays are valid for `count`.
-        let answer = unsafe {
-            let info = &*infos.add(index);
-            let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
-            let serve = || element(device, passed, allocator, info, index, pipelines);
-            // What stands before it in the batch is made: what fails here fails for this one alone.
-            let answer = guard("vkCreate*Pipelines", serve, || {
-                after_failure(device, passed, allocator, info, index, pipelines)
-            });
-            *pipelines.add(index) = answer.pipeline;
-            answer
+        let mut arena = Arena::default();
+        // SAFETY: the caller's contract: both arrays are valid for `count`; elements before `index` have been written. The
+        // arena stays on this stack frame.
+        let creation = unsafe {
+            let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
+            Creation::of(&*infos.add(index)).alone(&mut arena, made)
         };
+        let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
+        let call = Call { device, passed, allocator, creation: &creation };
+        // What stands before it in the batch is made: what fails here fails for this one alone.
+        // SAFETY: as above.
+        let answer =
+            guard("vkCreate*Pipelines", || unsafe { element(&call) }, || unsafe { after_failure(&call) });
+        // SAFETY: as above.
+        unsafe { *pipelines.add(index) = answer.pipeline };
         if answer.result == vk::Result::SUCCESS {
             continue;
         }
@@ -138,14 +143,12 @@ pub(super) unsafe fn create<I: CreateInfo>(
         if overall.as_raw() >= 0 {
             overall = answer.result;
         }
-        // SAFETY: as above.
-        unsafe {
-            if returns_early(&*infos.add(index)) {
-                for rest in index + 1..count as usize {
-                    *pipelines.add(rest) = vk::Pipeline::null();
-                }
-                break;
+        if creation.parsed.returns_early() {
+            for rest in index + 1..count as usize {
+                // SAFETY: as above.
+                unsafe { *pipelines.add(rest) = vk::Pipeline::null() };
             }
+            break;
         }
     }
     overall
@@ -154,24 +157,12 @@ pub(super) unsafe fn create<I: CreateInfo>(
 /// One create info; a base pipeline of the same batch is named by its handle (contract 3.3).
 ///
 /// # Safety
-/// As [`create`]; elements before `index` have been written.
-unsafe fn element<I: CreateInfo>(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &I,
-    index: usize,
-    pipelines: *const vk::Pipeline,
-) -> Answer {
+/// The call's create info is valid.
+unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     call::take_made();
     faults::here("pipeline asked for");
-    let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena stays on this stack frame.
-    unsafe {
-        let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
-        let info = call::alone(info, &mut arena, made);
-        resolve::serve(device, passed, allocator, &info)
-    }
+    // SAFETY: the caller's contract.
+    unsafe { ladder::serve(call) }
 }
 
 /// What the program gets where the layer has failed: the pipeline, if the driver has made it by then, or else what the
@@ -179,31 +170,10 @@ unsafe fn element<I: CreateInfo>(
 ///
 /// # Safety
 /// As [`element`].
-unsafe fn after_failure<I: CreateInfo>(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &I,
-    index: usize,
-    pipelines: *const vk::Pipeline,
-) -> Answer {
-    device.count(Count::InternalFailures);
-    let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena stays on this stack frame.
-    unsafe {
-        let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
-        let info = call::alone(info, &mut arena, made);
-        resolve::failed::serve(device, passed, allocator, &info, call::take_made())
-    }
-}
-
-/// # Safety
-/// A valid create info.
-unsafe fn returns_early<I: CreateInfo>(info: &I) -> bool {
-    let mut copy = *info;
+unsafe fn after_failure<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
+    call.device.count(Count::InternalFailures);
     // SAFETY: the caller's contract.
-    let (flags, _) = unsafe { call::flags_of(&mut copy) };
-    flags & u64::from(vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.as_raw()) != 0
+    unsafe { failed::serve(call, call::take_made()) }
 }
 
 /// What is known of the cache that the program passed; counts the call in.

@@ -4,6 +4,7 @@ use ash::vk::{self, Handle};
 
 use super::pipelines::{self, passed};
 use crate::guard::{guard, is_late};
+use crate::resolve::create_info::Creation;
 use crate::resolve::deferred;
 use crate::state::device::{self, Device};
 use crate::stats::{BypassReason, Count};
@@ -41,7 +42,9 @@ pub unsafe extern "system" fn create_khr(
                 return deferred::watch(&device, operation, count, pipelines, untouched);
             }
             let passed = passed(&device, cache);
-            deferred::create(&device, operation, &passed, count, infos, allocator, pipelines)
+            let creations: Vec<_> =
+                (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();
+            deferred::create(&device, operation, &passed, &creations, infos, allocator, pipelines)
         }
     };
     guard("vkCreateRayTracingPipelinesKHR", batch, || {

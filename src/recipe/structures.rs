@@ -71,7 +71,7 @@ use Handling::{Bypass, Ignored, Plain, Special};
 
 /// The table.
 pub const TABLE: &[Row] = &[
-    // Steering and reporting: no part of the pipeline.
+    // What the call is told and tells: no part of the pipeline.
     row::<vk::PipelineCreationFeedbackCreateInfo<'_>>(
         Ignored,
         "the driver's answer; put right where it was ours",

@@ -7,104 +7,129 @@ use std::time::Instant;
 
 use ash::vk;
 
-use super::call::{self, Answer, CreateInfo};
+use super::create_info::CreateInfo;
 use super::offered::Offered;
+use super::outcome::{ArtifactOutcome, Origin, Question, Refused, Rung, Served};
+use super::passed::Passed;
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, binary, driver, feedback, record};
+use super::request::Request;
+use super::{binary, driver, feedback};
 use crate::recipe::payload;
-use crate::state::device::IdentifierMode;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Handing;
 
-/// Serves the request from the stash. None: the next rung's turn.
+/// Serves the request from the stash.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
-    let device = request.device;
-    if !device.keeps_artifacts() || !(device.gives(request.family) || request.steering.identifier_only) {
-        return None;
+pub unsafe fn serve<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    buffer: &mut Vec<u8>,
+) -> Rung<ArtifactOutcome<'a>> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    let wanted = device.gives(call.family()) || call.parsed().naming.lacks_code;
+    if !device.keeps_artifacts() || !wanted {
+        return Rung::Missed(ArtifactOutcome::NotOffered);
     }
-    if binary::applies(request) {
+    if binary::applies(call) {
         // SAFETY: the caller's contract.
-        if let Some(answer) = unsafe { binary::serve(request, buffer) } {
-            return Some(answer);
+        if let Some(served) = unsafe { binary::serve(call, &pipeline.key, buffer) } {
+            return Rung::Served(served);
         }
     }
+    // SAFETY: as above.
+    unsafe { offer(request, buffer) }.unwrap_or(Rung::Missed(ArtifactOutcome::NotOffered))
+}
+
+/// Offers the artifact to the driver. None: there is none, or it cannot be offered.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn offer<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    buffer: &mut Vec<u8>,
+) -> Option<Rung<ArtifactOutcome<'a>>> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
     let stored = device.stored()?;
-    device.read_unread(&request.key);
-    if !stored.device.read(Kind::Artifact, &request.key, buffer) {
+    device.read_unread(&pipeline.key);
+    if !stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
         return None;
     }
     let refusals = payload::refusals(buffer);
     if refusals >= payload::REFUSALS_LIMIT {
-        request.past.leave_alone();
-        return None;
+        return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
     }
     let (cost, blob) = payload::parse(buffer)?;
     let started = Instant::now();
     let mut offered = Offered::new(device);
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
-    let Some(mut info) = (unsafe { offered.prepare(request) }) else {
-        if offered.lacks_module() {
-            // An artifact is only ever made with its modules at hand.
-            device.count(Count::ModuleMissing);
-            request.past.lack_module();
+    let prepared = unsafe { offered.prepare(request) };
+    let Some(info) = prepared else {
+        if !offered.lacks_module() {
+            return None;
         }
-        return None;
+        // An artifact is only ever made with its modules at hand.
+        device.count(Count::ModuleMissing);
+        return Some(Rung::Missed(ArtifactOutcome::ModuleMissing));
     };
-    let handing = stored.device.hand_out(&request.key);
+    let handing = stored.device.hand_out(&pipeline.key);
     if matches!(handing, Handing::NotYet) {
         return None;
     }
     if matches!(handing, Handing::Quarantined) {
         device.count(Count::Quarantined);
-        request.past.leave_alone();
-        return None;
+        return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
     }
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: as above; the cache lives until the call is over.
-    let answer = unsafe { call::create(device, cache.handle(), &info, request.allocator) };
+    let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(handing);
 
     match answer.result {
         vk::Result::SUCCESS => {}
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
-            request.past.refused(refusals + 1, cache, cost);
-            return None;
+            let refused = Refused { cache, cost, refusals: refusals + 1 };
+            return Some(Rung::Missed(ArtifactOutcome::Refused(refused)));
         }
         // An error with our cache is no error of the program's call: the next rung asks without it.
         _ => return None,
     }
-    // SAFETY: the driver has filled the program's structures.
-    let confirmed = device.cache_control || unsafe { feedback::cache_hit(*info.p_next_mut()) } == Some(true);
-    let first = stored.stash.note_taken(&stored.device, &request.key);
-    record::settle(request, confirmed, first.then_some(cost), started.elapsed());
+    let feedback = call.parsed().feedback;
+    // SAFETY: the driver has filled the program's structure.
+    let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
+    let first = stored.stash.note_taken(&stored.device, &pipeline.key);
+    let (cost, spent) = (first.then_some(cost), started.elapsed());
     // SAFETY: as above.
-    unsafe { put_feedback_right(request, &mut info, blob) };
-    Some(answer)
+    unsafe { put_feedback_right(request, blob) };
+    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
 }
 
 /// The program's own cache, before the stash: a program that asks whether a pipeline came from its cache is told so by
-/// the driver, where something that the layer did not put there may be in it. None: the stash's turn.
+/// the driver, where something that the layer did not put there may be in it.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let Passed::Known { cache, .. } = request.passed else { return None };
-    let mut info = request.info;
+pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Question) -> Rung<Question> {
+    let Request { call, pipeline } = request;
+    let Passed::Known { cache, .. } = call.passed else { return Rung::Missed(question) };
+    let in_stash = || {
+        let stored = call.device.stored();
+        stored.is_some_and(|stored| stored.device.contains(Kind::Artifact, &pipeline.key))
+    };
+    let is_open = call.parsed().feedback.is_some()
+        && !call.names_code_of_the_layers()
+        && !cache.holds(&pipeline.key)
+        && cache.filled.may_have(&pipeline.shaders)
+        && in_stash();
+    if !is_open {
+        return Rung::Missed(question);
+    }
     // SAFETY: the caller's contract.
-    let is_asked = unsafe { feedback::is_asked(*info.p_next_mut()) };
-    let ours = request.steering.identifier_only && request.device.identifiers == IdentifierMode::Emulated;
-    let is_open = is_asked
-        && !ours
-        && !cache.holds(&request.key)
-        && cache.filled.may_have(&request.shaders)
-        && request.device.stored()?.device.contains(Kind::Artifact, &request.key);
-    // SAFETY: as above.
-    if is_open { unsafe { driver::ask_itself(request) } } else { None }
+    unsafe { driver::ask_itself(request, question) }
 }
 
 /// The hit was in our cache. The program's own would have it if the stash has owed it this pipeline before, or one whose
@@ -113,24 +138,25 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>) -> Option<A
 ///
 /// # Safety
 /// The driver has filled the program's structures.
-unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, info: &mut I, blob: &[u8]) {
-    let held = match request.passed {
+unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8]) {
+    let Request { call, pipeline } = request;
+    let feedback = call.parsed().feedback;
+    let held = match call.passed {
         Passed::Known { cache, .. } => {
-            let held = cache.holds(&request.key);
+            let held = cache.holds(&pipeline.key);
             if !held {
-                cache.owe(&request.key, &request.shaders);
+                cache.owe(&pipeline.key, &pipeline.shaders);
             }
-            // SAFETY: the caller's contract.
-            held || unsafe { feedback::is_asked(*info.p_next_mut()) } && cache.blobs.note(blob)
+            held || feedback.is_some() && cache.blobs.note(blob)
         }
         Passed::Null => {
-            request.device.null.beside.note(&request.key, &request.shaders);
+            call.device.null.beside.note(&pipeline.key, &pipeline.shaders);
             false
         }
         Passed::Unknown(_) => false,
     };
     if !held {
         // SAFETY: the caller's contract.
-        unsafe { feedback::clear_hit(*info.p_next_mut()) };
+        unsafe { feedback::clear_hit(feedback) };
     }
 }

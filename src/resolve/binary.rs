@@ -9,8 +9,12 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::call::{self, Answer, CreateInfo};
-use super::{Passed, Request, feedback, record};
+use super::call::Call;
+use super::create_info::{CreateInfo, Creation};
+use super::outcome::{Origin, Served};
+use super::passed::Passed;
+use super::request::Request;
+use super::{feedback, record};
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
@@ -24,14 +28,14 @@ use vkstash_store::part::open::Handing;
 
 /// Whether binaries stand in for blobs in this call: a cache of the program's is owed blobs, and binaries hold code
 /// alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.
-pub fn applies<I>(request: &Request<'_, I>) -> bool {
+pub fn applies<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     // NVIDIA 580.159.04 dereferences NULL where the binaries of a link with shaders of its own are captured, and no
     // rule says what binaries beside pLibraries mean (contract 5.8).
-    let steering = &request.steering;
-    request.device.binaries.is_some()
-        && !steering.looked_at
-        && !steering.linked
-        && matches!(request.passed, Passed::Null)
+    let parsed = call.parsed();
+    call.device.binaries.is_some()
+        && !parsed.is_looked_at()
+        && !parsed.is_linked()
+        && matches!(call.passed, Passed::Null)
 }
 
 /// Where the binaries of a recipe are stored. None where the driver does not tell its global key.
@@ -46,14 +50,14 @@ fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
     Some(key::digest(key::BINARIES, &both))
 }
 
-/// Serves the request from stored binaries. None: the next rung's turn.
+/// Serves a call from stored binaries. None: the next rung's turn.
 ///
 /// # Safety
-/// The request's create info is valid.
-pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Option<Answer> {
-    let device = request.device;
+/// The call's create info is valid, and `recipe` is its key.
+pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mut Vec<u8>) -> Option<Served> {
+    let device = call.device;
     let stored = device.stored()?;
-    let name = stored_under(device, &request.key)?;
+    let name = stored_under(device, recipe)?;
     if !stored.device.read(Kind::Artifact, &name, buffer) {
         return None;
     }
@@ -74,8 +78,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
     // SAFETY: the caller's contract; the arena, the structure and the binaries stay on this stack frame until the
     // call is over. Without a cache and without FAIL_ON in either word (09616, 09622).
     let answer = unsafe {
-        let mut changed =
-            call::with_flags(&request.info, request.steering.flags2, none, fail_on, &mut arena)?;
+        let mut changed = call.creation.with_flags(none, fail_on, &mut arena)?.info;
         *changed.flags_mut() &= !fail_on;
         let used = PipelineBinaryInfoKHR {
             s_type: PIPELINE_BINARY_INFO,
@@ -84,7 +87,7 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
             p_pipeline_binaries: binaries.handles.as_ptr(),
         };
         *changed.p_next_mut() = (&raw const used).cast();
-        call::create(device, vk::PipelineCache::null(), &changed, request.allocator)
+        call.create_with(vk::PipelineCache::null(), &changed)
     };
     drop(binaries);
     drop(handing);
@@ -93,13 +96,11 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
         device.count(Count::NotTaken);
         return None;
     }
-    let mut info = request.info;
-    // SAFETY: the driver has filled the program's structures.
-    unsafe { feedback::clear_hit(*info.p_next_mut()) };
-    let first = stored.stash.note_taken(&stored.device, &name);
-    record::settle(request, true, first.then_some(cost), started.elapsed());
-    request.count_had(Count::ServedByBinary, 1);
-    Some(answer)
+    // SAFETY: the driver has filled the program's structure.
+    unsafe { feedback::clear_hit(call.parsed().feedback) };
+    let cost = stored.stash.note_taken(&stored.device, &name).then_some(cost);
+    let origin = Origin::Stash { confirmed: true, cost, spent: started.elapsed(), binaries: true };
+    Some(Served { answer, origin })
 }
 
 /// The create info for a compile whose binaries are wanted: the flag lives in VkPipelineCreateFlags2 alone
@@ -107,14 +108,14 @@ pub unsafe fn serve<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8
 ///
 /// # Safety
 /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
-pub unsafe fn capturing<I: CreateInfo>(request: &Request<'_, I>, arena: &mut Arena) -> Option<I> {
+pub unsafe fn capturing<I: CreateInfo>(creation: &Creation<'_, I>, arena: &mut Arena) -> Option<I> {
     let capture = vk::PipelineCreateFlags::from_raw(api::CAPTURE_DATA as u32);
     let none = vk::PipelineCreateFlags::empty();
-    if request.steering.flags2 {
+    if creation.parsed.flags2 {
         // SAFETY: the caller's contract.
-        return unsafe { call::with_flags(&request.info, true, capture, none, arena) };
+        return Some(unsafe { creation.with_flags(capture, none, arena) }?.info);
     }
-    let mut copy = request.info;
+    let mut copy = creation.info;
     let mut flags = vk::PipelineCreateFlags2CreateInfoKHR::default();
     let given = u64::from(copy.flags_mut().as_raw());
     flags.flags = vk::PipelineCreateFlags2KHR::from_raw(given | api::CAPTURE_DATA);
@@ -133,7 +134,7 @@ pub unsafe fn harvest<I: CreateInfo>(
     pipeline: vk::Pipeline,
     cost: Duration,
 ) -> bool {
-    let device = request.device;
+    let device = request.call.device;
     let from = api::CreateInfo { pipeline, ..api::CreateInfo::default() };
     let payload = Binaries::create(device, &from, None).and_then(|binaries| binaries.payload(cost));
     if let Some(release) = device.table.release_captured_pipeline_data {
@@ -143,7 +144,9 @@ pub unsafe fn harvest<I: CreateInfo>(
             tracing::debug!("captured data of a pipeline was not released: {result:?}");
         }
     }
-    let (Some(payload), Some(name)) = (payload, stored_under(device, &request.key)) else { return false };
+    let (Some(payload), Some(name)) = (payload, stored_under(device, &request.pipeline.key)) else {
+        return false;
+    };
     if device.stored().is_some_and(|stored| record::is_lost(stored, &name)) {
         record::count_lost(device, cost);
     }

@@ -12,17 +12,21 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use rustc_hash::FxHashSet;
 
-use super::call::{self, Answer, CreateInfo};
+use super::call::Call;
+use super::create_info::CreateInfo;
 use super::offered::Offered;
+use super::outcome::{Origin, Served};
+use super::passed::Passed;
 use super::private_cache::PrivateCache;
-use super::{Passed, Request, app_data, feedback, recent};
+use super::request::Request;
+use super::{app_data, feedback, recent};
+use crate::recipe::chain::Arena;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::asked_first::Holder;
 use crate::state::beside::{Beside, Companion, Lacking};
 use crate::state::budget::Room;
 use crate::state::device::Device;
-use crate::stats::Count;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
 /// calls for the same shaders.
@@ -32,68 +36,71 @@ const LONGEST: Duration = Duration::from_millis(1);
 ///
 /// # Safety
 /// The request's create info is valid.
-pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let device = request.device;
+pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
+    let (call, shaders) = (&request.call, &request.pipeline.shaders);
+    let device = call.device;
     if !device.cache_control {
         return None;
     }
-    let beside = beside(request)?;
-    let Lacking(lacking) = beside.of(&request.shaders)?;
+    let beside = beside(call)?;
+    let Lacking(lacking) = beside.of(shaders)?;
     if lacking && !beside.is_fruitless() {
-        fill(device, request.passed.known(), beside, &request.shaders);
+        fill(device, call.passed.known(), beside, shaders);
     }
-    // SAFETY: the caller's contract.
-    unsafe { put_question(request, beside) }
+    let mut offered = Offered::new(device);
+    // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
+    unsafe {
+        let info = offered.prepare(request)?;
+        put_question(call, &info, beside)
+    }
 }
 
 /// The same where it has just had a pipeline of the same stages: nothing is put into it.
 ///
 /// # Safety
-/// As [`ask`].
-pub(super) unsafe fn ask_again<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    // SAFETY: the caller's contract.
-    unsafe { put_question(request, beside(request)?) }
+/// The call's create info is valid, and its stages have code.
+pub(super) unsafe fn ask_again<I: CreateInfo>(call: &Call<'_, I>) -> Option<Served> {
+    let mut arena = Arena::default();
+    // SAFETY: the caller's contract; the arena stays on this stack frame.
+    unsafe {
+        let creation = call.creation.without_compiling(&mut arena)?;
+        put_question(call, &creation.info, beside(call)?)
+    }
 }
 
 /// What was made beside the cache that the program passed.
-fn beside<'a, I>(request: &Request<'a, I>) -> Option<&'a Beside> {
-    match request.passed {
-        Passed::Null => Some(&request.device.null.beside),
+fn beside<'a, I>(call: &Call<'a, I>) -> Option<&'a Beside> {
+    match call.passed {
+        Passed::Null => Some(&call.device.null.beside),
         Passed::Known { cache, .. } => Some(&cache.beside),
         Passed::Unknown(_) => None,
     }
 }
 
+/// Asks with this copy of the create info, which may not compile.
+///
 /// # Safety
-/// As [`ask`].
-unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, beside: &Beside) -> Option<Answer> {
-    let device = request.device;
-    let mut offered = Offered::new(device);
-    // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
-    let info = unsafe { offered.prepare(request) }?;
+/// The copy and the call's own create info are valid.
+unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Beside) -> Option<Served> {
     let started = Instant::now();
     let answer = {
         let companion = beside.companion.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: as above; the lock keeps the companion alive and unchanged, and the driver synchronises calls that
-        // share it.
-        unsafe { call::create(device, companion.as_ref()?.handle, &info, request.allocator) }
+        // SAFETY: the caller's contract; the lock keeps the companion alive and unchanged, and the driver synchronises
+        // calls that share it.
+        unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
-    // SAFETY: as above.
-    unsafe { recent::note(request, Holder::Companion, took) };
+    // SAFETY: the caller's contract.
+    unsafe { recent::note(call, Holder::Companion, took) };
     took?;
     beside.note_find();
-    match request.passed {
+    match call.passed {
         // The driver may have found it on disk, and put it into the companion.
         Passed::Known { cache, .. } => cache.owe_more(),
-        Passed::Null | Passed::Unknown(_) => {
-            let mut info = request.info;
-            // SAFETY: the driver has filled the program's structures.
-            unsafe { feedback::clear_hit(*info.p_next_mut()) };
-        }
+        // SAFETY: the driver has filled the program's structure.
+        Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
     }
-    request.count_had(Count::DriverHad, 1);
-    Some(answer)
+    Some(Served { answer, origin: Origin::Driver })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.

@@ -4,10 +4,14 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::call::{self, Answer, CreateInfo};
-use super::past::Refused;
+use super::call::Answer;
+use super::counts::count_unrecorded;
+use super::create_info::CreateInfo;
+use super::outcome::{ArtifactOutcome, Refused};
+use super::passed::{Contents, Passed};
 use super::private_cache::PrivateCache;
-use super::{Contents, Passed, Request, binary, count_unrecorded, feedback, record};
+use super::request::Request;
+use super::{binary, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
 use crate::state::family::Family;
@@ -43,13 +47,14 @@ enum Outcome {
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: ArtifactOutcome<'_>) -> Answer {
+    let device = request.call.device;
     // SAFETY: the caller's contract.
-    let (answer, outcome) = unsafe { call_and_record(request, request.device.cache_control) };
+    let (answer, outcome) = unsafe { call_and_record(request, artifact, device.cache_control) };
     if answer.result == vk::Result::SUCCESS {
         match outcome {
-            Outcome::Recorded => request.device.count(Count::Compiled),
-            Outcome::Unrecorded => count_unrecorded(request.device, 1),
+            Outcome::Recorded => device.count(Count::Compiled),
+            Outcome::Unrecorded => count_unrecorded(device, 1),
             Outcome::MadeOfRefused => {}
         }
     }
@@ -60,23 +65,24 @@ pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
 ///
 /// # Safety
 /// As [`compile`].
-pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>, artifact: ArtifactOutcome<'_>) -> Answer {
     // SAFETY: the caller's contract.
-    unsafe { call_and_record(request, false) }.0
+    unsafe { call_and_record(request, artifact, false) }.0
 }
 
 /// The call goes down as the program made it: the driver has answered it with an error before, or nothing of a cache
-/// may stand in.
+/// may stand in. `recorded`: the stash knows of the error.
 ///
 /// # Safety
 /// As [`compile`].
-pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
+    let device = request.call.device;
     let started = Instant::now();
     // SAFETY: the caller's contract.
-    let answer = unsafe { program_s_own(request) };
+    let answer = unsafe { program_s_own(request, recorded) };
     if answer.result == vk::Result::SUCCESS {
-        request.device.counters().add(Count::CompileNanos, started.elapsed().as_nanos() as u64);
-        count_unrecorded(request.device, 1);
+        device.counters().add(Count::CompileNanos, started.elapsed().as_nanos() as u64);
+        count_unrecorded(device, 1);
     }
     answer
 }
@@ -85,71 +91,74 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
 ///
 /// # Safety
 /// As [`compile`].
-unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
-    let device = request.device;
-    request.passed.mark_filled_with(device, &request.shaders);
+unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
+    let Request { call, pipeline } = request;
+    call.passed.mark_filled_with(call.device, &pipeline.shaders);
     // SAFETY: the caller's contract.
-    let answer = unsafe { call::create(device, request.passed.handle(), &request.info, request.allocator) };
+    let answer = unsafe { call.create() };
     if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
-        record::note_failure(request, answer.result);
+        record::note_failure(call.device, &pipeline.key, recorded, answer.result);
     }
     answer
 }
 
 /// Makes the call and records what came of it. `asked`: the driver has said that it has nothing for the
 /// program's own call, so a private cache cannot lose anything.
-unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> (Answer, Outcome) {
-    let device = request.device;
-    let source = source(request, asked);
+unsafe fn call_and_record<I: CreateInfo>(
+    request: &Request<'_, I>,
+    artifact: ArtifactOutcome<'_>,
+    asked: bool,
+) -> (Answer, Outcome) {
+    let Request { call, pipeline } = request;
+    let (device, feedback) = (call.device, call.parsed().feedback);
+    let source = source(request, artifact, asked);
     let cache = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
         Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
-            request.passed.mark_filled_with(device, &request.shaders);
-            request.passed.handle()
+            call.passed.mark_filled_with(device, &pipeline.shaders);
+            call.passed.handle()
         }
     };
     let mut arena = Arena::default();
     let info = match &source {
         // SAFETY: the caller's contract; the arena stays on this stack frame.
-        Source::Captured => unsafe { binary::capturing(request, &mut arena) },
-        _ => Some(request.info),
+        Source::Captured => unsafe { binary::capturing(call.creation, &mut arena) },
+        _ => Some(call.creation.info),
     };
     let started = Instant::now();
     // SAFETY: the caller's contract.
-    let mut answer =
-        unsafe { call::create(device, cache, info.as_ref().unwrap_or(&request.info), request.allocator) };
+    let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether our part in the call is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: as above.
-        answer = unsafe { program_s_own(request) };
+        answer = unsafe { program_s_own(request, false) };
         return (answer, Outcome::Unrecorded);
     }
     let cost = started.elapsed();
     if answer.result != vk::Result::SUCCESS {
-        record::note_failure(request, answer.result);
+        record::note_failure(device, &pipeline.key, false, answer.result);
         return (answer, Outcome::Unrecorded);
     }
     if matches!(&source, Source::Refused(refused) if is_far_faster(cost, refused.cost)) {
-        let mut info = request.info;
         // SAFETY: the driver has filled the program's structures.
-        unsafe { feedback::clear_hit(*info.p_next_mut()) };
-        if let Passed::Known { cache, .. } = request.passed {
-            cache.owe(&request.key, &request.shaders);
+        unsafe { feedback::clear_hit(feedback) };
+        if let Passed::Known { cache, .. } = call.passed {
+            cache.owe(&pipeline.key, &pipeline.shaders);
         }
-        record::settle(request, false, None, cost);
+        device.count(Count::Offered);
         return (answer, Outcome::MadeOfRefused);
     }
     device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-    let prefix = payload::prefix(cost, request.past.refusals());
+    let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
+    let prefix = payload::prefix(cost, refusals);
     if matches!(source, Source::Private(_) | Source::Refused(_)) {
-        let mut info = request.info;
         // SAFETY: the driver has filled the program's structures.
-        unsafe { feedback::clear_hit(*info.p_next_mut()) };
+        unsafe { feedback::clear_hit(feedback) };
     }
     let source = match source {
-        Source::Private(cache) if matches!(request.passed, Passed::Null) => {
+        Source::Private(cache) if matches!(call.passed, Passed::Null) => {
             // SAFETY: the caller's contract.
             match unsafe { record::record_later(request, cache, prefix) } {
                 Ok(()) => {
@@ -172,13 +181,13 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded = info.is_some() && unsafe { binary::harvest(request, answer.pipeline, cost) };
-            device.harvests.note(request.family, recorded, false);
+            device.harvests.note(call.family(), recorded, false);
             return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
         Source::Nowhere => return (answer, Outcome::Unrecorded),
     };
-    let beside_its_cache = !matches!(source, Source::Fresh) && request.passed.known().is_some();
-    device.harvests.note(request.family, payload.is_some(), beside_its_cache);
+    let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
+    device.harvests.note(call.family(), payload.is_some(), beside_its_cache);
     let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
     count_if_lost(request, cost);
     // SAFETY: the caller's contract.
@@ -187,12 +196,12 @@ unsafe fn call_and_record<I: CreateInfo>(request: &Request<'_, I>, asked: bool) 
 }
 
 /// Counts a compile that an artifact would have spared the program if it had been kept.
-fn count_if_lost<I>(request: &Request<'_, I>, cost: Duration) {
-    let device = request.device;
+fn count_if_lost<I: CreateInfo>(request: &Request<'_, I>, cost: Duration) {
+    let Request { call, pipeline } = request;
     // What the program itself forbids to compile came from the driver's own cache.
-    let compiled = !request.steering.fail_on_compile_required;
-    if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.key)) {
-        record::count_lost(device, cost);
+    let compiled = !call.parsed().fails_on_compile_required();
+    if compiled && call.device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
+        record::count_lost(call.device, cost);
     }
 }
 
@@ -203,39 +212,45 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
 }
 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without us.
-fn source<'a, I>(request: &Request<'a, I>, asked: bool) -> Source<'a> {
-    let device = request.device;
-    if request.past.left_alone()
-        || request.past.fails()
+fn source<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    artifact: ArtifactOutcome<'a>,
+    asked: bool,
+) -> Source<'a> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    if matches!(artifact, ArtifactOutcome::LeftAlone)
         || !device.keeps_artifacts()
-        || !device.gives(request.family)
+        || !device.gives(call.family())
         || device.stored().is_none()
     {
         return Source::Nowhere;
     }
     // What the program forbids to compile may be in the driver's own object.
-    let its_own = match request.passed {
-        Passed::Null => device.null.filled.may_have(&request.shaders),
-        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),
+    let its_own = match call.passed {
+        Passed::Null => device.null.filled.may_have(&pipeline.shaders),
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => {
+            cache.filled.may_have(&pipeline.shaders)
+        }
         Passed::Known { .. } | Passed::Unknown(_) => false,
     };
-    if request.steering.fail_on_compile_required && its_own {
+    if call.parsed().fails_on_compile_required() && its_own {
         return Source::Nowhere;
     }
-    if asked && binary::applies(request) {
+    if asked && binary::applies(call) {
         return Source::Captured;
     }
-    if let Some(refused) = request.past.take_refused() {
+    if let ArtifactOutcome::Refused(refused) = artifact {
         return Source::Refused(refused);
     }
-    let private = match request.passed {
+    let private = match call.passed {
         Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
         Passed::Known { contents: Contents::SameBatch, .. } => true,
         Passed::Null => asked || device.policy.free_recording,
         // RADV says that it has nothing of ray tracing libraries where it has: what the program kept of an earlier
         // run is not to be lost.
         Passed::Known { contents: Contents::Anything, cache, .. } => {
-            let unsure = request.family == Family::RayTracing && request.steering.library;
+            let unsure = call.family() == Family::RayTracing && call.parsed().is_library();
             asked && !(unsure && cache.holds_earlier_runs())
         }
         Passed::Unknown(_) => false,

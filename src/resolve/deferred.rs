@@ -9,54 +9,59 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
-use super::call::{self, Answer, CreateInfo};
-use super::past::Past;
+use super::bypass::count_bypassed;
+use super::call::Call;
+use super::counts::{count_result, count_unrecorded};
+use super::create_info::Creation;
+use super::modules::{self, Stripped};
+use super::outcome::{ArtifactOutcome, Climb, Question, Served};
+use super::passed::Passed;
 use super::private_cache::PrivateCache;
-use super::{
-    Described, Held, Passed, Request, artifact, bypass_counted, count_result, count_unrecorded, describe,
-    driver, record, refuse_all,
-};
+use super::refuse::refuse_all;
+use super::request::{Described, Request};
+use super::{ladder, record};
 use crate::guard::guard;
-use crate::recipe::capture::stage::LIBRARY;
-use crate::recipe::capture::{Library, Scratch};
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::deferred::{Element, Pending, Taken, Ticket};
-use crate::state::device::{Device, IdentifierMode};
+use crate::state::device::Device;
 use crate::state::family::Family;
+use crate::state::objects::LibraryObject;
 use crate::stats::Count;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
 type Info<'a> = vk::RayTracingPipelineCreateInfoKHR<'a>;
 
-const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.as_raw() as u64;
-
 /// The blob of a call that makes several pipelines holds them all, and is kept for each of them: only while the
 /// copies stay below this many bytes.
 const COPIES_LIMIT: usize = 8 << 20;
 
 /// What became of one create info before the driver is asked to compile.
+#[derive(Default)]
 struct Attempt {
-    /// The pipeline that was had at once, and the library that it is.
-    had: Option<vk::Pipeline>,
-    /// What is counted of it if the program gets it.
-    held: Held,
+    /// The pipeline that was had at once.
+    had: Option<Served>,
+    /// Its key and its shaders, where it could be described.
     key: Option<(Key, ShaderSet)>,
-    library: Option<Result<Library, Refusal>>,
-    /// How often in a row the driver has refused its artifacts, and whether that was often enough.
+    /// What it is remembered as, where it is a library.
+    library: Option<LibraryObject>,
+    /// How often in a row the driver has refused its artifacts.
     refusals: u8,
-    left_alone: bool,
+    /// No cache of the layer's own may be passed.
+    untouched: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
     /// Why it must bypass.
     refusal: Option<Refusal>,
-    /// It names its code by an identifier of ours: no driver can make it.
-    ours_alone: bool,
+    /// It names a stage by identifier only.
+    by_identifier: bool,
+    /// It names its code by an identifier of the layer's: no driver can make it.
+    hopeless: bool,
 }
 
-/// Answers vkCreateRayTracingPipelinesKHR with an operation.
+/// Answers vkCreateRayTracingPipelinesKHR with an operation. `creations` are the program's create infos, parsed.
 ///
 /// # Safety
 /// The program's valid arguments, `operation` among them.
@@ -64,161 +69,131 @@ pub unsafe fn create(
     device: &Device,
     operation: vk::DeferredOperationKHR,
     passed: &Passed,
-    count: u32,
+    creations: &[Creation<'_, Info<'_>>],
     infos: *const Info<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // What an earlier call left in this operation is complete (03678), though nobody asked for its result.
     forget(device, operation);
-    if device.cache_control_emulated {
-        // SAFETY: valid for its count.
-        let forbids = |index| unsafe { call::flags_of(&mut { *infos.add(index) }).0 & FAIL_ON != 0 };
-        if (0..count as usize).any(forbids) {
-            // SAFETY: as above.
-            return unsafe { refuse_all(device, count, infos, pipelines) };
-        }
+    let parsed = || creations.iter().map(|creation| creation.parsed);
+    if device.cache_control_emulated && parsed().any(|parsed| parsed.fails_on_compile_required()) {
+        // SAFETY: valid create infos, and a slot for each.
+        return unsafe { refuse_all(device, parsed(), pipelines) };
     }
     let mut attempts: Vec<Attempt> = Vec::new();
-    for index in 0..count as usize {
-        let base = |from: usize| attempts.get(from).and_then(|base| base.had).unwrap_or_default();
-        // SAFETY: valid for its count.
-        let attempt = unsafe { without_compiling(device, passed, allocator, &*infos.add(index), base) };
+    for creation in creations {
+        let call = Call { device, passed, allocator, creation };
+        let base = |from: usize| {
+            let had = attempts.get(from).and_then(|base: &Attempt| base.had);
+            had.map(|served| served.answer.pipeline).unwrap_or_default()
+        };
+        // SAFETY: the program's valid create info.
+        let attempt = unsafe { without_compiling(&call, base) };
         attempts.push(attempt);
     }
     let all_had = attempts.iter().all(|attempt| attempt.had.is_some());
-    let hopeless = attempts.iter().any(|attempt| attempt.had.is_none() && attempt.ours_alone);
-    // SAFETY: the caller's contract: both arrays are valid for `count`.
+    let hopeless = attempts.iter().any(|attempt| attempt.had.is_none() && attempt.hopeless);
+    // SAFETY: the caller's contract: both arrays are valid for as many pipelines.
     unsafe {
         if all_had {
             for (index, attempt) in attempts.into_iter().enumerate() {
-                let pipeline = attempt.had.unwrap_or_default();
+                let Some(served) = attempt.had else { continue };
+                let pipeline = served.answer.pipeline;
                 if let Some(library) = attempt.library {
                     device.libraries.insert(pipeline, library);
                 }
-                attempt.held.count(device);
+                served.count(device, attempt.by_identifier);
                 *pipelines.add(index) = pipeline;
             }
             return vk::Result::OPERATION_NOT_DEFERRED_KHR;
         }
         // Handed out in part they would have to be put beside what the driver writes later.
-        for pipeline in attempts.iter_mut().filter_map(|attempt| attempt.had.take()) {
+        for served in attempts.iter_mut().filter_map(|attempt| attempt.had.take()) {
             if let Some(destroy) = device.table.destroy_pipeline {
-                destroy(device.handle, pipeline, allocator);
+                destroy(device.handle, served.answer.pipeline, allocator);
             }
         }
         if hopeless {
-            return refuse_all(device, count, infos, pipelines);
+            return refuse_all(device, parsed(), pipelines);
         }
         compile(device, operation, passed, attempts, infos, allocator, pipelines)
     }
 }
 
-/// Rungs 3 and 4 for one create info. `base` tells what was had of an earlier one of the same call.
+/// The rungs before the one that compiles, for one create info. `base` tells what was had of an earlier one of the same
+/// call.
 ///
 /// # Safety
-/// `info` is a valid create info of the device.
-unsafe fn without_compiling(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &Info<'_>,
-    base: impl FnOnce(usize) -> vk::Pipeline,
-) -> Attempt {
-    let (mut scratch, mut recipe, mut buffer) = (Scratch::default(), Vec::new(), Vec::new());
+/// The call's create info is valid.
+unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) -> vk::Pipeline) -> Attempt {
+    let (device, parsed) = (call.device, call.parsed());
+    let by_identifier = parsed.naming.lacks_code;
+    let tried = Attempt { by_identifier, hopeless: call.names_code_of_the_layers(), ..Attempt::default() };
+    let (mut recipe, mut buffer) = (Vec::new(), Vec::new());
     // SAFETY: the caller's contract.
-    let (flags, _) = unsafe { call::flags_of(&mut { *info }) };
-    let is_library = flags & LIBRARY != 0;
-    // SAFETY: as above.
-    let (Described { key, parts, family, shaders }, steering) =
-        match unsafe { describe(device, info, &mut scratch, &mut recipe) } {
-            Ok(described) => described,
-            Err(refusal) => {
-                // SAFETY: as above.
-                let named = unsafe { call::names_code_by_identifier(info.stages()) };
-                return Attempt {
-                    had: None,
-                    held: Held::default(),
-                    key: None,
-                    library: is_library.then_some(Err(refusal)),
-                    refusals: 0,
-                    left_alone: false,
-                    failed_before: false,
-                    refusal: Some(refusal),
-                    ours_alone: named && device.identifiers == IdentifierMode::Emulated,
-                };
-            }
-        };
-    let mut arena = Arena::default();
+    let described = match unsafe { Described::of(device, call.creation, &mut recipe) } {
+        Ok(described) => described,
+        Err(refusal) => {
+            let library = parsed.is_library().then_some(Err(refusal));
+            return Attempt { refusal: Some(refusal), library, ..tried };
+        }
+    };
+    if by_identifier {
+        device.count(Count::IdentifierRequests);
+    }
+    let (mut alone_arena, mut arena, mut stripped) =
+        (Arena::default(), Arena::default(), Stripped::default());
     let mut base_is_missing = false;
     let base = |from| {
         let base = base(from);
         base_is_missing = base.is_null();
         base
     };
-    // SAFETY: as above; the arena stays on this stack frame.
-    let alone = unsafe { call::alone(info, &mut arena, base) };
-    let held = Held::default();
-    let its_shaders = shaders.clone();
-    let request = Request {
-        device,
-        passed,
-        allocator,
-        info: alone,
-        steering,
-        family,
-        key,
-        recipe: &recipe,
-        parts,
-        shaders,
-        past: Past::default(),
-        held: Some(&held),
-    };
-    let ours_alone = steering.identifier_only && device.identifiers == IdentifierMode::Emulated;
-    if steering.identifier_only {
-        device.count(Count::IdentifierRequests);
+    let library = parsed.is_library().then(|| Ok(described.library()));
+    let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
+    // SAFETY: as above, and the create info could be captured, so every structure in its chains is known; what the copies
+    // need stays on this stack frame.
+    unsafe {
+        let alone = call.creation.alone(&mut alone_arena, base);
+        let alone = call.with(&alone);
+        let without = modules::without_emulated_identifiers(&alone, &mut arena, &mut stripped);
+        let call = without.as_ref().map_or(alone, |creation| alone.with(creation));
+        let request = Request { call, pipeline: &described };
+        // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a blob
+        // that the driver does not take would be compiled here and now.
+        let climb = if !base_is_missing && device.cache_control {
+            ladder::before_compiling(&request, Question::NotAsked, &mut buffer)
+        } else if record::has_failed(&request) {
+            Climb::GoUntouched { recorded: true }
+        } else {
+            Climb::Missed { artifact: ArtifactOutcome::NotOffered, question: Question::NotAsked }
+        };
+        let artifact = match climb {
+            Climb::Served(served) => return Attempt { had: Some(served), ..tried },
+            Climb::GoUntouched { recorded } => {
+                record_recipe(&request);
+                return Attempt { untouched: true, failed_before: recorded, ..tried };
+            }
+            Climb::Missed { artifact, .. } => artifact,
+        };
+        record_recipe(&request);
+        match artifact {
+            ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..tried },
+            ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..tried },
+            ArtifactOutcome::NotOffered | ArtifactOutcome::ModuleMissing => tried,
+        }
     }
-    // SAFETY: as above.
-    let answer: Option<Answer> = unsafe {
-        // Where its base is to be compiled the driver gets both, as the program wrote them.
-        let tried = !base_is_missing;
-        // Without cache control a blob that the driver does not take would be compiled here and now.
-        let offered = tried && device.cache_control;
-        let serve = || artifact::ask_its_cache(&request).or_else(|| artifact::serve(&request, &mut buffer));
-        let served = offered.then(serve).flatten();
-        if served.is_none() && record::has_failed(&request) {
-            request.past.failed_before();
-        }
-        match served {
-            None if request.past.recorded_failure() => None,
-            // The program may forbid compiling; then the driver's answer to the call itself is as good.
-            None if tried && !ours_alone && !steering.fail_on_compile_required => driver::ask(&request),
-            served => served,
-        }
-    };
-    let had = answer.map(|answer| answer.pipeline).filter(|pipeline| !pipeline.is_null());
-    if had.is_none() {
-        if let Some(stored) = device.stored() {
-            // SAFETY: as above.
-            unsafe { record::record_recipe(&request, stored) };
-        }
-    } else if steering.identifier_only {
-        request.count_had(Count::IdentifierServed, 1);
-    }
-    let library = steering.library.then_some(Ok(Library { key, traits: steering.made }));
-    let (refusals, left_alone) = (request.past.refusals(), request.past.left_alone());
-    let failed_before = request.past.recorded_failure();
-    drop(request);
-    Attempt {
-        had,
-        held,
-        key: Some((key, its_shaders)),
-        library,
-        refusals,
-        left_alone,
-        failed_before,
-        refusal: None,
-        ours_alone,
+}
+
+/// The program's structures may be gone when the operation is complete.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn record_recipe(request: &Request<'_, Info<'_>>) {
+    if let Some(stored) = request.call.device.stored() {
+        // SAFETY: the caller's contract.
+        unsafe { record::record_recipe(request, stored) };
     }
 }
 
@@ -236,7 +211,7 @@ unsafe fn compile(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
-    attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| bypass_counted(device, refusal));
+    attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| count_bypassed(device, refusal));
     let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
     // Beside a cache of the program's a cache of ours may be passed only once the driver has said that it has
     // nothing for the program's own call.
@@ -246,7 +221,7 @@ unsafe fn compile(
         Passed::Unknown(_) => false,
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
-    let free = free && !attempts.iter().any(|attempt| attempt.left_alone || attempt.failed_before);
+    let free = free && !attempts.iter().any(|attempt| attempt.untouched);
     let recorded = free && all_described && device.gives(Family::RayTracing) && device.stored().is_some();
     let ours = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &ours {
@@ -420,7 +395,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
     // blame, and there is no second try here.
     if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
         if result.as_raw() < 0 {
-            record::note_failure_of(device, key, *failed_before, result);
+            record::note_failure(device, key, *failed_before, result);
         }
     }
     let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);

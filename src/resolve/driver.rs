@@ -8,20 +8,19 @@ use std::time::Instant;
 
 use ash::vk;
 
-use super::call::{self, Answer, CreateInfo};
-use super::past::{Asked, Past};
-use super::{Contents, Passed, Request, binary, companion, compile, recent};
-use crate::recipe::capture::stage::{self, Steering};
+use super::call::{Answer, Call};
+use super::create_info::CreateInfo;
+use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
+use super::passed::{Contents, Passed};
+use super::request::Request;
+use super::{binary, companion, compile, recent};
+use crate::recipe::capture::flags;
 use crate::recipe::chain::{self, Arena};
-use crate::recipe::model::Parts;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::recipe::shader_set::ShaderSet;
 use crate::recipe::structures::{self, Handling};
 use crate::state::asked_first::Holder;
-use crate::state::device::Device;
-use crate::state::family::Family;
 use crate::stats::Count;
-use vkstash_store::format::record::Key;
 
 /// Why the driver is asked before anything is described.
 pub enum Early {
@@ -34,8 +33,9 @@ pub enum Early {
 /// Whether the driver's turn comes before the stash's, and why.
 ///
 /// # Safety
-/// `info` is a valid create info of the device.
-pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info: &I) -> Option<Early> {
+/// The call's create info is valid.
+pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>) -> Option<Early> {
+    let (device, passed) = (call.device, call.passed);
     // A pipeline that has failed is known by its key: it goes down once, as the program made it.
     if !device.may_ask_driver_first() || device.knows_failures() {
         return None;
@@ -45,7 +45,7 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
     }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
         // SAFETY: the caller's contract.
-        let stages = unsafe { call::number_of_stages(device, info) };
+        let stages = unsafe { call.number_of_stages() };
         if let Some(holder) = stages.and_then(|stages| hits.holder(stages)) {
             return Some(Early::RecentHit(holder));
         }
@@ -53,59 +53,40 @@ pub unsafe fn comes_first<I: CreateInfo>(device: &Device, passed: &Passed, info:
     device.has_no_artifacts().then_some(Early::MayHaveAnything)
 }
 
-/// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed. None: the ladder's
-/// turn, with what has come of it so far.
+/// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed.
 ///
 /// # Safety
-/// `info` is a valid create info of the device.
-pub unsafe fn ask_first<I: CreateInfo>(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &I,
-    why: Early,
-) -> (Option<Answer>, Asked) {
+/// The call's create info is valid.
+pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
     // SAFETY: the caller's contract.
-    let Some(steering) = (unsafe { may_forbid_compiling(device, info) }) else {
-        return (None, Asked::default());
-    };
-    // Neither key nor parts are looked at before something is recorded, which this rung never does. Its shaders are
-    // not known either, so only a cache that may hold anything is asked where asking another is dear.
-    let (key, parts, shaders) = (Key::default(), Parts::default(), ShaderSet::default());
-    let family = Family::Complete;
-    let recipe = &[];
-    let request = Request {
-        device,
-        passed,
-        allocator,
-        info: *info,
-        steering,
-        family,
-        key,
-        recipe,
-        parts,
-        shaders,
-        past: Past::default(),
-        held: None,
-    };
+    if !unsafe { may_forbid_compiling(call) } {
+        return Rung::Missed(Question::NotAsked);
+    }
+    // Its shaders are not known, so only a cache that may hold anything is asked where asking another is dear.
+    let shaders = ShaderSet::default();
     // SAFETY: as above.
-    let answer = unsafe {
+    unsafe {
         match why {
-            Early::RecentHit(Holder::Itself) => put_question(&request, true),
-            Early::RecentHit(Holder::Companion) => companion::ask_again(&request),
-            Early::MayHaveAnything => ask_itself(&request),
+            Early::RecentHit(Holder::Itself) => put_question(call, &shaders, true),
+            Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
+                Some(served) => Rung::Served(served),
+                None => Rung::Missed(Question::NotAsked),
+            },
+            Early::MayHaveAnything if call.device.gives(call.family()) && may_have(call, &shaders) => {
+                put_question(call, &shaders, false)
+            }
+            Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
-    };
-    (answer, request.past.asked())
+    }
 }
 
-/// What steers a call to which FAIL_ON_COMPILE_REQUIRED may be added although nothing of it was described: its flags and
-/// the structures in its chains are known. Libraries need keys, because they may be linked later.
+/// Whether FAIL_ON_COMPILE_REQUIRED may be added to a call although nothing of it was described: its flags and the
+/// structures in its chains are known. Libraries need keys, because they may be linked later.
 ///
 /// # Safety
-/// A valid create info of the device.
-unsafe fn may_forbid_compiling<I: CreateInfo>(device: &Device, info: &I) -> Option<Steering> {
-    let mut copy = *info;
+/// The call's create info is valid.
+unsafe fn may_forbid_compiling<I: CreateInfo>(call: &Call<'_, I>) -> bool {
+    let parsed = call.parsed();
     let known = |p_next| {
         // SAFETY: the chains of a valid create info.
         unsafe { chain::walk(p_next) }.all(|node| {
@@ -115,64 +96,49 @@ unsafe fn may_forbid_compiling<I: CreateInfo>(device: &Device, info: &I) -> Opti
             row.is_some_and(|row| !matches!(row.handling, Handling::Bypass(_)))
         })
     };
-    // SAFETY: the caller's contract.
-    let (steering, stages) = unsafe {
-        let (_, steering) = stage::flags(*copy.flags_mut(), *copy.p_next_mut(), device).ok()?;
-        (steering, info.stages())
-    };
-    let may = !steering.fail_on_compile_required
-        && !steering.library
-        && known(*copy.p_next_mut())
-        && stages.iter().all(|stage| known(stage.p_next));
-    may.then_some(steering)
+    flags::hashed(parsed.flags, call.device.policy.looked_into).is_ok()
+        && !parsed.fails_on_compile_required()
+        && !parsed.is_library()
+        && known(call.creation.info.p_next())
+        && parsed.stages.iter().all(|stage| known(stage.p_next))
 }
 
-/// Asks the driver for what it has. None: it has nothing, or there is no way to ask.
+/// The program's own call and cache, with FAIL_ON_COMPILE_REQUIRED, where they may have the pipeline and have not been
+/// asked.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if request.steering.fail_on_compile_required {
-            return Some(ask_for_the_program(request));
-        }
-        match ask_itself(request) {
-            None if !request.past.fails() => companion::ask(request),
-            answer => answer,
-        }
-    }
-}
-
-/// The program's own call and cache, with FAIL_ON_COMPILE_REQUIRED. None: the driver has nothing, or the call itself
-/// asks as well.
-///
-/// # Safety
-/// As [`ask`].
-pub(super) unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let device = request.device;
-    let recorded = device.keeps_artifacts() && device.gives(request.family);
-    if !device.cache_control || !recorded || request.past.asked_itself() || !may_have(request) {
-        return None;
+pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Question) -> Rung<Question> {
+    let (call, shaders) = (&request.call, &request.pipeline.shaders);
+    let device = call.device;
+    let recorded = device.keeps_artifacts() && device.gives(call.family());
+    let asks = device.cache_control && recorded && question == Question::NotAsked;
+    if !asks || !may_have(call, shaders) {
+        return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    unsafe { put_question(request, false) }
+    unsafe { put_question(call, shaders, false) }
 }
 
 /// The question itself. `recent`: the driver's object has had pipelines of what are most likely the same stages, so there
 /// is nothing new to note of it.
-unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, recent: bool) -> Option<Answer> {
-    let (device, passed) = (request.device, request.passed);
-    request.past.ask_itself();
+///
+/// # Safety
+/// The call's create info is valid.
+unsafe fn put_question<I: CreateInfo>(
+    call: &Call<'_, I>,
+    shaders: &ShaderSet,
+    recent: bool,
+) -> Rung<Question> {
+    let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
-    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-    let none = vk::PipelineCreateFlags::empty();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
-    let info =
-        unsafe { call::with_flags(&request.info, request.steering.flags2, fail_on, none, &mut arena) }?;
+    let Some(creation) = (unsafe { call.creation.without_compiling(&mut arena) }) else {
+        return Rung::Missed(Question::NothingThere);
+    };
     let started = Instant::now();
     // SAFETY: as above.
-    let answer = unsafe { call::create(device, passed.handle(), &info, request.allocator) };
+    let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
@@ -181,48 +147,44 @@ unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, recent: bool) ->
         }
     } else {
         // SAFETY: as above.
-        unsafe { recent::note(request, Holder::Itself, took) };
+        unsafe { recent::note(call, Holder::Itself, took) };
     }
     match answer.result {
         vk::Result::SUCCESS => {}
         // The call itself will fail as well: a cache of ours beside it would only make it fail twice.
-        result if result.as_raw() < 0 => {
-            request.past.fail();
-            return None;
-        }
-        _ => return None,
+        result if result.as_raw() < 0 => return Rung::Missed(Question::Fails),
+        _ => return Rung::Missed(Question::NothingThere),
     }
     if recent {
         passed.mark_filled_again();
     } else {
         // What nobody has described, as where nothing was hashed, may be anything.
-        passed.mark_filled_with(device, &request.shaders);
+        passed.mark_filled_with(device, shaders);
     }
-    request.count_had(Count::DriverHad, 1);
-    Some(answer)
+    Rung::Served(Served { answer, origin: Origin::Driver })
 }
 
-/// Whether the driver may have the pipeline: in the program's cache, in its own behind NULL, or on disk. Where
-/// recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that records.
-fn may_have<I>(request: &Request<'_, I>) -> bool {
-    let policy = &request.device.policy;
-    match request.passed {
+/// Whether the driver may have a pipeline of these shaders: in the program's cache, in its own behind NULL, or on disk.
+/// Where recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that records.
+fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
+    let policy = &call.device.policy;
+    match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null => {
-            let null = &request.device.null;
+            let null = &call.device.null;
             !policy.free_recording
-                || binary::applies(request)
-                || null.filled.may_have(&request.shaders)
+                || binary::applies(call)
+                || null.filled.may_have(shaders)
                 // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking the
                 // driver costs less than filling the companion.
-                || null.beside.of(&request.shaders).is_some()
+                || null.beside.of(shaders).is_some()
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,
-        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(&request.shaders),
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(shaders),
         Passed::Known { contents: Contents::Anything, cache, .. } => {
             // A loaded cache whose hits have come from the disk is no better than an empty one.
             let loaded = cache.holds_earlier_runs() && !cache.itself_first.is_worth_it();
-            !policy.dear_disk_beside_cache || !loaded && cache.filled.may_have(&request.shaders)
+            !policy.dear_disk_beside_cache || !loaded && cache.filled.may_have(shaders)
         }
         Passed::Unknown(_) => false,
     }
@@ -232,15 +194,22 @@ fn may_have<I>(request: &Request<'_, I>) -> bool {
 /// without the stash.
 ///
 /// # Safety
-/// As [`ask`].
-unsafe fn ask_for_the_program<I: CreateInfo>(request: &Request<'_, I>) -> Answer {
+/// The request's create info is valid.
+pub unsafe fn ask_for_the_program<I: CreateInfo>(
+    request: &Request<'_, I>,
+    artifact: ArtifactOutcome<'_>,
+) -> Answer {
+    let device = request.call.device;
     // SAFETY: the caller's contract.
-    let answer = unsafe { compile::harvesting(request) };
+    let answer = unsafe { compile::harvesting(request, artifact) };
     match answer.result {
-        vk::Result::SUCCESS => request.device.count(Count::DriverHad),
+        vk::Result::SUCCESS => device.count(Count::DriverHad),
         vk::Result::PIPELINE_COMPILE_REQUIRED => {
             // SAFETY: as above.
-            return unsafe { companion::ask(request) }.unwrap_or(answer);
+            if let Some(served) = unsafe { companion::ask(request) } {
+                served.count(device, false);
+                return served.answer;
+            }
         }
         _ => {}
     }

@@ -7,9 +7,9 @@
 
 use ash::vk;
 
-use super::call::{self, CreateInfo};
+use super::call::Call;
+use super::create_info::{CreateInfo, Creation};
 use crate::recipe::chain::Arena;
-use crate::state::device::Device;
 
 const FAIL_ON: vk::PipelineCreateFlags = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
 const EARLY_RETURN: vk::PipelineCreateFlags = vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE;
@@ -18,27 +18,23 @@ const EARLY_RETURN: vk::PipelineCreateFlags = vk::PipelineCreateFlags::EARLY_RET
 /// COMPILE_REQUIRED; not for a stage without code where the user has allowed to compile stored SPIR-V.
 ///
 /// # Safety
-/// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
-pub unsafe fn without_cache_control<I: CreateInfo>(
-    device: &Device,
-    info: &I,
+/// The call's create info is valid; the copy is used only while `arena` and the original live and stay where they are.
+pub unsafe fn without_cache_control<'a, I: CreateInfo>(
+    call: &Call<'a, I>,
     arena: &mut Arena,
-) -> Option<I> {
-    let mut copy = *info;
-    // SAFETY: the caller's contract.
-    unsafe {
-        let (flags, flags2) = call::flags_of(&mut copy);
-        let has = |flag: vk::PipelineCreateFlags| flags & u64::from(flag.as_raw()) != 0;
-        if has(FAIL_ON) && !(device.rehydrates() && call::names_code_by_identifier(info.stages())) {
-            return None;
-        }
-        if !has(FAIL_ON) && !has(EARLY_RETURN) {
-            return Some(copy);
-        }
-        let none = vk::PipelineCreateFlags::empty();
-        let stripped = call::with_flags(info, flags2, none, FAIL_ON | EARLY_RETURN, arena);
-        // EARLY_RETURN alone, in a chain that nobody can copy: a flag that the driver does not know is better
-        // than no pipeline.
-        stripped.or((!has(FAIL_ON)).then_some(copy))
+) -> Option<Creation<'a, I>> {
+    let parsed = call.parsed();
+    let forbids = parsed.fails_on_compile_required();
+    if forbids && !(call.device.rehydrates() && parsed.naming.lacks_code) {
+        return None;
     }
+    if !forbids && !parsed.returns_early() {
+        return Some(*call.creation);
+    }
+    let none = vk::PipelineCreateFlags::empty();
+    // SAFETY: the caller's contract.
+    let stripped = unsafe { call.creation.with_flags(none, FAIL_ON | EARLY_RETURN, arena) };
+    // EARLY_RETURN alone, in a chain that nobody can copy: a flag that the driver does not know is better
+    // than no pipeline.
+    stripped.or((!forbids).then_some(*call.creation))
 }

@@ -2,66 +2,55 @@
 
 use ash::vk;
 
-use super::call::{self, Answer, CreateInfo};
-use super::{Passed, emulated, feedback, forbid, refuse_nameless};
-use crate::recipe::capture::stage::LIBRARY;
+use super::call::{Answer, Call};
+use super::create_info::CreateInfo;
+use super::refuse::{forbid, refuse};
+use super::{emulated, feedback};
 use crate::recipe::chain::{Arena, Refusal};
-use crate::state::device::Device;
-use crate::stats::BypassReason;
+use crate::stats::{BypassReason, Count};
 
 /// What the driver had `made` by then, or else what it makes of the program's own create info.
 ///
 /// # Safety
-/// As [`super::serve`].
-pub unsafe fn serve<I: CreateInfo>(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &I,
-    made: Option<Answer>,
-) -> Answer {
-    let mut copy = *info;
-    // SAFETY: the caller's contract; the arena outlives the call.
-    unsafe {
-        let answer = match made {
-            Some(made) => {
-                // Of which cache it came is not known any more, and that of the program need not have had it.
-                feedback::clear_hit(*copy.p_next_mut());
-                made
-            }
-            None => untouched(device, passed, allocator, info),
-        };
-        if answer.result == vk::Result::SUCCESS && call::flags_of(&mut copy).0 & LIBRARY != 0 {
-            // What is linked of it is left to the driver as well.
-            device.libraries.insert(answer.pipeline, Err(Refusal::plain(BypassReason::UnknownObject)));
+/// As [`super::ladder::serve`].
+pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> Answer {
+    let answer = match made {
+        Some(made) => {
+            // Of which cache it came is not known any more, and that of the program need not have had it.
+            // SAFETY: the driver has filled the program's structure.
+            unsafe { feedback::clear_hit(call.parsed().feedback) };
+            made
         }
-        answer
+        // SAFETY: the caller's contract.
+        None => unsafe { untouched(call) },
+    };
+    if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
+        // What is linked of it is left to the driver as well.
+        let unknown = Refusal::plain(BypassReason::UnknownObject);
+        call.device.libraries.insert(answer.pipeline, Err(unknown));
     }
+    answer
 }
 
 /// # Safety
 /// As [`serve`].
-unsafe fn untouched<I: CreateInfo>(
-    device: &Device,
-    passed: &Passed,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    info: &I,
-) -> Answer {
-    let mut pipeline = vk::Pipeline::null();
+unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
+    let device = call.device;
     let mut arena = Arena::default();
     // SAFETY: the caller's contract; the arena outlives the call.
     unsafe {
-        if let Some(result) = refuse_nameless(device, 1, info, &mut pipeline) {
-            return Answer { result, pipeline };
+        if call.names_code_of_the_layers() {
+            device.count(Count::CompileRequired);
+            return refuse(call.parsed());
         }
         // A driver without the feature must not see its flags.
         let stripped = if device.cache_control_emulated {
-            emulated::without_cache_control(device, info, &mut arena)
+            emulated::without_cache_control(call, &mut arena)
         } else {
-            Some(*info)
+            Some(*call.creation)
         };
-        let Some(info) = stripped else { return forbid(device, info) };
-        passed.mark_filled(device);
-        call::create(device, passed.handle(), &info, allocator)
+        let Some(creation) = stripped else { return forbid(call) };
+        call.passed.mark_filled(device);
+        call.with(&creation).create()
     }
 }

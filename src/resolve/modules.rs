@@ -5,13 +5,14 @@
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::call::CreateInfo;
+use super::call::Call;
+use super::create_info::{CreateInfo, Creation};
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
 use crate::recipe::model::{Code, Recipe};
-use crate::state::device::Device;
+use crate::state::device::{Device, IdentifierMode};
 use crate::state::stored::Stored;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::Key;
@@ -28,25 +29,40 @@ pub struct Stripped(Stages);
 /// # Safety
 /// A valid create info; the copy is used only while `arena`, `kept` and the original live and stay where
 /// they are.
-pub unsafe fn without_identifiers<I: CreateInfo>(
-    info: &I,
+pub unsafe fn without_identifiers<'a, I: CreateInfo>(
+    creation: &Creation<'a, I>,
     arena: &mut Arena,
-    kept: &mut Stripped,
-) -> Option<I> {
+    kept: &'a mut Stripped,
+) -> Option<Creation<'a, I>> {
     let identifier = vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT;
-    let mut copy = *info;
     // SAFETY: the caller's contract; the table's sizes are the true ones; lengthening the lifetime is covered
     // by what the caller promises about the copy.
     unsafe {
-        for info in info.stages() {
+        for info in creation.parsed.stages {
             let p_next = chain::copy_chain(arena, info.p_next, chain::table_size, |node| {
                 if (*node).s_type == identifier { Edit::Drop } else { Edit::Keep }
             })?;
             kept.0.push(vk::PipelineShaderStageCreateInfo { p_next, ..lengthened(info) });
         }
-        copy.set_stages(&kept.0);
+        Some(creation.with_stages(&kept.0))
     }
-    Some(copy)
+}
+
+/// The same where the identifiers are the layer's own, so that the driver does not know them. None: there are none.
+///
+/// # Safety
+/// As [`without_identifiers`].
+pub unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
+    call: &Call<'a, I>,
+    arena: &mut Arena,
+    kept: &'a mut Stripped,
+) -> Option<Creation<'a, I>> {
+    let emulated = call.device.identifiers == IdentifierMode::Emulated;
+    if !emulated || !call.parsed().naming.identifier_structure {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { without_identifiers(call.creation, arena, kept) }
 }
 
 /// # Safety
@@ -59,21 +75,21 @@ unsafe fn lengthened(
 }
 
 /// Modules made from stored SPIR-V for one call.
-pub struct Brought<'a> {
+pub struct StoredModules<'a> {
     device: &'a Device,
     modules: SmallVec<[vk::ShaderModule; 5]>,
     stages: Stages,
     lacking: bool,
 }
 
-impl<'a> Brought<'a> {
-    /// None yet: nothing is allocated until something is brought.
-    pub fn new(device: &'a Device) -> Brought<'a> {
-        Brought { device, modules: SmallVec::new(), stages: SmallVec::new(), lacking: false }
+impl<'a> StoredModules<'a> {
+    /// None yet: nothing is allocated until a stage needs one.
+    pub fn new(device: &'a Device) -> StoredModules<'a> {
+        StoredModules { device, modules: SmallVec::new(), stages: SmallVec::new(), lacking: false }
     }
 
     /// Whether the last attempt failed because the stash does not have a module's code.
-    pub fn lacks_module(&self) -> bool {
+    pub fn lacks_one(&self) -> bool {
         self.lacking
     }
 
@@ -82,7 +98,12 @@ impl<'a> Brought<'a> {
     /// # Safety
     /// A valid create info that `recipe` was captured from, or its copy; the copy is used only while `self`
     /// lives and stays where it is.
-    pub unsafe fn bring<I: CreateInfo>(&mut self, info: &I, recipe: &[u8], stored: &Stored) -> Option<I> {
+    pub unsafe fn put_in<'b, I: CreateInfo>(
+        &'b mut self,
+        creation: &Creation<'b, I>,
+        recipe: &[u8],
+        stored: &Stored,
+    ) -> Option<Creation<'b, I>> {
         let recipe = key::decode::<Recipe<'_>>(recipe).ok()?;
         let stages = recipe.pipeline.stages();
         let identity = |index: usize| match stages.get(index)?.code {
@@ -90,28 +111,33 @@ impl<'a> Brought<'a> {
             Code::Native { .. } => None,
         };
         // SAFETY: the caller's contract.
-        unsafe { self.bring_by(info, stored, |index, _| identity(index)) }
+        unsafe { self.put_in_by(creation, stored, |index, _| identity(index)) }
     }
 
     /// The same for a create info whose stages still carry their identifiers, which are module identities.
     ///
     /// # Safety
     /// A valid create info; the copy is used only while `self` lives and stays where it is.
-    pub unsafe fn bring_identified<I: CreateInfo>(&mut self, info: &I, stored: &Stored) -> Option<I> {
+    pub unsafe fn put_in_by_identifier<'b, I: CreateInfo>(
+        &'b mut self,
+        creation: &Creation<'b, I>,
+        stored: &Stored,
+    ) -> Option<Creation<'b, I>> {
         // SAFETY: the caller's contract.
-        unsafe { self.bring_by(info, stored, |_, native| Key::try_from(native?.as_bytes()).ok()) }
+        unsafe { self.put_in_by(creation, stored, |_, native| Key::try_from(native?.as_bytes()).ok()) }
     }
 
-    unsafe fn bring_by<I: CreateInfo>(
-        &mut self,
-        info: &I,
+    /// # Safety
+    /// A valid create info; the copy is used only while `self` lives and stays where it is.
+    unsafe fn put_in_by<'b, I: CreateInfo>(
+        &'b mut self,
+        creation: &Creation<'b, I>,
         stored: &Stored,
         identity: impl Fn(usize, Option<NativeIdentifier>) -> Option<Key>,
-    ) -> Option<I> {
-        let mut copy = *info;
-        // SAFETY: the callers' contract.
+    ) -> Option<Creation<'b, I>> {
+        // SAFETY: the caller's contract.
         unsafe {
-            for (index, info) in info.stages().iter().enumerate() {
+            for (index, info) in creation.parsed.stages.iter().enumerate() {
                 let mut stage = lengthened(info);
                 let native = match stage::named(info) {
                     Some(Named::Module(_) | Named::Inline(_)) => {
@@ -124,9 +150,8 @@ impl<'a> Brought<'a> {
                 stage.module = self.create(&identity(index, native)?, stored)?;
                 self.stages.push(stage);
             }
-            copy.set_stages(&self.stages);
+            Some(creation.with_stages(&self.stages))
         }
-        Some(copy)
     }
 
     fn create(&mut self, identity: &Key, stored: &Stored) -> Option<vk::ShaderModule> {
@@ -161,7 +186,7 @@ impl<'a> Brought<'a> {
     }
 }
 
-impl Drop for Brought<'_> {
+impl Drop for StoredModules<'_> {
     fn drop(&mut self) {
         let Some(destroy) = self.device.table.destroy_shader_module else { return };
         for &module in &self.modules {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use super::Request;
-use super::call::{self, CreateInfo};
+use super::call::Call;
+use super::create_info::CreateInfo;
 use crate::state::asked_first::Holder;
 
 /// Notes what asking has brought: how long a hit took, None for a miss.
 ///
 /// # Safety
-/// The request's create info is valid.
-pub(super) unsafe fn note<I: CreateInfo>(request: &Request<'_, I>, holder: Holder, hit: Option<Duration>) {
-    let hits = request.passed.recent_hits(request.device);
+/// The call's create info is valid.
+pub unsafe fn note<I: CreateInfo>(call: &Call<'_, I>, holder: Holder, hit: Option<Duration>) {
+    let hits = call.passed.recent_hits(call.device);
     let Some(hits) = hits.filter(|hits| hit.is_some() || !hits.is_empty()) else { return };
     // SAFETY: the caller's contract.
-    if let Some(stages) = unsafe { call::number_of_stages(request.device, &request.info) } {
+    if let Some(stages) = unsafe { call.number_of_stages() } {
         hits.note(stages, holder, hit);
     }
 }

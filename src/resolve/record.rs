@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use ash::vk;
 
-use super::call::CreateInfo;
+use super::create_info::CreateInfo;
+use super::passed::{Contents, Passed};
 use super::private_cache::PrivateCache;
-use super::{Contents, Passed, Request, feedback};
+use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
-use crate::recipe::identifier;
+use crate::recipe::model::Parts;
 use crate::recipe::payload::{PREFIX, module_record};
 use crate::state::device::Device;
 use crate::state::objects::{EncodedObject, Objects};
@@ -20,21 +21,18 @@ use vkstash_store::format::record::{Key, Kind};
 /// Whether the driver has answered this call with an error before, and not made it since.
 pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
     let mut payload = Vec::new();
-    request.device.stored().is_some_and(|stored| {
-        request.device.knows_failures()
-            && stored.device.read(Kind::Failed, &request.key, &mut payload)
+    let device = request.call.device;
+    device.stored().is_some_and(|stored| {
+        device.knows_failures()
+            && stored.device.read(Kind::Failed, &request.pipeline.key, &mut payload)
             && payload == [1]
     })
 }
 
-/// Notes for the next time that the driver answers this call with an error, or that it does no longer. What lacks
-/// memory or a device today may well have it then, and what has been made once can be made.
-pub fn note_failure<I>(request: &Request<'_, I>, result: vk::Result) {
-    note_failure_of(request.device, &request.key, request.past.recorded_failure(), result);
-}
-
-/// The same for a key of which it was known, or not, before the call.
-pub fn note_failure_of(device: &Device, key: &Key, before: bool, result: vk::Result) {
+/// Notes for the next time that the driver answers the call for this key with an error, or that it does no longer; of
+/// which it was known, or not, `before` the call. What lacks memory or a device today may well have it then, and what has
+/// been made once can be made.
+pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result) {
     let passing = [
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
@@ -55,19 +53,6 @@ pub fn note_failure_of(device: &Device, key: &Key, before: bool, result: vk::Res
     }
 }
 
-/// Counts what was served, and what it saved. `cost`: of the compile, where this run asks for the pipeline for the first
-/// time; from then on the driver would have had it in memory.
-pub fn settle<I>(request: &Request<'_, I>, confirmed: bool, cost: Option<Duration>, spent: Duration) {
-    if confirmed {
-        request.count_had(Count::Served, 1);
-        request.count_had(Count::ServedNanos, spent.as_nanos() as u64);
-        let saved = cost.unwrap_or_default().saturating_sub(spent);
-        request.count_had(Count::SavedNanos, saved.as_nanos() as u64);
-    } else {
-        request.count_had(Count::Offered, 1);
-    }
-}
-
 /// Whether the driver has once taken an artifact under this name that is no longer there. Asked when there was none
 /// to offer, before another is queued: a compile of what was never served costs one look-up more.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
@@ -85,7 +70,7 @@ pub fn count_lost(device: &Device, cost: Duration) {
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, payload: Vec<u8>) -> bool {
-    let device = request.device;
+    let device = request.call.device;
     let Some(stored) = device.stored() else { return false };
     if !stored.device.put(Kind::Artifact, name, payload.into_boxed_slice()) {
         device.count(Count::Dropped);
@@ -108,26 +93,27 @@ pub unsafe fn record_later<'a, I: CreateInfo>(
     cache: PrivateCache<'a>,
     prefix: [u8; PREFIX],
 ) -> Result<(), PrivateCache<'a>> {
-    let device = request.device;
-    let Some(stored) = device.stored().filter(|_| device.harvests.gave(request.family)) else {
+    let Request { call, pipeline } = request;
+    let (device, class) = (call.device, call.family());
+    let Some(stored) = device.stored().filter(|_| device.harvests.gave(class)) else {
         return Err(cache);
     };
     let Some(origin) = device.origin.get() else { return Err(cache) };
     let unread = device.session().unread();
     // SAFETY: a cache of this live device, created by the layer, which nobody else uses: if it is taken, it is forgotten here.
-    let pushed = unsafe { unread.push(origin, &request.key, cache.handle(), prefix, request.family) };
+    let pushed = unsafe { unread.push(origin, &pipeline.key, cache.handle(), prefix, class) };
     if matches!(pushed, Pushed::Refused) {
         return Err(cache);
     }
     cache.into_handle();
     // SAFETY: the caller's contract.
     unsafe { record_recipe(request, stored) };
-    stored.stash.note_use(Kind::Artifact, &request.key);
+    stored.stash.note_use(Kind::Artifact, &pipeline.key);
     if matches!(pushed, Pushed::Many) {
         stored.stash.wake_writer();
     }
     // Afterwards: another thread may look for the artifact as soon as the key is known.
-    device.null.beside.note(&request.key, &request.shaders);
+    device.null.beside.note(&pipeline.key, &pipeline.shaders);
     Ok(())
 }
 
@@ -136,25 +122,24 @@ pub unsafe fn record_later<'a, I: CreateInfo>(
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
-    match request.passed {
+    let Request { call, pipeline } = request;
+    match call.passed {
         // The driver has put it in.
-        Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&request.key),
+        Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&pipeline.key),
         Passed::Known { cache, .. } => {
             let blob = payload.get(PREFIX..).unwrap_or_default();
-            cache.owe_compiled(&request.key, &request.shaders, blob);
-            let mut info = request.info;
-            // SAFETY: the caller's contract.
-            if unsafe { feedback::is_asked(*info.p_next_mut()) } {
+            cache.owe_compiled(&pipeline.key, &pipeline.shaders, blob);
+            if call.parsed().feedback.is_some() {
                 cache.blobs.note(blob);
             }
         }
         Passed::Null | Passed::Unknown(_) => {}
     }
     // SAFETY: the caller's contract.
-    let queued = unsafe { record_as(request, &request.key, payload) };
+    let queued = unsafe { record_as(request, &pipeline.key, payload) };
     // Afterwards: another thread may look for the artifact as soon as the key is known.
-    if queued && matches!(request.passed, Passed::Null) {
-        request.device.null.beside.note(&request.key, &request.shaders);
+    if queued && matches!(call.passed, Passed::Null) {
+        call.device.null.beside.note(&pipeline.key, &pipeline.shaders);
     }
 }
 
@@ -163,17 +148,17 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
-    let device = request.device;
+    let Request { call, pipeline } = request;
     // SAFETY: the caller's contract.
-    unsafe { record_inline_modules(device, stored, &request.info) };
-    if !stored.portable.contains(Kind::Recipe, &request.key) {
-        record_named_objects(device, stored, request);
-        stored.put(device.counters(), Kind::Recipe, &request.key, request.recipe);
+    unsafe { record_inline_modules(request, stored) };
+    if !stored.portable.contains(Kind::Recipe, &pipeline.key) {
+        record_named_objects(call.device, stored, &pipeline.parts);
+        stored.put(call.device.counters(), Kind::Recipe, &pipeline.key, pipeline.recipe);
     }
 }
 
 /// Layout and render pass, which the recipe names by digest.
-fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request: &Request<'_, I>) {
+fn record_named_objects(device: &Device, stored: &Stored, parts: &Parts) {
     let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
         if stored.portable.contains(kind, digest) {
             return;
@@ -183,10 +168,10 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
             stored.put(device.counters(), kind, digest, &object.bytes);
         }
     };
-    if let Some(layout) = &request.parts.layout {
+    if let Some(layout) = &parts.layout {
         keep(Kind::Layout, &device.layouts, layout);
     }
-    if let Some(render_pass) = &request.parts.render_pass {
+    if let Some(render_pass) = &parts.render_pass {
         keep(Kind::RenderPass, &device.render_passes, render_pass);
     }
 }
@@ -195,20 +180,25 @@ fn record_named_objects<I: CreateInfo>(device: &Device, stored: &Stored, request
 /// be known from another driver.
 ///
 /// # Safety
-/// `info` is valid.
-unsafe fn record_inline_modules<I: CreateInfo>(device: &Device, stored: &Stored, info: &I) {
-    // SAFETY: the caller's contract.
-    for info in unsafe { info.stages() } {
-        // SAFETY: as above.
-        if let Some(Named::Inline(inline)) = unsafe { stage::named(info) } {
-            // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
-            let code = unsafe { stage::code(inline) };
-            let identity = identifier::module_identity(inline.flags, code);
-            if !stored.has_module(&identity) {
-                stored.put_module(device.counters(), &identity, module_record(inline.flags, code));
-            }
-            // SAFETY: as above.
-            unsafe { device.keep_inline_identifier(inline.flags, code, &identity) };
+/// The request's create info is valid.
+unsafe fn record_inline_modules<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    let inline = call.parsed().stages.iter().filter_map(|stage| {
+        // SAFETY: the stages of a valid create info.
+        match unsafe { stage::named(stage) } {
+            Some(Named::Inline(inline)) => Some(inline),
+            _ => None,
         }
+    });
+    // Hashed when the pipeline was captured, in the same order.
+    for (inline, identity) in inline.zip(&pipeline.inline) {
+        // SAFETY: an inline create info is as valid as one of vkCreateShaderModule.
+        let code = unsafe { stage::code(inline) };
+        if !stored.has_module(identity) {
+            stored.put_module(device.counters(), identity, module_record(inline.flags, code));
+        }
+        // SAFETY: as above.
+        unsafe { device.keep_inline_identifier(inline.flags, code, identity) };
     }
 }

@@ -5,9 +5,12 @@
 
 use ash::vk;
 
-use super::call::{self, Answer, CreateInfo};
-use super::{Request, compile, driver, modules};
-use crate::recipe::capture::stage::Steering;
+use super::call::Answer;
+use super::create_info::CreateInfo;
+use super::modules::StoredModules;
+use super::outcome::{ArtifactOutcome, Question, Rung};
+use super::request::Request;
+use super::{compile, driver};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
@@ -17,35 +20,42 @@ use vkstash_store::format::record::Kind;
 ///
 /// # Safety
 /// The request's create info is valid, and its stages carry no identifier structures.
-pub unsafe fn rehydrate<I: CreateInfo>(request: &Request<'_, I>) -> Option<Answer> {
-    let device = request.device;
+pub unsafe fn rehydrate<I: CreateInfo>(
+    request: &Request<'_, I>,
+    artifact: ArtifactOutcome<'_>,
+    question: Question,
+) -> Option<Answer> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
     if !device.rehydrates() {
         return None;
     }
     let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
     let none = vk::PipelineCreateFlags::empty();
-    let mut brought = modules::Brought::new(device);
+    let mut modules = StoredModules::new(device);
     let mut arena = Arena::default();
     let stored = device.stored()?;
     // SAFETY: the caller's contract; the modules stay on this stack frame until the call is over.
-    let Some(info) = (unsafe { brought.bring(&request.info, request.recipe, stored) }) else {
+    let Some(creation) = (unsafe { modules.put_in(call.creation, pipeline.recipe, stored) }) else {
         // Without a recipe the stash may never have had the module.
-        let lost = brought.lacks_module() && stored.portable.contains(Kind::Recipe, &request.key);
-        if lost && !request.past.lacks_module() {
+        let lost = modules.lacks_one() && stored.portable.contains(Kind::Recipe, &pipeline.key);
+        if lost && !matches!(artifact, ArtifactOutcome::ModuleMissing) {
             device.count(Count::ModuleMissing);
         }
         return None;
     };
     // SAFETY: as above, and for the arena.
     let answer = unsafe {
-        let info = call::with_flags(&info, request.steering.flags2, none, fail_on, &mut arena)?;
-        let steering = Steering { fail_on_compile_required: false, ..request.steering };
-        let (past, shaders) = (request.past.take(), request.shaders.clone());
-        let request = Request { info, steering, past, shaders, ..*request };
-        if let Some(answer) = driver::ask_itself(&request) {
-            return Some(answer);
+        let creation = creation.with_flags(none, fail_on, &mut arena)?;
+        let request = Request { call: call.with(&creation), pipeline };
+        match driver::ask_itself(&request, question) {
+            Rung::Served(served) => {
+                served.count(device, false);
+                return Some(served.answer);
+            }
+            Rung::Missed(Question::Fails) => compile::untouched(&request, false),
+            Rung::Missed(_) => compile::compile(&request, artifact),
         }
-        compile::compile(&request)
     };
     if answer.result != vk::Result::SUCCESS {
         return None;

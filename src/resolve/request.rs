@@ -1,174 +1,71 @@
-//! What every rung works with: one creation of a pipeline, and the cache that the program passed.
+//! One creation of a pipeline once it is described.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-
-use ash::vk;
-use smallvec::SmallVec;
-
-use super::past::Past;
-use crate::recipe::capture::stage::Steering;
+use super::call::Call;
+use super::create_info::{CreateInfo, Creation};
+use crate::recipe::capture::{Captured, InlineModules, Library, LibraryTraits, Scratch};
+use crate::recipe::chain::Refusal;
+use crate::recipe::key;
 use crate::recipe::model::Parts;
 use crate::recipe::shader_set::ShaderSet;
-use crate::state::app_cache::AppCache;
-use crate::state::asked_first::RecentHits;
 use crate::state::device::Device;
-use crate::state::family::Family;
-use crate::stats::Count;
+use crate::stats::BypassReason;
 use vkstash_store::format::record::Key;
 
-/// The cache that the program passed.
-pub enum Passed {
-    /// VK_NULL_HANDLE.
-    Null,
-    /// A cache that was seen being created.
-    Known {
-        /// The handle.
-        handle: vk::PipelineCache,
-        /// What is known of it.
-        cache: Arc<AppCache>,
-        /// What may be in it.
-        contents: Contents,
-    },
-    /// A cache that was not.
-    Unknown(vk::PipelineCache),
-}
-
-/// What may be in the program's cache when a pipeline's turn has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// Nothing: afterwards it is a one-pipeline blob.
-    Nothing,
-    /// Pipelines that stand before this one in the same batch: it would be a blob of many.
-    SameBatch,
-    /// Anything.
-    Anything,
-}
-
-impl Passed {
-    /// The same for the pipelines of a batch that follow the first one.
-    pub fn after_the_first(&self) -> Passed {
-        match self {
-            Passed::Null => Passed::Null,
-            Passed::Unknown(handle) => Passed::Unknown(*handle),
-            Passed::Known { handle, cache, contents } => {
-                let contents = match contents {
-                    Contents::Anything => Contents::Anything,
-                    Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
-                };
-                Passed::Known { handle: *handle, cache: cache.clone(), contents }
-            }
-        }
-    }
-
-    /// The handle as the program passed it.
-    pub fn handle(&self) -> vk::PipelineCache {
-        match self {
-            Passed::Null => vk::PipelineCache::null(),
-            Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
-        }
-    }
-
-    /// The driver gets it in a call that nobody has described, and may fill it.
-    pub fn mark_filled(&self, device: &Device) {
-        match self {
-            Passed::Null => device.null.filled.note(&ShaderSet::default()),
-            Passed::Known { cache, .. } => cache.mark_filled(),
-            Passed::Unknown(_) => {}
-        }
-    }
-
-    /// The same for a pipeline of these shaders.
-    pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
-        match self {
-            Passed::Null => device.null.filled.note(shaders),
-            Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
-            Passed::Unknown(_) => {}
-        }
-    }
-
-    /// A pipeline of stages that it has had before.
-    pub(super) fn mark_filled_again(&self) {
-        if let Passed::Known { cache, .. } = self {
-            cache.mark_filled_again();
-        }
-    }
-
-    /// The stages of which it has lately had a pipeline in memory.
-    pub(super) fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
-        match self {
-            Passed::Null => Some(&device.null.recent_hits),
-            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&cache.recent_hits),
-            _ => None,
-        }
-    }
-
-    /// A cache that the program has loaded, while asking it before the stash is worth it.
-    pub(super) fn loaded(&self) -> Option<&AppCache> {
-        match self {
-            Passed::Known { cache, contents: Contents::Anything, .. } => {
-                Some(&**cache).filter(|cache| cache.holds_earlier_runs() && cache.itself_first.is_worth_it())
-            }
-            _ => None,
-        }
-    }
-
-    /// What is known of it.
-    pub fn known(&self) -> Option<&AppCache> {
-        match self {
-            Passed::Known { cache, .. } => Some(cache),
-            Passed::Null | Passed::Unknown(_) => None,
-        }
-    }
-}
-
-/// What every rung works with.
-pub(super) struct Request<'a, I> {
-    pub(super) device: &'a Device,
-    pub(super) passed: &'a Passed,
-    pub(super) allocator: *const vk::AllocationCallbacks<'a>,
-    /// The program's create info; on a driver without identifiers less their structures.
-    pub(super) info: I,
-    pub(super) steering: Steering,
-    pub(super) family: Family,
-    pub(super) key: Key,
+/// What the stash knows a pipeline by.
+pub struct Described<'a> {
+    /// The digest of its recipe.
+    pub key: Key,
     /// The encoded recipe.
-    pub(super) recipe: &'a [u8],
+    pub recipe: &'a [u8],
     /// What the recipe names by digest.
-    pub(super) parts: Parts,
+    pub parts: Parts,
     /// What its shaders are.
-    pub(super) shaders: ShaderSet,
-    /// What became of the artifact that the stash has for it.
-    pub(super) past: Past<'a>,
-    /// Keeps what is counted of a pipeline until it is certain that the program gets it; None: it gets it.
-    pub(super) held: Option<&'a Held>,
+    pub shaders: ShaderSet,
+    /// The identities of SPIR-V inside its stages.
+    pub inline: InlineModules,
+    traits: LibraryTraits,
 }
 
-/// Counts that wait.
-#[derive(Default)]
-pub(super) struct Held(RefCell<SmallVec<[(Count, u64); 4]>>);
+impl<'a> Described<'a> {
+    /// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
+    ///
+    /// # Safety
+    /// A valid create info of the device.
+    pub unsafe fn of<I: CreateInfo>(
+        device: &Device,
+        creation: &Creation<'_, I>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Described<'a>, Refusal> {
+        let mut scratch = Scratch::default();
+        let (parts, shaders, traits) = {
+            // SAFETY: the caller's contract.
+            let Captured { recipe, traits } = unsafe { creation.capture(device, &mut scratch) }?;
+            let encoded = key::encode(&recipe, buffer);
+            encoded.map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
+            (recipe.pipeline.parts(), ShaderSet::of(&recipe.pipeline), traits)
+        };
+        let key = key::digest(key::RECIPE, buffer);
+        Ok(Described { key, recipe: buffer, parts, shaders, inline: scratch.inline, traits })
+    }
 
-impl Held {
-    /// The program gets the pipeline.
-    pub(super) fn count(self, device: &Device) {
-        self.0.into_inner().into_iter().for_each(|(what, number)| device.counters().add(what, number));
+    /// What it is remembered as where it is a library.
+    pub fn library(&self) -> Library {
+        Library { key: self.key, traits: self.traits }
     }
 }
 
-impl<I> Request<'_, I> {
-    /// Counts where a pipeline was had from.
-    pub(super) fn count_had(&self, what: Count, number: u64) {
-        match self.held {
-            None => self.device.counters().add(what, number),
-            Some(held) => held.0.borrow_mut().push((what, number)),
-        }
+/// What every rung works with that looks something up: the call, and what it is about.
+pub struct Request<'a, I> {
+    /// The call.
+    pub call: Call<'a, I>,
+    /// What it is about.
+    pub pipeline: &'a Described<'a>,
+}
+
+impl<I> Clone for Request<'_, I> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-/// Counts pipelines that the driver compiled and of which nothing is recorded.
-pub(super) fn count_unrecorded(device: &Device, count: u64) {
-    if count > 0 && !device.keeps_artifacts() {
-        device.counters().add(Count::NothingKept, count);
-    }
-    device.counters().add(Count::CompiledUnrecorded, count);
-}
+impl<I> Copy for Request<'_, I> {}

@@ -2,6 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use ash::vk;
+
+use crate::recipe::capture::parsed::Parsed;
+
 /// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -17,6 +21,19 @@ pub enum Family {
 
 impl Family {
     const COUNT: usize = 4;
+
+    /// Of the pipeline that a create info describes.
+    pub fn of(parsed: &Parsed<'_>) -> Family {
+        if parsed.bind_point == vk::PipelineBindPoint::RAY_TRACING_KHR {
+            Family::RayTracing
+        } else if parsed.is_linked() {
+            Family::Link
+        } else if parsed.is_library() {
+            Family::Library
+        } else {
+            Family::Complete
+        }
+    }
 }
 
 /// After this many compiles of which nothing could be kept, and none of which anything could, a driver is

@@ -5,13 +5,16 @@
 //!
 //! - [`objects`] samplers, descriptor set layouts, pipeline layouts
 //! - [`render_pass`] both forms of render passes
-//! - [`stage`] shader stages, and the flags of a pipeline; [`mappings`] their descriptor heap mappings
+//! - [`parsed`] the create options of a pipeline, and where its parts stand; [`flags`] which flags are hashed
+//! - [`stage`] shader stages; [`mappings`] their descriptor heap mappings
 //! - [`compute`], [`graphics`], [`ray_tracing`] pipelines, libraries and links
 
 pub mod compute;
+pub mod flags;
 pub mod graphics;
 pub mod mappings;
 pub mod objects;
+pub mod parsed;
 pub mod ray_tracing;
 pub mod render_pass;
 pub mod stage;
@@ -25,7 +28,7 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::chain::{self, Refusal, Special};
-use super::model::OwnedExtension;
+use super::model::{OwnedExtension, Recipe};
 use crate::recipe::identifier::NativeIdentifier;
 use vkstash_store::format::record::Key;
 
@@ -78,11 +81,24 @@ pub struct LibraryTraits {
     pub discards: bool,
 }
 
-/// What a recipe borrows that does not live in the program's memory.
+/// The identities of SPIR-V that stands inside stages, in the order of the stages.
+pub type InlineModules = SmallVec<[Key; 2]>;
+
+/// What a recipe borrows that does not live in the program's memory, and what was computed on the way.
 #[derive(Default)]
 pub struct Scratch {
     algorithm: [u8; 16],
     identifiers: SmallVec<[Option<NativeIdentifier>; 5]>,
+    /// SPIR-V inside stages is hashed here, and nowhere else in a call.
+    pub inline: InlineModules,
+}
+
+/// A pipeline as it was captured.
+pub struct Captured<'a> {
+    /// Everything that decides it.
+    pub recipe: Recipe<'a>,
+    /// What has to be known of it where it is a library.
+    pub traits: LibraryTraits,
 }
 
 /// Plain structures of a chain that must outlive the call; none with pointers belongs there but what `special`

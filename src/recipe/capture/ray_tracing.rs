@@ -3,9 +3,11 @@
 use ash::vk;
 use smallvec::SmallVec;
 
+use super::flags::{self, DESCRIPTOR_HEAP};
 use super::graphics::{Dynamic, own_binaries};
-use super::stage::{self, DESCRIPTOR_HEAP, Steering};
-use super::{Objects, Scratch, array};
+use super::parsed::Parsed;
+use super::stage;
+use super::{Captured, LibraryTraits, Objects, Scratch, array};
 use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Pipeline, RayTracing, Recipe, SCHEMA};
 use crate::stats::BypassReason;
@@ -13,50 +15,47 @@ use crate::stats::BypassReason;
 /// Captures a ray tracing pipeline.
 ///
 /// # Safety
-/// `info` is a valid create info for `'a`.
+/// `info` is a valid create info for `'a`, and `parsed` was read of it.
 pub unsafe fn ray_tracing<'a>(
     info: &vk::RayTracingPipelineCreateInfoKHR<'a>,
+    parsed: &Parsed<'a>,
     objects: &impl Objects,
     scratch: &'a mut Scratch,
-) -> Result<(Recipe<'a>, Steering), Refusal> {
+) -> Result<Captured<'a>, Refusal> {
     if info.s_type != vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_KHR {
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
-    // SAFETY: the chain of a valid create info.
-    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next, objects) }?;
-    // SAFETY: as above; the other pointers are NULL or valid, and pStages for stageCount stages.
-    let (extensions, dynamic, given, groups, library_info, interface) = unsafe {
+    let flags = flags::hashed(parsed.flags, objects.looked_into())?;
+    // SAFETY: the chain of a valid create info; the other pointers are NULL or valid, pGroups for groupCount groups.
+    let (extensions, dynamic, groups, library_info, interface) = unsafe {
         (
             chain::scan(info.p_next, |node| match node.s_type {
                 vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR => Ok(Special::Read),
                 _ => own_binaries(node),
             })?,
             Dynamic::read(info.p_dynamic_state)?,
-            array(info.p_stages, info.stage_count),
             array(info.p_groups, info.group_count),
             info.p_library_info.as_ref(),
             info.p_library_interface.as_ref(),
         )
     };
+    let given = parsed.stages;
     scratch.algorithm = objects.algorithm();
     scratch.identifiers.resize(given.len(), None);
     let mut stages = SmallVec::with_capacity(given.len());
     for (info, kept) in given.iter().zip(&mut scratch.identifiers) {
         // SAFETY: each is a valid stage.
-        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut steering) }?);
+        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut scratch.inline) }?);
     }
     let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
     let mut libraries = SmallVec::new();
     if let Some(info) = library_info {
-        // SAFETY: the chain and the array of a valid structure.
-        let listed = unsafe {
-            chain::scan_empty(info.p_next)?;
-            array(info.p_libraries, info.library_count)
-        };
-        // Their groups follow the pipeline's own in this order (contract 7.6).
-        for &library in listed {
-            libraries.push(objects.library(library)?.key);
-        }
+        // SAFETY: the chain of a valid structure.
+        unsafe { chain::scan_empty(info.p_next) }?;
+    }
+    // Their groups follow the pipeline's own in this order (contract 7.6).
+    for &library in parsed.libraries {
+        libraries.push(objects.library(library)?.key);
     }
     let interface = match interface {
         Some(info) => {
@@ -70,7 +69,6 @@ pub unsafe fn ray_tracing<'a>(
         0 => Some(objects.layout(info.layout)?),
         _ => None,
     };
-    steering.linked = !libraries.is_empty();
     let pipeline = Pipeline::RayTracing(RayTracing {
         flags,
         stages,
@@ -82,7 +80,7 @@ pub unsafe fn ray_tracing<'a>(
         layout,
         extensions,
     });
-    Ok((Recipe { schema: SCHEMA, pipeline }, steering))
+    Ok(Captured { recipe: Recipe { schema: SCHEMA, pipeline }, traits: LibraryTraits::default() })
 }
 
 /// Describes a shader group. Which of its shaders count follows from its type.

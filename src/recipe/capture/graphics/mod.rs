@@ -16,10 +16,12 @@ use smallvec::SmallVec;
 pub use dynamic::Dynamic;
 use structures::Reads;
 pub use structures::own_binaries;
-use subsets::{Subsets, linked};
+use subsets::Subsets;
 
-use super::stage::{self, Steering};
-use super::{LibraryTraits, Objects, Scratch, SubpassUse, array};
+use super::flags::{self, DESCRIPTOR_HEAP};
+use super::parsed::Parsed;
+use super::stage;
+use super::{Captured, LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Graphics, Pipeline, Recipe, SCHEMA, Target};
 use crate::stats::BypassReason;
@@ -33,27 +35,26 @@ const MAX_STAGES: usize = 8;
 /// Captures a graphics pipeline.
 ///
 /// # Safety
-/// `info` is a valid create info for `'a`.
+/// `info` is a valid create info for `'a`, and `parsed` was read of it.
 pub unsafe fn graphics<'a>(
     info: &vk::GraphicsPipelineCreateInfo<'a>,
+    parsed: &Parsed<'a>,
     objects: &impl Objects,
     scratch: &'a mut Scratch,
-) -> Result<(Recipe<'a>, Steering), Refusal> {
+) -> Result<Captured<'a>, Refusal> {
     if info.s_type != vk::StructureType::GRAPHICS_PIPELINE_CREATE_INFO {
         return Err(Refusal { reason: BypassReason::WrongStructure, s_type: info.s_type.as_raw() });
     }
-    // SAFETY: the chain of a valid create info.
-    let (flags, mut steering) = unsafe { stage::flags(info.flags, info.p_next, objects) }?;
-    // SAFETY: as above; pDynamicState is NULL or valid.
-    let (subsets, libraries, dynamic) = unsafe {
-        (Subsets::provided(flags, info.p_next), linked(info.p_next), Dynamic::read(info.p_dynamic_state)?)
-    };
-    let mut made = LibraryTraits { subsets: subsets.0.as_raw(), discards: false };
-    let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(libraries.len());
-    for &library in libraries {
+    let flags = flags::hashed(parsed.flags, objects.looked_into())?;
+    let subsets = parsed.subsets;
+    // SAFETY: pDynamicState is NULL or valid.
+    let dynamic = unsafe { Dynamic::read(info.p_dynamic_state) }?;
+    let mut traits = LibraryTraits { subsets: subsets.0.as_raw(), discards: false };
+    let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(parsed.libraries.len());
+    for &library in parsed.libraries {
         let library = objects.library(library)?;
-        made.subsets |= library.traits.subsets;
-        made.discards |= library.traits.discards;
+        traits.subsets |= library.traits.subsets;
+        traits.discards |= library.traits.discards;
         keys.push(library.key);
     }
     // Each provides another subset, so their order means nothing.
@@ -64,12 +65,12 @@ pub unsafe fn graphics<'a>(
         false => None,
     };
     // Discard counts only where it is static (contract 6), and may come from a library.
-    made.discards |= rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
-    let shown = !made.discards;
+    traits.discards |= rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
+    let shown = !traits.discards;
     let reads = Reads { subsets, shown, render_pass: info.render_pass != vk::RenderPass::null() };
 
     let mut rendering: Option<&vk::PipelineRenderingCreateInfo<'_>> = None;
-    // SAFETY: as above; the cast follows the sType.
+    // SAFETY: the chain of a valid create info; the cast follows the sType.
     let extensions = unsafe {
         chain::scan(info.p_next, |node| match node.s_type {
             vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR
@@ -83,10 +84,8 @@ pub unsafe fn graphics<'a>(
         })
     }?;
 
-    let shaders = subsets.shaders();
     scratch.algorithm = objects.algorithm();
-    // SAFETY: pStages is valid for stageCount stages where a subset reads it (06600).
-    let given = unsafe { array(info.p_stages, if shaders { info.stage_count } else { 0 }) };
+    let given = parsed.stages;
     // A fragment shader may be left out.
     if given.len() > MAX_STAGES || (subsets.pre_rasterization() && given.is_empty()) {
         return Err(WRONG);
@@ -95,7 +94,7 @@ pub unsafe fn graphics<'a>(
     let mut stages = SmallVec::with_capacity(given.len());
     for (info, kept) in given.iter().zip(&mut scratch.identifiers) {
         // SAFETY: each is a valid stage.
-        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut steering) }?);
+        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut scratch.inline) }?);
     }
     let present = given.iter().fold(vk::ShaderStageFlags::empty(), |all, info| all | info.stage);
     let mesh = present.intersects(vk::ShaderStageFlags::TASK_EXT | vk::ShaderStageFlags::MESH_EXT);
@@ -117,7 +116,7 @@ pub unsafe fn graphics<'a>(
             true => state::tessellation(info.p_tessellation_state, &dynamic)?,
             false => None,
         };
-        let (target, uses) = target(info, rendering, subsets, objects, made.discards)?;
+        let (target, uses) = target(info, rendering, subsets, objects, traits.discards)?;
         let viewport = match subsets.pre_rasterization() && shown {
             true => state::viewport(info.p_viewport_state, &dynamic)?,
             false => None,
@@ -139,11 +138,6 @@ pub unsafe fn graphics<'a>(
             true => Some(objects.layout(info.layout)?),
             false => None,
         };
-        let optimized = u64::from(vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw());
-        steering.linked = !keys.is_empty();
-        steering.joins_retained = steering.library && steering.linked && flags & stage::RETAINS != 0;
-        steering.nothing_to_compile = stages.is_empty() && (keys.is_empty() || flags & optimized == 0);
-        steering.made = made;
         let pipeline = Pipeline::Graphics(Graphics {
             flags,
             subsets: subsets.0.as_raw(),
@@ -162,7 +156,7 @@ pub unsafe fn graphics<'a>(
             target,
             extensions,
         });
-        Ok((Recipe { schema: SCHEMA, pipeline }, steering))
+        Ok(Captured { recipe: Recipe { schema: SCHEMA, pipeline }, traits })
     }
 }
 
@@ -170,7 +164,7 @@ pub unsafe fn graphics<'a>(
 /// names the layout that its libraries' independent sets make together.
 fn layout_is_read(flags: u64, subsets: Subsets, libraries: &[Key], layout: vk::PipelineLayout) -> bool {
     let linked = !libraries.is_empty() && layout != vk::PipelineLayout::null();
-    flags & stage::DESCRIPTOR_HEAP == 0 && (subsets.shaders() || linked)
+    flags & DESCRIPTOR_HEAP == 0 && (subsets.shaders() || linked)
 }
 
 /// What the pipeline renders to. Formats are read only with fragment output state and no render pass (06579).

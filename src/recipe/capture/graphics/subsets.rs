@@ -1,11 +1,8 @@
 //! The subsets of state that a graphics create info provides (VK_EXT_graphics_pipeline_library).
 
-use std::ffi::c_void;
-
 use ash::vk;
 
-use crate::recipe::capture::array;
-use crate::recipe::chain;
+use crate::recipe::capture::flags::LIBRARY;
 
 /// VkGraphicsPipelineLibraryFlagsEXT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,45 +54,18 @@ impl Subsets {
         self.shaders() || self.fragment_output()
     }
 
-    /// What a create info itself provides: what VkGraphicsPipelineLibraryCreateInfoEXT says; without it a
-    /// library or a link provides nothing, and anything else all (P:5901).
-    ///
-    /// # Safety
-    /// The chain of a valid create info, and its effective flags.
-    pub unsafe fn provided(flags: u64, p_next: *const c_void) -> Subsets {
-        let library = u64::from(vk::PipelineCreateFlags::LIBRARY_KHR.as_raw());
-        let mut links = false;
-        // SAFETY: the caller's contract; the casts follow the sType.
-        unsafe {
-            for node in chain::walk(p_next) {
-                match (*node).s_type {
-                    vk::StructureType::GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT => {
-                        return Subsets((*node.cast::<vk::GraphicsPipelineLibraryCreateInfoEXT<'_>>()).flags);
-                    }
-                    vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR => {
-                        links = (*node.cast::<vk::PipelineLibraryCreateInfoKHR<'_>>()).library_count > 0;
-                    }
-                    _ => {}
-                }
-            }
-        }
-        if links || flags & library != 0 { Subsets::default() } else { Subsets::ALL }
-    }
-}
-
-/// The libraries that a create info links.
-///
-/// # Safety
-/// The chain of a valid create info.
-pub unsafe fn linked<'a>(p_next: *const c_void) -> &'a [vk::Pipeline] {
-    // SAFETY: the caller's contract; the cast follows the sType, and the array is valid for its count.
-    unsafe {
-        for node in chain::walk(p_next) {
-            if (*node).s_type == vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR {
-                let info = &*node.cast::<vk::PipelineLibraryCreateInfoKHR<'_>>();
-                return array(info.p_libraries, info.library_count);
-            }
+    /// What a create info itself provides: what VkGraphicsPipelineLibraryCreateInfoEXT says (`own`); without it a
+    /// library or a link provides nothing, and anything else all (P:5901). `flags` are the effective ones.
+    pub fn provided(
+        flags: u64,
+        own: Option<vk::GraphicsPipelineLibraryFlagsEXT>,
+        linked: Option<&vk::PipelineLibraryCreateInfoKHR<'_>>,
+    ) -> Subsets {
+        let links = linked.is_some_and(|linked| linked.library_count > 0);
+        match own {
+            Some(own) => Subsets(own),
+            None if links || flags & LIBRARY != 0 => Subsets::default(),
+            None => Subsets::ALL,
         }
     }
-    &[]
 }

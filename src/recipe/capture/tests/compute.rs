@@ -59,23 +59,23 @@ fn only_the_specialization_bytes_that_are_named_count_and_their_order_does_not()
 }
 
 #[test]
-fn flags2_replaces_flags_and_steering_flags_do_not_separate() {
+fn flags2_replaces_flags_and_create_options_do_not_separate() {
     let base = of_compute(&compute_info()).unwrap().0;
-    let steering = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED
+    let flags = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED
         | vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE;
-    let (bytes, steered) = of_compute(&compute_info().flags(steering)).unwrap();
+    let (bytes, options) = of_compute(&compute_info().flags(flags)).unwrap();
     assert_eq!(bytes, base);
-    assert!(steered.fail_on_compile_required && steered.early_return && !steered.flags2);
+    assert!(options.fails_on_compile_required && options.returns_early && !options.flags2);
 
     let flags2 = vk::PipelineCreateFlags2CreateInfoKHR {
-        flags: vk::PipelineCreateFlags2KHR::from_raw(steering.as_raw().into()),
+        flags: vk::PipelineCreateFlags2KHR::from_raw(flags.as_raw().into()),
         ..Default::default()
     };
     let mut info = compute_info().flags(vk::PipelineCreateFlags::DISABLE_OPTIMIZATION);
     info.p_next = (&raw const flags2).cast();
-    let (bytes, steered) = of_compute(&info).unwrap();
+    let (bytes, options) = of_compute(&info).unwrap();
     assert_eq!(bytes, base, "the old flags are ignored");
-    assert!(steered.fail_on_compile_required && steered.flags2);
+    assert!(options.fails_on_compile_required && options.flags2);
 }
 
 /// A key without these flags is the key that it was before they were hashed.
@@ -97,8 +97,8 @@ fn what_tools_look_into_is_hashed_where_the_drivers_caches_answer_for_it() {
         for flags in [statistics, representations, statistics | representations] {
             let captured = of(flags, answered);
             if answered.contains(flags) {
-                let (bytes, steering) = captured.unwrap();
-                assert!(!seen.contains(&bytes) && steering.looked_at, "{flags:?}");
+                let (bytes, options) = captured.unwrap();
+                assert!(!seen.contains(&bytes) && options.looked_at, "{flags:?}");
                 seen.push(bytes);
             } else {
                 assert_eq!(reason(captured), Err(BypassReason::Statistics), "{flags:?}");
@@ -138,8 +138,8 @@ fn an_identifier_is_a_name_where_it_is_known_and_stands_for_itself_where_not() {
     info.stage.module = vk::ShaderModule::null();
     info.stage.p_next = (&raw const structure).cast();
     let of = |known: &Known| of_compute_with(&info, known).unwrap();
-    let (unknown, steering) = of(&Known::default());
-    assert!(steering.identifier_only);
+    let (unknown, options) = of(&Known::default());
+    assert!(options.lacks_code);
     let (known, _) =
         of(&Known { pair: Some(named(handle::<vk::ShaderModule>(1)).unwrap()), ..Known::default() });
     assert_ne!(unknown, known);
@@ -154,9 +154,9 @@ fn an_identifier_of_size_zero_beside_a_module_is_ignored_and_its_pointer_unread(
     };
     let mut info = compute_info();
     info.stage.p_next = (&raw const structure).cast();
-    let (bytes, steering) = of_compute(&info).unwrap();
+    let (bytes, options) = of_compute(&info).unwrap();
     assert_eq!(bytes, of_compute(&compute_info()).unwrap().0);
-    assert!(!steering.identifier_only && steering.identifier_structure);
+    assert!(!options.lacks_code && options.identifier_structure);
     // Too long: never read, and without a module there is no code.
     structure.identifier_size = 33;
     info.stage.module = vk::ShaderModule::null();
@@ -178,7 +178,7 @@ fn inline_code_is_named_like_a_module_of_the_same_words() {
     assert_ne!(inline, of_compute(&info).unwrap().0);
 }
 
-/// Each bit of the flags separates, steers or refuses: none is lost.
+/// Each bit of the flags separates, is an option of the call or refuses: none is lost.
 #[test]
 fn no_flag_is_lost() {
     let of = |flags: u64| {
@@ -195,8 +195,8 @@ fn no_flag_is_lost() {
     let mut refused = 0;
     for bit in 0..64 {
         match of(1 << bit) {
-            Ok((bytes, steering)) if bytes == base => {
-                assert!(steering.fail_on_compile_required || steering.early_return, "bit {bit} is lost");
+            Ok((bytes, options)) if bytes == base => {
+                assert!(options.fails_on_compile_required || options.returns_early, "bit {bit} is lost");
             }
             Ok((bytes, _)) => {
                 assert!(!seen.contains(&bytes), "bit {bit}");

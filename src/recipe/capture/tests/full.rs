@@ -7,9 +7,8 @@ use std::ptr;
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset};
 
 use super::fence::{place, place_one};
-use super::helpers::{Known, handle, link, of_graphics, shader};
+use super::helpers::{Known, Options, handle, link, of_graphics, shader};
 use crate::recipe::capture::LibraryTraits;
-use crate::recipe::capture::stage::Steering;
 use crate::recipe::chain::Refusal;
 
 /// VkPipelineRenderingCreateInfo.
@@ -193,7 +192,7 @@ impl Full {
     pub fn capture_after(
         &self,
         change: impl FnOnce(&mut vk::GraphicsPipelineCreateInfo<'static>),
-    ) -> Result<(Vec<u8>, Steering), Refusal> {
+    ) -> Result<(Vec<u8>, Options), Refusal> {
         let mut viewport = self.viewport;
         if viewport.p_viewports.is_null() {
             viewport.viewport_count = self.viewports.len() as u32;

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::recipe::capture::compute::compute;
 use crate::recipe::capture::graphics::graphics;
+use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::ray_tracing::ray_tracing;
-use crate::recipe::capture::stage::Steering;
-use crate::recipe::capture::{Library, LibraryTraits, Objects, Scratch, SubpassUse};
+use crate::recipe::capture::{Captured, Library, LibraryTraits, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
@@ -111,35 +111,72 @@ pub fn encoded(value: &impl Serialize) -> Vec<u8> {
     bytes
 }
 
+/// What is known of a captured pipeline beside its recipe.
+#[derive(Debug)]
+pub struct Options {
+    pub fails_on_compile_required: bool,
+    pub returns_early: bool,
+    pub flags2: bool,
+    pub lacks_code: bool,
+    pub identifier_structure: bool,
+    pub library: bool,
+    pub looked_at: bool,
+    pub linked: bool,
+    pub nothing_to_compile: bool,
+    pub traits: LibraryTraits,
+}
+
+fn told(parsed: &Parsed<'_>, captured: &Captured<'_>) -> (Vec<u8>, Options) {
+    let options = Options {
+        fails_on_compile_required: parsed.fails_on_compile_required(),
+        returns_early: parsed.returns_early(),
+        flags2: parsed.flags2,
+        lacks_code: parsed.naming.lacks_code,
+        identifier_structure: parsed.naming.identifier_structure,
+        library: parsed.is_library(),
+        looked_at: parsed.is_looked_at(),
+        linked: parsed.is_linked(),
+        nothing_to_compile: parsed.has_nothing_to_compile(),
+        traits: captured.traits,
+    };
+    (encoded(&captured.recipe), options)
+}
+
 pub fn of_compute_with(
     info: &vk::ComputePipelineCreateInfo<'_>,
     known: &Known,
-) -> Result<(Vec<u8>, Steering), Refusal> {
+) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
     // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
-    unsafe { compute(info, known, &mut scratch) }.map(|(recipe, steering)| (encoded(&recipe), steering))
+    unsafe {
+        let parsed = Parsed::compute(info);
+        compute(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured))
+    }
 }
 
-pub fn of_compute(info: &vk::ComputePipelineCreateInfo<'_>) -> Result<(Vec<u8>, Steering), Refusal> {
+pub fn of_compute(info: &vk::ComputePipelineCreateInfo<'_>) -> Result<(Vec<u8>, Options), Refusal> {
     of_compute_with(info, &Known::default())
 }
 
 pub fn of_graphics(
     info: &vk::GraphicsPipelineCreateInfo<'_>,
     known: &Known,
-) -> Result<(Vec<u8>, Steering), Refusal> {
+) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
-    // SAFETY: as above.
-    unsafe { graphics(info, known, &mut scratch) }.map(|(recipe, steering)| (encoded(&recipe), steering))
+    // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
+    unsafe {
+        let parsed = Parsed::graphics(info);
+        graphics(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured))
+    }
 }
 
-pub fn of_ray_tracing(
-    info: &vk::RayTracingPipelineCreateInfoKHR<'_>,
-) -> Result<(Vec<u8>, Steering), Refusal> {
+pub fn of_ray_tracing(info: &vk::RayTracingPipelineCreateInfoKHR<'_>) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
-    // SAFETY: as above.
-    unsafe { ray_tracing(info, &Known::default(), &mut scratch) }
-        .map(|(recipe, steering)| (encoded(&recipe), steering))
+    // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
+    unsafe {
+        let parsed = Parsed::ray_tracing(info);
+        ray_tracing(info, &parsed, &Known::default(), &mut scratch).map(|captured| told(&parsed, &captured))
+    }
 }
 
 /// The reason alone, where there is no capture.

@@ -51,9 +51,9 @@ fn a_link_is_its_libraries_in_any_order_its_layout_and_its_flags() {
     let traits = |subsets: Subset| LibraryTraits { subsets: subsets.as_raw(), discards: false };
     let link = Full::linking(&SUBSETS.map(traits));
     assert_changes(&link);
-    let (base, steering) = link.capture_after(|_| {}).unwrap();
-    assert!(steering.linked && steering.nothing_to_compile && !steering.library);
-    assert_eq!(steering.made.subsets, 15);
+    let (base, options) = link.capture_after(|_| {}).unwrap();
+    assert!(options.linked && options.nothing_to_compile && !options.library);
+    assert_eq!(options.traits.subsets, 15);
     let mut other = link.clone();
     other.libraries.rotate_left(1);
     assert_eq!(base, other.bytes());
@@ -66,8 +66,8 @@ fn a_link_is_its_libraries_in_any_order_its_layout_and_its_flags() {
     for flag in flags {
         assert_ne!(base, link.bytes_after(|info| info.flags = flag).unwrap());
     }
-    let (_, steering) = link.capture_after(|info| info.flags = flags[0]).unwrap();
-    assert!(!steering.nothing_to_compile);
+    let (_, options) = link.capture_after(|info| info.flags = flags[0]).unwrap();
+    assert!(!options.nothing_to_compile);
     let without = link.bytes_after(|info| info.layout = vk::PipelineLayout::null()).unwrap();
     assert_ne!(base, without);
 }
@@ -82,8 +82,8 @@ fn a_link_may_add_subsets_of_its_own() {
         link.keep_own_stages();
         let mattered = assert_changes(&link);
         assert_eq!(mattered > 40, !discards, "{mattered}: a library that discards leaves no fragment state");
-        let (_, steering) = link.capture_after(|_| {}).unwrap();
-        assert_eq!(steering.made, LibraryTraits { subsets: 2 | 4 | 8, discards });
+        let (_, options) = link.capture_after(|_| {}).unwrap();
+        assert_eq!(options.traits, LibraryTraits { subsets: 2 | 4 | 8, discards });
     }
 }
 
@@ -95,12 +95,12 @@ fn what_a_library_is_remembered_for_follows_from_its_state() {
         if dynamic {
             library.dynamic.push(vk::DynamicState::RASTERIZER_DISCARD_ENABLE);
         }
-        let (_, steering) = library.capture_after(|_| {}).unwrap();
-        assert!(steering.library && !steering.linked && !steering.nothing_to_compile);
-        assert_eq!(steering.made, LibraryTraits { subsets: 2, discards: !dynamic });
+        let (_, options) = library.capture_after(|_| {}).unwrap();
+        assert!(options.library && !options.linked && !options.nothing_to_compile);
+        assert_eq!(options.traits, LibraryTraits { subsets: 2, discards: !dynamic });
     }
     for subset in [Subset::VERTEX_INPUT_INTERFACE, Subset::FRAGMENT_OUTPUT_INTERFACE] {
-        let (_, steering) = Full::library(subset).capture_after(|_| {}).unwrap();
-        assert!(steering.nothing_to_compile);
+        let (_, options) = Full::library(subset).capture_after(|_| {}).unwrap();
+        assert!(options.nothing_to_compile);
     }
 }

@@ -145,8 +145,8 @@ fn what_does_not_matter_joins() {
     let mut base = Rays::default();
     base.dynamic = vec![vk::DynamicState::RAY_TRACING_PIPELINE_STACK_SIZE_KHR];
     let bytes = base.bytes_after(|_| {}).unwrap();
-    let steering = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-    assert_eq!(bytes, base.bytes_after(|info| info.flags = steering).unwrap());
+    let option = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    assert_eq!(bytes, base.bytes_after(|info| info.flags = option).unwrap());
     assert_eq!(bytes, base.bytes_after(|info| info.base_pipeline_index = 3).unwrap());
     base.dynamic.extend_from_within(..);
     assert_eq!(bytes, base.bytes_after(|_| {}).unwrap());

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use VkLayer_vkstash::recipe::capture::stage::Steering;
+use VkLayer_vkstash::recipe::capture::parsed::Parsed;
 use VkLayer_vkstash::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
 use VkLayer_vkstash::recipe::model::Recipe;
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset, Handle};
@@ -15,21 +15,19 @@ pub(crate) enum Info {
 }
 
 impl Info {
-    /// Captures the recipe with the layer's own function.
-    pub(crate) fn capture<'a>(
-        &'a self,
-        objects: &impl Objects,
-        scratch: &'a mut Scratch,
-    ) -> (Recipe<'a>, Steering) {
+    /// Reads the create options and captures the recipe, with the layer's own functions.
+    pub(crate) fn capture<'a>(&'a self, objects: &impl Objects, scratch: &'a mut Scratch) -> Recipe<'a> {
         // SAFETY: every case below is a valid create info whose parts live for ever.
         let captured = unsafe {
             match self {
-                Info::Compute(info) => compute::compute(info, objects, scratch),
-                Info::Graphics(info) => graphics::graphics(info, objects, scratch),
-                Info::RayTracing(info) => ray_tracing::ray_tracing(info, objects, scratch),
+                Info::Compute(info) => compute::compute(info, &Parsed::compute(info), objects, scratch),
+                Info::Graphics(info) => graphics::graphics(info, &Parsed::graphics(info), objects, scratch),
+                Info::RayTracing(info) => {
+                    ray_tracing::ray_tracing(info, &Parsed::ray_tracing(info), objects, scratch)
+                }
             }
         };
-        captured.expect("a case that can be described")
+        captured.expect("a case that can be described").recipe
     }
 }
 

@@ -94,7 +94,7 @@ fn fill(folder: &Path, live: &Live, cases: &[Case]) -> Result<(), Failure> {
 /// The encoded recipe is left in `bytes`.
 fn encoded(live: &Live, case: &Case, bytes: &mut Vec<u8>) -> Key {
     let mut scratch = Scratch::default();
-    let (recipe, _) = case.info.capture(live, &mut scratch);
+    let recipe = case.info.capture(live, &mut scratch);
     key::encode(&recipe, bytes).expect("a recipe that can be encoded");
     key::digest(key::RECIPE, bytes)
 }
@@ -115,7 +115,7 @@ struct Series {
 impl Bench {
     fn case(&self, case: &Case, figures: &mut Vec<Figure>) {
         let mut scratch = Scratch::default();
-        let (recipe, _) = case.info.capture(&self.live, &mut scratch);
+        let recipe = case.info.capture(&self.live, &mut scratch);
         let mut bytes = Vec::new();
         key::encode(&recipe, &mut bytes).expect("a recipe that can be encoded");
         let mut push = |step: &str, what: &str, series| {
@@ -185,14 +185,14 @@ impl Bench {
 #[inline(never)]
 fn found(live: &Live, part: &Part, case: &Case, buffer: &mut Vec<u8>) -> bool {
     let mut scratch = Scratch::default();
-    let (recipe, _) = black_box(&case.info).capture(live, &mut scratch);
+    let recipe = black_box(&case.info).capture(live, &mut scratch);
     key::encode(&recipe, buffer).is_ok() && part.contains(Kind::Artifact, &key::digest(key::RECIPE, buffer))
 }
 
 #[inline(never)]
 fn captured(live: &Live, case: &Case) -> usize {
     let mut scratch = Scratch::default();
-    black_box(&black_box(&case.info).capture(live, &mut scratch)).0.pipeline.stages().len()
+    black_box(&black_box(&case.info).capture(live, &mut scratch)).pipeline.stages().len()
 }
 
 /// Keys one after the other: a program does not ask for the same pipeline twice.

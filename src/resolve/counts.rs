@@ -1,0 +1,41 @@
+//! What is counted of calls whatever rung answers them.
+
+use std::time::Duration;
+
+use ash::vk;
+
+use crate::state::device::Device;
+use crate::stats::Count;
+
+/// Counts a call that went down as the program made it, on a driver that is only watched.
+pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u64, spent: Duration) {
+    let counters = device.counters();
+    // A driver that says that it has failed has failed, whatever it has written.
+    let missing = if result == vk::Result::SUCCESS { 0 } else { missing.clamp(1.min(count), count) };
+    match result {
+        vk::Result::SUCCESS => {}
+        result if result.as_raw() < 0 => counters.add(Count::Failed, missing),
+        _ => counters.add(Count::CompileRequired, missing),
+    }
+    if count > missing {
+        counters.add(Count::CompileNanos, spent.as_nanos() as u64);
+    }
+    count_unrecorded(device, count - missing);
+}
+
+/// Counts pipelines that the driver compiled and of which nothing is recorded.
+pub fn count_unrecorded(device: &Device, count: u64) {
+    if count > 0 && !device.keeps_artifacts() {
+        device.counters().add(Count::NothingKept, count);
+    }
+    device.counters().add(Count::CompiledUnrecorded, count);
+}
+
+/// Counts what the program got no pipeline for.
+pub fn count_result(device: &Device, result: vk::Result) {
+    if result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        device.count(Count::CompileRequired);
+    } else if result != vk::Result::SUCCESS {
+        device.count(Count::Failed);
+    }
+}

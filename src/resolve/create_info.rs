@@ -1,0 +1,330 @@
+//! The create infos of pipelines of any kind, and their copies that differ only as they must.
+
+use std::ffi::c_void;
+
+use ash::vk::{self, Handle};
+
+use crate::recipe::capture::parsed::Parsed;
+use crate::recipe::capture::{Captured, Objects, Scratch, compute, graphics, ray_tracing};
+use crate::recipe::chain::{self, Arena, Edit, Refusal};
+use crate::state::device::Device;
+
+/// What the kinds of create infos have in common.
+pub trait CreateInfo: Copy {
+    /// Reads the create options.
+    ///
+    /// # Safety
+    /// A valid create info.
+    unsafe fn parse(&self) -> Parsed<'_>;
+
+    /// Captures the recipe.
+    ///
+    /// # Safety
+    /// A valid create info of the device, and what was parsed of it.
+    unsafe fn capture<'a>(
+        &'a self,
+        parsed: &Parsed<'a>,
+        objects: &impl Objects,
+        scratch: &'a mut Scratch,
+    ) -> Result<Captured<'a>, Refusal>;
+
+    /// vkCreate*Pipelines with this one create info.
+    ///
+    /// # Safety
+    /// A valid create info of the device, a cache of the device or none, and the program's allocator.
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result;
+
+    /// The old flags.
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
+    /// The chain.
+    fn p_next(&self) -> *const c_void;
+    /// The same, to be changed.
+    fn p_next_mut(&mut self) -> &mut *const c_void;
+    /// The base pipeline's handle and index.
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32);
+
+    /// Replaces the stages.
+    ///
+    /// # Safety
+    /// `stages` holds as many stages as there were and outlives every use of the create info.
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]);
+}
+
+impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
+    unsafe fn parse(&self) -> Parsed<'_> {
+        // SAFETY: the caller's contract.
+        unsafe { Parsed::compute(self) }
+    }
+
+    unsafe fn capture<'a>(
+        &'a self,
+        parsed: &Parsed<'a>,
+        objects: &impl Objects,
+        scratch: &'a mut Scratch,
+    ) -> Result<Captured<'a>, Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { compute::compute(self, parsed, objects, scratch) }
+    }
+
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        match device.table.create_compute_pipelines {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
+        }
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next(&self) -> *const c_void {
+        self.p_next
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        if let [stage] = stages {
+            // SAFETY: only the lifetime differs, and the caller vouches for it.
+            self.stage = unsafe { std::mem::transmute_copy(stage) };
+        }
+    }
+}
+
+impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
+    unsafe fn parse(&self) -> Parsed<'_> {
+        // SAFETY: the caller's contract.
+        unsafe { Parsed::graphics(self) }
+    }
+
+    unsafe fn capture<'a>(
+        &'a self,
+        parsed: &Parsed<'a>,
+        objects: &impl Objects,
+        scratch: &'a mut Scratch,
+    ) -> Result<Captured<'a>, Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { graphics::graphics(self, parsed, objects, scratch) }
+    }
+
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        match device.table.create_graphics_pipelines {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
+        }
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next(&self) -> *const c_void {
+        self.p_next
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        self.p_stages = stages.as_ptr().cast();
+    }
+}
+
+impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
+    unsafe fn parse(&self) -> Parsed<'_> {
+        // SAFETY: the caller's contract.
+        unsafe { Parsed::ray_tracing(self) }
+    }
+
+    unsafe fn capture<'a>(
+        &'a self,
+        parsed: &Parsed<'a>,
+        objects: &impl Objects,
+        scratch: &'a mut Scratch,
+    ) -> Result<Captured<'a>, Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { ray_tracing::ray_tracing(self, parsed, objects, scratch) }
+    }
+
+    /// Never deferred: what the caller passes must not have to outlive the call.
+    unsafe fn create(
+        &self,
+        device: &Device,
+        cache: vk::PipelineCache,
+        allocator: *const vk::AllocationCallbacks<'_>,
+        pipeline: &mut vk::Pipeline,
+    ) -> vk::Result {
+        let now = vk::DeferredOperationKHR::null();
+        match device.table.create_ray_tracing_pipelines_khr {
+            // SAFETY: the caller's contract.
+            Some(create) => unsafe { create(device.handle, now, cache, 1, self, allocator, pipeline) },
+            None => vk::Result::ERROR_UNKNOWN,
+        }
+    }
+
+    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+        &mut self.flags
+    }
+
+    fn p_next(&self) -> *const c_void {
+        self.p_next
+    }
+
+    fn p_next_mut(&mut self) -> &mut *const c_void {
+        &mut self.p_next
+    }
+
+    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+    }
+
+    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+        self.p_stages = stages.as_ptr().cast();
+    }
+}
+
+/// One create info and what was parsed of it, which stay in step in every copy.
+#[derive(Clone, Copy)]
+pub struct Creation<'a, I> {
+    /// The create info.
+    pub info: I,
+    /// Its create options.
+    pub parsed: Parsed<'a>,
+}
+
+impl<'a, I: CreateInfo> Creation<'a, I> {
+    /// Reads a create info, once for the whole call.
+    ///
+    /// # Safety
+    /// A valid create info.
+    pub unsafe fn of(info: &'a I) -> Creation<'a, I> {
+        // SAFETY: the caller's contract.
+        Creation { info: *info, parsed: unsafe { info.parse() } }
+    }
+
+    /// Captures the recipe.
+    ///
+    /// # Safety
+    /// As [`CreateInfo::capture`].
+    pub unsafe fn capture<'b>(
+        &'b self,
+        objects: &impl Objects,
+        scratch: &'b mut Scratch,
+    ) -> Result<Captured<'b>, Refusal> {
+        // SAFETY: the caller's contract.
+        unsafe { self.info.capture(&self.parsed, objects, scratch) }
+    }
+
+    /// The create info for a call of its own: a base pipeline of the same batch is named by its handle (contract 3.3),
+    /// which `made` tells. Where there is none it is no derivative; being one is only a hint.
+    ///
+    /// # Safety
+    /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+    pub unsafe fn alone(
+        mut self,
+        arena: &mut Arena,
+        made: impl FnOnce(usize) -> vk::Pipeline,
+    ) -> Creation<'a, I> {
+        if !self.parsed.is_derivative() {
+            return self;
+        }
+        let (base, base_index) = self.info.base_mut();
+        let Ok(from) = usize::try_from(*base_index) else { return self };
+        (*base, *base_index) = (made(from), -1);
+        if !base.is_null() {
+            return self;
+        }
+        let none = vk::PipelineCreateFlags::empty();
+        // SAFETY: the caller's contract.
+        unsafe { self.with_flags(none, vk::PipelineCreateFlags::DERIVATIVE, arena) }.unwrap_or(self)
+    }
+
+    /// A copy with flags added and removed, wherever the effective flags stand. None where the chain cannot be copied.
+    ///
+    /// # Safety
+    /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+    pub unsafe fn with_flags(
+        &self,
+        add: vk::PipelineCreateFlags,
+        remove: vk::PipelineCreateFlags,
+        arena: &mut Arena,
+    ) -> Option<Creation<'a, I>> {
+        let mut copy = *self;
+        let changed = |flags: u64| (flags | u64::from(add.as_raw())) & !u64::from(remove.as_raw());
+        copy.parsed.flags = changed(self.parsed.flags);
+        if !self.parsed.flags2 {
+            *copy.info.flags_mut() = (*copy.info.flags_mut() | add) & !remove;
+            return Some(copy);
+        }
+        // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
+        let head = unsafe {
+            chain::copy_chain(arena, copy.info.p_next(), chain::table_size, |node| {
+                if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
+                    let flags = &mut (*node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>()).flags;
+                    *flags = vk::PipelineCreateFlags2KHR::from_raw(changed(flags.as_raw()));
+                }
+                Edit::Keep
+            })
+        }?;
+        *copy.info.p_next_mut() = head;
+        Some(copy)
+    }
+
+    /// A copy that may not compile (VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT).
+    ///
+    /// # Safety
+    /// As [`Creation::with_flags`].
+    pub unsafe fn without_compiling(&self, arena: &mut Arena) -> Option<Creation<'a, I>> {
+        let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+        // SAFETY: the caller's contract.
+        unsafe { self.with_flags(fail_on, vk::PipelineCreateFlags::empty(), arena) }
+    }
+
+    /// A copy with other stages.
+    ///
+    /// # Safety
+    /// `stages` holds as many stages as there were; what they point to lives as long as the copy is used.
+    pub unsafe fn with_stages<'b>(
+        &self,
+        stages: &'b [vk::PipelineShaderStageCreateInfo<'b>],
+    ) -> Creation<'b, I>
+    where
+        'a: 'b,
+    {
+        let mut copy = *self;
+        // SAFETY: the caller's contract.
+        unsafe { copy.info.set_stages(stages) };
+        Creation { info: copy.info, parsed: Parsed { stages, ..copy.parsed } }
+    }
+}

@@ -1,0 +1,215 @@
+//! The rungs, one after the other.
+
+use std::cell::RefCell;
+use std::mem::take;
+
+use ash::vk;
+
+use super::call::{Answer, Call};
+use super::counts::count_result;
+use super::create_info::CreateInfo;
+use super::modules::{self, Stripped};
+use super::outcome::{Climb, Question, Rung};
+use super::passed::Passed;
+use super::refuse::{forbid, refuse};
+use super::request::{Described, Request};
+use super::{artifact, bypass, companion, compile, driver, emulated, record, rehydrate};
+use crate::recipe::chain::Arena;
+use crate::stats::Count;
+
+/// Buffers that are reused from call to call.
+#[derive(Default)]
+struct Buffers {
+    recipe: Vec<u8>,
+    artifact: Vec<u8>,
+}
+
+/// What a thread keeps of its buffer for artifacts at most.
+const KEPT_BYTES: usize = 1 << 20;
+
+thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
+
+/// Serves one create info.
+///
+/// # Safety
+/// The call's create info is valid, and its base pipeline is named by handle; the allocator is the program's.
+pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
+    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
+    let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
+    let mut buffers = taken.ok().flatten().unwrap_or_default();
+    // SAFETY: the caller's contract.
+    let answer = unsafe { serve_with(call, &mut buffers) };
+    // One large artifact must not be paid for by every thread for ever.
+    if buffers.artifact.capacity() > KEPT_BYTES {
+        buffers.artifact = Vec::new();
+    }
+    // Without it the next call allocates again, which is all.
+    let _ = BUFFERS.try_with(|kept| kept.try_borrow_mut().map(|mut kept| *kept = buffers));
+    answer
+}
+
+/// # Safety
+/// As [`serve`].
+unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -> Answer {
+    let Buffers { recipe, artifact } = buffers;
+    let mut arena = Arena::default();
+    let allowed;
+    let mut call = *call;
+    let device = call.device;
+    if device.cache_control_emulated {
+        // SAFETY: the caller's contract; the arena stays on this stack frame.
+        allowed = unsafe { emulated::without_cache_control(&call, &mut arena) };
+        match &allowed {
+            Some(creation) => call = call.with(creation),
+            // SAFETY: as above.
+            None => return unsafe { forbid(&call) },
+        }
+    }
+    if call.parsed().is_fast_link() {
+        // SAFETY: as above.
+        let answer = unsafe { pass_on(&call) };
+        count_result(device, answer.result);
+        return answer;
+    }
+    let mut question = Question::NotAsked;
+    // SAFETY: as above.
+    if let Some(why) = unsafe { driver::comes_first(&call) } {
+        // SAFETY: as above.
+        match unsafe { driver::ask_first(&call, why) } {
+            Rung::Served(served) => {
+                served.count(device, false);
+                return served.answer;
+            }
+            Rung::Missed(now) => question = now,
+        }
+    }
+    // SAFETY: as above.
+    let described = match unsafe { Described::of(device, call.creation, recipe) } {
+        Ok(described) => described,
+        // SAFETY: as above.
+        Err(refusal) => return unsafe { bypass::bypass(&call, refusal) },
+    };
+    let mut stripped = Stripped::default();
+    let mut arena = Arena::default();
+    // SAFETY: the create info could be captured, so every structure in its chains is known.
+    let without = unsafe { modules::without_emulated_identifiers(&call, &mut arena, &mut stripped) };
+    let call = without.as_ref().map_or(call, |creation| call.with(creation));
+    let request = Request { call, pipeline: &described };
+    // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
+    let answer = unsafe { climb(&request, question, artifact) };
+    if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
+        device.libraries.insert(answer.pipeline, Ok(described.library()));
+    }
+    count_result(device, answer.result);
+    answer
+}
+
+/// From the stash, from the driver, or compiled.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buffer: &mut Vec<u8>) -> Answer {
+    let call = &request.call;
+    let parsed = call.parsed();
+    if parsed.naming.lacks_code {
+        call.device.count(Count::IdentifierRequests);
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        if parsed.has_nothing_to_compile() {
+            return pass_on(call);
+        }
+        if parsed.joins_retained() {
+            return go_untouched(request, false);
+        }
+        match before_compiling(request, question, buffer) {
+            Climb::Served(served) => {
+                served.count(call.device, parsed.naming.lacks_code);
+                served.answer
+            }
+            Climb::GoUntouched { recorded } => go_untouched(request, recorded),
+            Climb::Missed { artifact, question } => {
+                if call.names_code_of_the_layers() {
+                    let compiled = rehydrate::rehydrate(request, artifact, question);
+                    compiled.unwrap_or_else(|| refuse(parsed))
+                } else if parsed.fails_on_compile_required() {
+                    driver::ask_for_the_program(request, artifact)
+                } else {
+                    compile::compile(request, artifact)
+                }
+            }
+        }
+    }
+}
+
+/// The rungs before the one that compiles: what the stash, the driver and the companions have.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn before_compiling<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    mut question: Question,
+    buffer: &mut Vec<u8>,
+) -> Climb<'a> {
+    let call = &request.call;
+    // SAFETY: the caller's contract.
+    unsafe {
+        match artifact::ask_its_cache(request, question) {
+            Rung::Served(served) => return Climb::Served(served),
+            Rung::Missed(now) => question = now,
+        }
+        let artifact = match artifact::serve(request, buffer) {
+            Rung::Served(served) => return Climb::Served(served),
+            Rung::Missed(outcome) => outcome,
+        };
+        let recorded = record::has_failed(request);
+        if recorded || question == Question::Fails {
+            return Climb::GoUntouched { recorded };
+        }
+        // The program itself forbids compiling: its own call is as good a question, and comes last.
+        if !call.names_code_of_the_layers() && !call.parsed().fails_on_compile_required() {
+            match driver::ask_itself(request, question) {
+                Rung::Served(served) => return Climb::Served(served),
+                Rung::Missed(Question::Fails) => return Climb::GoUntouched { recorded: false },
+                Rung::Missed(now) => question = now,
+            }
+        }
+        if call.names_code_of_the_layers() || !call.parsed().fails_on_compile_required() {
+            if let Some(served) = companion::ask(request) {
+                return Climb::Served(served);
+            }
+        }
+        Climb::Missed { artifact, question }
+    }
+}
+
+/// The driver answers this call with an error, or nothing of a cache may stand in: it gets the program's own call.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if request.call.names_code_of_the_layers() {
+            return refuse(request.call.parsed());
+        }
+        compile::untouched(request, recorded)
+    }
+}
+
+/// The driver gets the call as it is: what it makes of it costs less than looking for it.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn pass_on<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
+    // The driver compiles nothing, so there is nothing that its own cache behind NULL would have of it.
+    if let Passed::Known { cache, .. } = call.passed {
+        cache.mark_filled();
+    }
+    // SAFETY: the caller's contract.
+    let answer = unsafe { call.create() };
+    if answer.result == vk::Result::SUCCESS {
+        call.device.count(Count::NothingToCompile);
+    }
+    answer
+}

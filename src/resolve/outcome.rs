@@ -1,0 +1,121 @@
+//! What the rungs answer with. Each says what has come of it, and the ladder passes that on to those below.
+
+use std::time::Duration;
+
+use super::call::Answer;
+use super::private_cache::PrivateCache;
+use crate::state::device::Device;
+use crate::stats::Count;
+
+/// A pipeline that was had without compiling.
+#[derive(Clone, Copy)]
+pub struct Served {
+    /// What the program gets.
+    pub answer: Answer,
+    /// Where it was had from.
+    pub origin: Origin,
+}
+
+/// Where a pipeline was had from, as it is counted once the program gets it.
+#[derive(Clone, Copy)]
+pub enum Origin {
+    /// The driver: its own caches, the program's, or the companion of one of them.
+    Driver,
+    /// The stash.
+    Stash {
+        /// It is certain that the driver has used the artifact.
+        confirmed: bool,
+        /// Time that the driver needed to compile the artifact, where this run asks for it for the first time; from then
+        /// on the driver would have had it in memory.
+        cost: Option<Duration>,
+        /// Time that the call took.
+        spent: Duration,
+        /// The artifact was made of pipeline binaries.
+        binaries: bool,
+    },
+}
+
+impl Served {
+    /// Counts it: the program gets it. `by_identifier`: it had named a stage by identifier only.
+    pub fn count(&self, device: &Device, by_identifier: bool) {
+        let counters = device.counters();
+        let Origin::Stash { confirmed, cost, spent, binaries } = self.origin else {
+            return counters.count(Count::DriverHad);
+        };
+        if confirmed {
+            let saved = cost.unwrap_or_default().saturating_sub(spent);
+            counters.count(Count::Served);
+            counters.add(Count::ServedNanos, spent.as_nanos() as u64);
+            counters.add(Count::SavedNanos, saved.as_nanos() as u64);
+        } else {
+            counters.count(Count::Offered);
+        }
+        if binaries {
+            counters.count(Count::ServedByBinary);
+        }
+        if by_identifier {
+            counters.count(Count::IdentifierServed);
+        }
+    }
+}
+
+/// What a rung says.
+pub enum Rung<M> {
+    /// The pipeline.
+    Served(Served),
+    /// The next rung's turn, which may have to know this.
+    Missed(M),
+}
+
+/// What has come of asking the driver with the program's own call and cache, which is done once at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Question {
+    /// It was not asked.
+    #[default]
+    NotAsked,
+    /// It has nothing.
+    NothingThere,
+    /// It answers this call with an error.
+    Fails,
+}
+
+/// What has become of the artifact that the stash has for a pipeline.
+pub enum ArtifactOutcome<'a> {
+    /// There is none, or it could not be offered.
+    NotOffered,
+    /// The driver was not asked: the stash no longer has the code that it needs with the artifact.
+    ModuleMissing,
+    /// The driver has refused artifacts of this recipe too often, or it is in quarantine: nothing is offered, and nothing
+    /// recorded.
+    LeftAlone,
+    /// The driver has said COMPILE_REQUIRED.
+    Refused(Refused<'a>),
+}
+
+/// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
+pub struct Refused<'a> {
+    /// The cache.
+    pub cache: PrivateCache<'a>,
+    /// Time that the driver needed to compile this artifact.
+    pub cost: Duration,
+    /// How often in a row the driver has refused this recipe's artifacts, this time included.
+    pub refusals: u8,
+}
+
+/// What has come of all rungs before the one that compiles.
+pub enum Climb<'a> {
+    /// The pipeline.
+    Served(Served),
+    /// The driver answers this call with an error: it goes down as the program made it.
+    GoUntouched {
+        /// It has done so in an earlier call, and the stash knows it.
+        recorded: bool,
+    },
+    /// Nobody has it.
+    Missed {
+        /// What has become of the artifact.
+        artifact: ArtifactOutcome<'a>,
+        /// What the driver has said to the program's own call.
+        question: Question,
+    },
+}

@@ -1,0 +1,115 @@
+//! The cache that the program passed.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use crate::recipe::shader_set::ShaderSet;
+use crate::state::app_cache::AppCache;
+use crate::state::asked_first::RecentHits;
+use crate::state::device::Device;
+
+/// The cache that the program passed.
+pub enum Passed {
+    /// VK_NULL_HANDLE.
+    Null,
+    /// A cache that was seen being created.
+    Known {
+        /// The handle.
+        handle: vk::PipelineCache,
+        /// What is known of it.
+        cache: Arc<AppCache>,
+        /// What may be in it.
+        contents: Contents,
+    },
+    /// A cache that was not.
+    Unknown(vk::PipelineCache),
+}
+
+/// What may be in the program's cache when a pipeline's turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing: afterwards it is a one-pipeline blob.
+    Nothing,
+    /// Pipelines that stand before this one in the same batch: it would be a blob of many.
+    SameBatch,
+    /// Anything.
+    Anything,
+}
+
+impl Passed {
+    /// The same for the pipelines of a batch that follow the first one.
+    pub fn after_the_first(&self) -> Passed {
+        match self {
+            Passed::Null => Passed::Null,
+            Passed::Unknown(handle) => Passed::Unknown(*handle),
+            Passed::Known { handle, cache, contents } => {
+                let contents = match contents {
+                    Contents::Anything => Contents::Anything,
+                    Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
+                };
+                Passed::Known { handle: *handle, cache: cache.clone(), contents }
+            }
+        }
+    }
+
+    /// The handle as the program passed it.
+    pub fn handle(&self) -> vk::PipelineCache {
+        match self {
+            Passed::Null => vk::PipelineCache::null(),
+            Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
+        }
+    }
+
+    /// The driver gets it in a call that nobody has described, and may fill it.
+    pub fn mark_filled(&self, device: &Device) {
+        match self {
+            Passed::Null => device.null.filled.note(&ShaderSet::default()),
+            Passed::Known { cache, .. } => cache.mark_filled(),
+            Passed::Unknown(_) => {}
+        }
+    }
+
+    /// The same for a pipeline of these shaders.
+    pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
+        match self {
+            Passed::Null => device.null.filled.note(shaders),
+            Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
+            Passed::Unknown(_) => {}
+        }
+    }
+
+    /// A pipeline of stages that it has had before.
+    pub fn mark_filled_again(&self) {
+        if let Passed::Known { cache, .. } = self {
+            cache.mark_filled_again();
+        }
+    }
+
+    /// The stages of which it has lately had a pipeline in memory.
+    pub fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
+        match self {
+            Passed::Null => Some(&device.null.recent_hits),
+            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&cache.recent_hits),
+            _ => None,
+        }
+    }
+
+    /// A cache that the program has loaded, while asking it before the stash is worth it.
+    pub fn loaded(&self) -> Option<&AppCache> {
+        match self {
+            Passed::Known { cache, contents: Contents::Anything, .. } => {
+                Some(&**cache).filter(|cache| cache.holds_earlier_runs() && cache.itself_first.is_worth_it())
+            }
+            _ => None,
+        }
+    }
+
+    /// What is known of it.
+    pub fn known(&self) -> Option<&AppCache> {
+        match self {
+            Passed::Known { cache, .. } => Some(cache),
+            Passed::Null | Passed::Unknown(_) => None,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The layer's own VK_PIPELINE_COMPILE_REQUIRED: the driver never sees the call.
+
+use ash::vk;
+
+use super::call::{Answer, Call};
+use super::create_info::CreateInfo;
+use super::feedback;
+use crate::recipe::capture::parsed::Parsed;
+use crate::state::device::{Device, IdentifierMode};
+use crate::stats::Count;
+
+/// COMPILE_REQUIRED to one create info.
+///
+/// # Safety
+/// Parsed of a valid create info.
+pub unsafe fn refuse(parsed: &Parsed<'_>) -> Answer {
+    // SAFETY: the caller's contract.
+    unsafe { feedback::say_none(parsed.feedback) };
+    Answer::compile_required()
+}
+
+/// COMPILE_REQUIRED to a whole call.
+///
+/// # Safety
+/// `parsed` are of valid create infos, and there is a slot for each in `pipelines`.
+pub unsafe fn refuse_all<'a>(
+    device: &Device,
+    parsed: impl Iterator<Item = Parsed<'a>>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    let mut count = 0;
+    for (index, parsed) in parsed.enumerate() {
+        // SAFETY: the caller's contract.
+        unsafe {
+            refuse(&parsed);
+            *pipelines.add(index) = vk::Pipeline::null();
+        }
+        count += 1;
+    }
+    device.counters().add(Count::CompileRequired, count);
+    vk::Result::PIPELINE_COMPILE_REQUIRED
+}
+
+/// What comes before a call goes down as the program made it, without that anybody has looked at it: code that is named
+/// by an identifier of the layer's is nothing to a driver that has never heard of identifiers. None: the call may go
+/// down.
+///
+/// # Safety
+/// The arguments of vkCreate*Pipelines.
+pub unsafe fn refuse_nameless<I: CreateInfo>(
+    device: &Device,
+    count: u32,
+    infos: *const I,
+    pipelines: *mut vk::Pipeline,
+) -> Option<vk::Result> {
+    if device.identifiers != IdentifierMode::Emulated {
+        return None;
+    }
+    // SAFETY: the caller's contract: valid for its count.
+    let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });
+    // SAFETY: as many slots as create infos (the caller's contract).
+    parsed()
+        .any(|parsed| parsed.naming.lacks_code)
+        .then(|| unsafe { refuse_all(device, parsed(), pipelines) })
+}
+
+/// The answer to a call that forbids compiling, where the driver cannot be asked.
+///
+/// # Safety
+/// The call's create info is valid.
+pub unsafe fn forbid<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
+    if call.parsed().naming.lacks_code {
+        call.device.count(Count::IdentifierRequests);
+    }
+    call.device.count(Count::CompileRequired);
+    // SAFETY: the caller's contract.
+    unsafe { refuse(call.parsed()) }
+}
