@@ -27,6 +27,7 @@ while [ "$SECONDS" -lt "$until" ]; do
     round vkstash-store tests::hostile 20000
     round vkstash-store tests::harm 500
     round vkstash-store tests::decoys 2000
+    round vkstash-store tests::same 5000
     round vkstash-tool exchange::tests::fuzz 5000
     VKSTASH_TEST_EVERY_CALL=1 round vkstash-store tests::faults 5000
     VKSTASH_TEST_KILLS=400 round vkstash-store tests::crash 1

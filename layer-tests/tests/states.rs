@@ -7,6 +7,7 @@ use std::process::Command;
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
+use vkstash_store::stash::inspect::list_applications;
 
 /// Runs the client in three runs of the program, and says how many pipelines were compiled in each.
 fn compiled(scenario: &Scenario, env: &Env, arguments: &[&str]) -> [u64; 3] {
@@ -112,5 +113,26 @@ fn threads_that_share_a_cache_find_each_other_s_pipelines() {
             // Each may have begun before the first was done, as without the layer; what it compiled then is served later.
             assert!(compiled.iter().sum::<u64>() <= 4, "{cache}: {compiled:?}");
         }
+    });
+}
+
+/// Without a cache in common the driver compiles each of them, and makes the same of all.
+#[test]
+fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
+    on_radv(|scenario, env| {
+        assert_eq!(compiled(scenario, env, &["--cache", "fresh"]), [60, 0, 0]);
+        let root = scenario.folder().join("--cache_fresh/stash");
+        let [application] = list_applications(&root).unwrap().try_into().unwrap();
+        let parts: Vec<_> = application.parts.iter().filter(|part| part.device.is_some()).collect();
+        let sum = |kind: &str| parts.iter().filter_map(|part| part.records.get(kind)).sum::<u64>();
+        assert_eq!((sum("artifact"), sum("same")), (1, 59), "{parts:?}");
+        let payload: u64 = parts.iter().filter_map(|part| part.payload_bytes.get("artifact")).sum();
+        let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+        // Of each pipeline a reference, and that the driver has taken it: heads, payloads and rows of the index.
+        let least_index = parts.iter().map(|part| part.segments * 8192).sum::<u64>();
+        assert!(
+            bytes <= payload + 60 * (64 + 72 + 64 + 2 * 24) + least_index,
+            "{bytes} bytes, {payload} of data"
+        );
     });
 }

@@ -19,7 +19,13 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::RenderPass => key::RENDER_PASS,
         Kind::Recipe => key::RECIPE,
         Kind::Setup => key::SETUP,
-        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths | Kind::Failed => {
+        Kind::Use
+        | Kind::Artifact
+        | Kind::IdentifierPair
+        | Kind::Proven
+        | Kind::Deaths
+        | Kind::Failed
+        | Kind::Same => {
             return false;
         }
     };

@@ -33,7 +33,7 @@ impl Class {
     fn of(kind: Kind) -> Class {
         match kind {
             Kind::Module => Class::Module,
-            Kind::Artifact => Class::Artifact,
+            Kind::Artifact | Kind::Same => Class::Artifact,
             Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Proven => Class::Description,
             Kind::Layout | Kind::RenderPass | Kind::Setup => Class::Shared,
             Kind::Deaths | Kind::Failed => Class::Warning,

@@ -14,8 +14,12 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
     match kind {
         Kind::Module => encode_module(payload, out),
         Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => encode_recipe(payload, out),
-        Kind::Use | Kind::Artifact | Kind::IdentifierPair | Kind::Proven | Kind::Deaths | Kind::Failed => {
-            Codec::Plain
-        }
+        Kind::Use
+        | Kind::Artifact
+        | Kind::IdentifierPair
+        | Kind::Proven
+        | Kind::Deaths
+        | Kind::Failed
+        | Kind::Same => Codec::Plain,
     }
 }

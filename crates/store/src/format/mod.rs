@@ -6,6 +6,7 @@
 //! | `bytes` | integers, checked blocks, hexadecimal |
 //! | `record` | keys, kinds of records, uses |
 //! | `record_header` | what stands before a payload |
+//! | `same` | artifacts whose data another artifact has |
 //! | `device` | what a device part is bound to |
 //! | `file` | the header of a segment file |
 //! | `footer` | its footer |
@@ -25,5 +26,6 @@ pub(crate) mod footer;
 pub mod record;
 pub(crate) mod record_header;
 pub mod refusal;
+pub mod same;
 pub(crate) mod sizes;
 pub(crate) mod table;

@@ -29,11 +29,14 @@ pub enum Kind {
     Deaths = 19,
     /// Whether the driver answers the call of this key with an error. Device part.
     Failed = 20,
+    /// Stands for the artifact of this key, whose data the artifact of another key has ([`crate::format::same`]). Device
+    /// part.
+    Same = 21,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -45,6 +48,7 @@ impl Kind {
         Kind::Proven,
         Kind::Deaths,
         Kind::Failed,
+        Kind::Same,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -61,6 +65,7 @@ impl Kind {
             Kind::Proven => "proven",
             Kind::Deaths => "deaths",
             Kind::Failed => "failed",
+            Kind::Same => "same",
         }
     }
 
@@ -83,6 +88,7 @@ impl Kind {
             Kind::Proven => 8,
             Kind::Deaths => 9,
             Kind::Failed => 10,
+            Kind::Same => 11,
         }
     }
 }

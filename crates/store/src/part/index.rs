@@ -97,15 +97,25 @@ impl Index {
     }
 
     /// The writer has written `payload` to `location`: from now on it is read from there, unless a newer
-    /// record has taken the slot meanwhile.
+    /// record has taken the slot meanwhile: that one supersedes it.
     pub(crate) fn written(&self, slot: Slot, payload: &Arc<Payload>, location: &Location) {
         self.map.pin().compute(slot, |old| match old {
             Some((_, entry)) if is(&entry.place, payload) => Operation::Insert::<Entry, ()>(Entry {
                 place: Place::Disk(location.clone()),
                 older: entry.older.clone(),
             }),
+            Some((_, entry)) if slot.kind != Kind::Use && matches!(entry.place, Place::Queued(_)) => {
+                Operation::Insert(Entry { place: entry.place.clone(), older: Some(location.clone()) })
+            }
             _ => Operation::Abort(()),
         });
+    }
+
+    /// The same where `other` was written in place of the record of `slot`. Readers look for that one first, so there is no
+    /// moment at which they find neither.
+    pub(crate) fn written_as(&self, slot: Slot, payload: &Arc<Payload>, other: Slot, location: &Location) {
+        self.insert(other, Place::Disk(location.clone()));
+        self.unwritten(slot, payload);
     }
 
     /// The records of these segments are found by their own tables from now on, or are gone.

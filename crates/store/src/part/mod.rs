@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `open` | reading and queueing records |
 //! | `index` | records that are queued, being written, or appended by others |
+//! | `digests` | which data was hashed in this process |
 //! | `view` | the segments of a part as this process sees them |
 //! | `crash_guard` | artifacts that a driver is looking at for the first time |
 //! | `queue` | what the threads of the program and the writer share |
@@ -11,6 +12,7 @@
 //! | `tallies` | what the store met so far |
 
 pub(crate) mod crash_guard;
+pub(crate) mod digests;
 pub(crate) mod index;
 pub mod open;
 pub(crate) mod queue;

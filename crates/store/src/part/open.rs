@@ -21,11 +21,13 @@ use crate::format::codec::Codec;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::OpenError;
+use crate::format::same::Same;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::table;
 use crate::format::table::Row;
 use crate::part::crash_guard as guard;
 use crate::part::crash_guard::{Entered, Guard, Left};
+use crate::part::digests::Digests;
 use crate::part::index::{Index, Place};
 use crate::part::queue::{self, Destination};
 use crate::part::view::{Found, Haste, View};
@@ -79,6 +81,7 @@ pub struct Part {
     view: View,
     /// What the view's tables do not have: queued, written by this process, or appended by others since.
     index: Index,
+    digests: Digests,
     /// Keys whose first use in this run is noted, as [`table::hash`].
     noted: papaya::HashSet<u64, FxBuildHasher>,
     guard: OnceLock<Option<Guard>>,
@@ -135,6 +138,7 @@ impl Part {
             folder,
             view: View::default(),
             index: Index::default(),
+            digests: Digests::default(),
             noted: papaya::HashSet::builder()
                 .hasher(FxBuildHasher)
                 .resize_mode(papaya::ResizeMode::Blocking)
@@ -295,9 +299,23 @@ impl Part {
         if known { buffer.first().copied().unwrap_or(0) } else { 0 }
     }
 
+    /// Whether too many processes died of the artifact of this key, or of the same data under the key that its reference
+    /// names: then only a driver that has taken it under this key gets it again.
+    fn is_quarantined(&self, key: &Key) -> bool {
+        if !self.has_any(Kind::Deaths) {
+            return false;
+        }
+        let named =
+            || self.same_of(key, &mut Vec::new()).filter(|_| !self.is_itself_there(Kind::Artifact, key));
+        self.deaths(key) >= DEATHS_LIMIT
+            || named().is_some_and(|same| {
+                self.deaths(&same.target) >= DEATHS_LIMIT && !self.is_there(Kind::Proven, key)
+            })
+    }
+
     /// Before an artifact is handed to the driver.
     pub fn hand_out(&self, key: &Key) -> Handing<'_> {
-        if self.deaths(key) >= DEATHS_LIMIT {
+        if self.is_quarantined(key) {
             return Handing::Quarantined;
         }
         if self.view.is_behind() && !self.is_there(Kind::Proven, key) {
@@ -391,12 +409,23 @@ impl Part {
     }
 
     /// Calls `each` on what the segments' tables have of a record, the newest first, until it says true.
-    fn find(&self, kind: Kind, key: &Key, mut each: impl FnMut(&Arc<Segment>, &Row) -> bool) -> bool {
+    fn find(&self, kind: Kind, key: &Key, each: impl FnMut(&Arc<Segment>, &Row) -> bool) -> bool {
+        self.find_among(kind, key, |_| true, each)
+    }
+
+    /// The same in those segments that are `wanted`.
+    fn find_among(
+        &self,
+        kind: Kind,
+        key: &Key,
+        wanted: impl Fn(&Segment) -> bool,
+        mut each: impl FnMut(&Arc<Segment>, &Row) -> bool,
+    ) -> bool {
         let code = kind.position() as u8;
         let hash = table::hash(code, key);
         let damaged = || self.shared.tallies.damaged(1);
         let timer = OnceCell::new();
-        self.view.segments().iter().any(|segment| {
+        self.view.segments().iter().filter(|segment| wanted(segment)).any(|segment| {
             let interrupted = || {
                 let start = || Timer::of(self.shared.haste.look);
                 let over = segment.is_put_off() || timer.get_or_init(start).is_over();
@@ -420,16 +449,64 @@ impl Part {
     }
 
     fn is_there(&self, kind: Kind, key: &Key) -> bool {
+        self.is_itself_there(kind, key) || kind == Kind::Artifact && self.is_same_there(key)
+    }
+
+    #[cold]
+    fn is_same_there(&self, key: &Key) -> bool {
+        self.same_of(key, &mut Vec::new())
+            .is_some_and(|same| self.is_itself_there(Kind::Artifact, &same.target))
+    }
+
+    /// Without following references.
+    fn is_itself_there(&self, kind: Kind, key: &Key) -> bool {
         self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
     }
 
-    /// Reads the newest record of that kind and key into `buffer` (cleared first) and verifies its checksum.
-    /// False: not there, or damaged (which is counted, and the record forgotten).
+    /// Reads the newest record of that kind and key into `buffer` (cleared first) and verifies its checksum; in place of an
+    /// artifact whose data another one has, that data, whose digest is verified too. False: not there, or damaged (which
+    /// is counted, and the record forgotten).
     pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         self.read_known(kind, key, buffer) || self.look_again() && self.read_known(kind, key, buffer)
     }
 
     fn read_known(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.read_itself(kind, key, buffer) || kind == Kind::Artifact && self.read_same(key, buffer)
+    }
+
+    /// An artifact that is stored as a reference to another one's data.
+    #[cold]
+    fn read_same(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let Some(same) = self.same_of(key, buffer) else { return false };
+        let complete =
+            self.read_itself(Kind::Artifact, &same.target, buffer) && self.digests.complete(&same, buffer);
+        if !complete {
+            buffer.clear();
+        }
+        complete
+    }
+
+    /// The reference that stands for the artifact of this key. `buffer` holds anything afterwards.
+    fn same_of(&self, key: &Key, buffer: &mut Vec<u8>) -> Option<Same> {
+        if !self.has_any(Kind::Same) {
+            return None;
+        }
+        self.read_itself(Kind::Same, key, buffer).then(|| Same::decode(buffer)).flatten()
+    }
+
+    /// For the writer, which is about to write a record: whether an older one of the same kind and key stands in a file.
+    pub(crate) fn supersedes(&self, slot: &Slot) -> bool {
+        self.index.with(slot, |entry| entry.older.is_some()) == Some(true)
+            || self.find(slot.kind, &slot.key, |_, _| true)
+    }
+
+    /// Whether it is the part of a device header.
+    pub(crate) fn is_of_a_device(&self) -> bool {
+        matches!(self.identity, PartIdentity::Device(_))
+    }
+
+    /// [`Part::read`] of what was found so far, without following references.
+    pub(crate) fn read_itself(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         let slot = Slot { kind, key: *key };
         buffer.clear();
         // Twice at most: the newest record, then the one that it superseded.
@@ -456,7 +533,8 @@ impl Part {
                 _ => break,
             }
         }
-        self.find(kind, key, |segment, row| match segment.read_row(row, key, buffer) {
+        let of_this_kind = |segment: &Segment| kind != Kind::Same || has_any_in(segment, kind);
+        self.find_among(kind, key, of_this_kind, |segment, row| match segment.read_row(row, key, buffer) {
             Read::Good => true,
             Read::Damaged => {
                 if self.view.lose(segment, row.offset) {
@@ -600,8 +678,7 @@ impl Part {
 
     /// Whether there may be a record of that kind: false is certain.
     pub fn has_any(&self, kind: Kind) -> bool {
-        let in_table = |segment: &Arc<Segment>| segment.tally().counts[kind.position()] > 0;
-        self.index.len(kind) > 0 || self.view.segments().iter().any(in_table)
+        self.index.len(kind) > 0 || self.view.segments().iter().any(|segment| has_any_in(segment, kind))
     }
 
     /// Whether there is no record of any kind.
@@ -656,4 +733,9 @@ impl Part {
         let folder = Arc::new(self.parent.sub(&self.folder_name, true)?);
         Ok(self.folder.get_or_init(|| folder).clone())
     }
+}
+
+/// Whether a segment's own table has records of that kind.
+fn has_any_in(segment: &Segment, kind: Kind) -> bool {
+    segment.tally().counts[kind.position()] > 0
 }

@@ -221,9 +221,13 @@ impl Incoming {
         let (mut given, mut buffer) = (Vec::new(), Vec::new());
         for rows in alike {
             given.clear();
+            let mut unknown = false;
             for row in rows {
                 let Some(entry) = self.segment.head_at(row.offset) else { continue };
-                let Some(kind) = Kind::from_number(entry.kind) else { continue };
+                let Some(kind) = Kind::from_number(entry.kind) else {
+                    unknown = true;
+                    continue;
+                };
                 // Rows are alike for their hash; different keys may be, by chance.
                 if given.contains(&(kind, entry.key)) {
                     continue;
@@ -234,7 +238,7 @@ impl Incoming {
                     each(kind, &entry.key, &buffer);
                 }
             }
-            damaged += u64::from(given.is_empty());
+            damaged += u64::from(given.is_empty() && !unknown);
         }
         damaged
     }

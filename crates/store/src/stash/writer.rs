@@ -15,6 +15,7 @@ use crate::format::sizes::HEAD_BYTES;
 use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
+use crate::stash::duplicates::Duplicates;
 use crate::stash::helper;
 use crate::stash::helper::Job;
 use crate::stash::maintenance::{Keeper, Space};
@@ -82,6 +83,7 @@ struct Writer {
     keeper: Arc<Keeper>,
     /// The segments that are being written, by part.
     appenders: HashMap<String, Appender>,
+    duplicates: Duplicates,
     /// Keys whose first use in this run has been written.
     used: HashSet<Key>,
     /// Something that belongs into the report has happened since it was written.
@@ -107,6 +109,7 @@ impl Writer {
             space,
             keeper,
             appenders: HashMap::new(),
+            duplicates: Duplicates::default(),
             used: HashSet::new(),
             report_due: true,
             reported: None,
@@ -283,13 +286,17 @@ impl Writer {
 
     /// Writes one batch, in as few calls as possible.
     fn write(&mut self, part: &Arc<Part>, items: &[Item], late: bool) {
-        let fitting = self.space.fitting(items);
+        let stored = self.duplicates.replace(part, items);
+        let fitting = self.space.fitting(&stored);
         let space = if fitting > 0 { Ok(()) } else { Err(TOO_LITTLE_SPACE.to_owned()) };
         let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
-                let (locations, bytes, outcome) = appender.append(&items[..fitting], late);
-                for ((slot, payload), location) in items.iter().zip(&locations) {
-                    part.index().written(*slot, payload, location);
+                let (locations, bytes, outcome) = appender.append(&stored[..fitting], late);
+                for (((slot, payload), (other, _)), location) in items.iter().zip(&*stored).zip(&locations) {
+                    match slot == other {
+                        true => part.index().written(*slot, payload, location),
+                        false => part.index().written_as(*slot, payload, *other, location),
+                    }
                 }
                 self.shared.tallies.written(locations.len(), bytes);
                 match outcome {

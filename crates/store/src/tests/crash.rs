@@ -19,6 +19,14 @@ const APART: u64 = 1 << 32;
 /// A new stash after so many deaths.
 const DEATHS: u64 = 20;
 
+/// Of so many numbers one has an artifact too.
+const EVERY: u64 = 4;
+
+/// Most artifacts have the data of another one, and are stored as references.
+fn artifact(number: u64) -> Box<[u8]> {
+    [&number.to_le_bytes()[..], &noise(number / EVERY % 7, 500)].concat().into()
+}
+
 /// Puts records of the numbers from `first` on, in rounds; says after each which numbers are on disk by now.
 fn write_until_killed(folder: &Path, first: u64) -> ! {
     let open = || {
@@ -35,6 +43,12 @@ fn write_until_killed(folder: &Path, first: u64) -> ! {
         for number in next..next + round {
             while !stash.portable().put(Kind::Recipe, &key(number), payload(number)) {
                 std::thread::sleep(Duration::from_millis(1));
+            }
+            if number % EVERY == 0 {
+                let device = stash.device(&header()).unwrap();
+                while !device.put(Kind::Artifact, &key(number), artifact(number)) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
         }
         next += round;
@@ -105,7 +119,7 @@ impl Sum {
     /// Reads everything. `written`: from which number on each writer wrote, and up to which it had flushed.
     fn read(&mut self, root: &Path, written: &[(u64, u64)]) {
         let stash = open(root);
-        let part = stash.portable();
+        let (part, device) = (stash.portable(), stash.device(&header()).unwrap());
         let mut buffer = Vec::new();
         let mut found = 0;
         for &(first, flushed) in written {
@@ -120,6 +134,11 @@ impl Sum {
                 self.lost += u64::from(!there);
                 self.more += u64::from(number >= flushed);
                 self.wrong += u64::from(there && *buffer != *payload(number));
+                if number % EVERY == 0 {
+                    let there = device.read(Kind::Artifact, &key(number), &mut buffer);
+                    self.lost += u64::from(!there && number < flushed);
+                    self.wrong += u64::from(there && *buffer != *artifact(number));
+                }
                 number += 1;
             }
         }
@@ -134,7 +153,8 @@ impl Sum {
     /// One writer more, and what is not of use then.
     fn clean_up(&mut self, root: &Path) {
         let application = root.join(app().folder);
-        let folders = [application.join("portable"), application.join("runs")];
+        let device = application.join(format!("device-{}", header().short_digest()));
+        let folders = [application.join("portable"), application.join("runs"), device];
         let names = || {
             let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
             entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
@@ -148,12 +168,14 @@ impl Sum {
         let stash = open(root);
         stash.set_reporter(Box::new(|_| Default::default()));
         assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
+        assert!(stash.device(&header()).unwrap().put(Kind::IdentifierPair, &key(1), Box::new([1; 32])));
         drop(stash);
         let [info] = list_applications(root).unwrap().try_into().unwrap();
-        let part = &info.parts[0];
         self.left += names().iter().filter(|path| is_aside(path)).count() as u64;
-        self.left += part.segments - part.sealed + part.refused.len() as u64;
-        self.damaged += part.damaged;
+        for part in &info.parts {
+            self.left += part.segments - part.sealed + part.refused.len() as u64;
+            self.damaged += part.damaged;
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
+use crate::format::same::Same;
 use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
@@ -13,6 +14,23 @@ use crate::tests::*;
 
 /// What the golden segments hold.
 fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
+    segment_of(identity, (0..3).map(|n| (kind, key(n), format!("payload {n}").into_bytes())))
+}
+
+/// The payload of an artifact; all have the same data.
+fn artifact(number: u8) -> Vec<u8> {
+    [&[number, 0, 0, 0, 1, 0, 0, 0][..], &[7; 200]].concat()
+}
+
+/// An artifact, and two that are stored as references to it.
+fn same() -> Vec<u8> {
+    let of = |number| Same::of(&artifact(number), key(0)).unwrap().encode();
+    let records =
+        [(Kind::Artifact, key(0), artifact(0)), (Kind::Same, key(1), of(1)), (Kind::Same, key(2), of(2))];
+    segment_of(PartIdentity::Device(header()), records.into_iter())
+}
+
+fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
     let header = FileHeader {
         version: VERSION,
         identity,
@@ -22,17 +40,9 @@ fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
     let mut records = Vec::new();
     let base = FIRST_RECORD as u64;
     let tag = header.identity.tag();
-    let rows: Vec<_> = (0..3)
-        .map(|n| {
-            let payload = format!("payload {n}");
-            Row::of(&encode_record(
-                &mut records,
-                base,
-                tag,
-                kind as u8,
-                &key(n),
-                Stored::plain(payload.as_bytes()),
-            ))
+    let rows: Vec<_> = given
+        .map(|(kind, key, payload)| {
+            Row::of(&encode_record(&mut records, base, tag, kind as u8, &key, Stored::plain(&payload)))
         })
         .collect();
     let mut bytes = header.encode().to_vec();
@@ -73,10 +83,11 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 3] {
+fn all() -> [(&'static str, Vec<u8>); 4] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
+        ("same-v2.vks", same()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -144,6 +155,20 @@ fn a_report_of_version_2_stays_readable_and_one_of_version_1_is_left_out() {
     }
     assert_eq!(runs::read_all(root.path()), [report()]);
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn references_to_equal_artifacts_stay_readable() {
+    let root = root();
+    drop(open(root.path()).device(&header()).unwrap());
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("same-v2.vks"), folder.join("a.vks")).unwrap();
+    let device = open(root.path()).device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    for number in 0..3 {
+        assert!(device.read(Kind::Artifact, &key(number.into()), &mut buffer));
+        assert_eq!(buffer, artifact(number));
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub(crate) mod numbers;
 mod processes;
 mod reports;
 mod roundtrip;
+mod same;
 mod settings;
 mod sharing;
 mod upkeep;
@@ -82,6 +83,12 @@ fn key(number: u64) -> Key {
 fn payload(number: u64) -> Box<[u8]> {
     let mut numbers = Numbers(number ^ 0xABCD);
     let length = (numbers.next() % 700) as usize;
+    (0..length).map(|_| numbers.next() as u8).collect()
+}
+
+/// A payload that no other record has.
+fn noise(number: u64, length: usize) -> Box<[u8]> {
+    let mut numbers = Numbers(number ^ 0x1234_5678);
     (0..length).map(|_| numbers.next() as u8).collect()
 }
 

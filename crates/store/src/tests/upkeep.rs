@@ -163,8 +163,7 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
         one_run(root.path(), |stash| {
             let device = stash.device(&header()).unwrap();
             for record in number * 20..number * 20 + 20 {
-                let payload = vec![number as u8; 9000].into_boxed_slice();
-                assert!(device.put(Kind::Artifact, &key(record), payload));
+                assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
             }
             // The first ones are used in every run.
             (0..20).for_each(|record| assert!(stash.note_taken(&device, &key(record))));
@@ -198,7 +197,7 @@ fn an_application_has_a_limit_of_its_own() {
         let stash = Stash::open(root.path(), &application).unwrap();
         let device = stash.device(&header()).unwrap();
         for record in 0..100 {
-            assert!(device.put(Kind::Artifact, &key(record), vec![1; 9000].into()));
+            assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
         }
     }
     fs::write(root.path().join(&other.folder).join("settings"), "limit = 300KiB\n").unwrap();
@@ -446,7 +445,7 @@ fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
             let stash = Stash::open(root.path(), &application).unwrap();
             let device = stash.device(&header()).unwrap();
             for record in 0..100 {
-                assert!(device.put(Kind::Artifact, &key(record), vec![1; 9000].into()));
+                assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
             }
         }
         set(root.path(), "limit = 1700KiB\n");

@@ -55,6 +55,8 @@ pub(crate) struct Contents {
     /// Oldest first.
     pub(crate) members: Vec<Member>,
     pub(crate) live: Vec<Live>,
+    /// No segment is left out: all of them can be read.
+    pub(crate) is_complete: bool,
 }
 
 impl Contents {
@@ -104,7 +106,17 @@ impl Contents {
             live.extend(rows.into_iter().map(|row| Live { row, member: at }));
         }
         // What was put off because of it is not among the members.
-        (!interrupted()).then_some(Contents { identity, members, live })
+        let is_complete = members.len() == files.len();
+        (!interrupted()).then_some(Contents { identity, members, live, is_complete })
+    }
+
+    pub(crate) fn is_of_a_device(&self) -> bool {
+        matches!(self.identity, PartIdentity::Device(_))
+    }
+
+    /// Reads the payload of a record of this key. False: it is damaged.
+    pub(crate) fn payload(&self, live: &Live, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.member(live).segment.read_row(&live.row, key, buffer) == segment::Read::Good
     }
 
     pub(crate) fn member(&self, live: &Live) -> &Member {
@@ -131,7 +143,7 @@ impl Contents {
         let mut buffer = Vec::new();
         for live in self.of_kind(kind) {
             let Some(entry) = self.entry(live) else { continue };
-            if self.member(live).segment.read_row(&live.row, &entry.key, &mut buffer) == segment::Read::Good {
+            if self.payload(live, &entry.key, &mut buffer) {
                 each(live, &entry.key, &buffer);
             }
         }

@@ -8,6 +8,7 @@ use crate::bounds;
 use crate::bounds::{Inventory, LastUse, Limits, ModulePolicy, Record};
 use crate::format::device::DeviceHeader;
 use crate::format::record::{Key, Kind};
+use crate::format::same::Same;
 use crate::reports::runs;
 use crate::upkeep::contents::{Contents, footprint};
 use crate::upkeep::survey;
@@ -75,42 +76,77 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
     Some((inventory, listed))
 }
 
-/// The newest use of each module, and whether a run that is going on uses it.
-type Modules = HashMap<Key, (LastUse, bool), FxBuildHasher>;
+/// How records are used that others name.
+type Named = HashMap<Key, Use, FxBuildHasher>;
+
+/// The newest use of a record, and whether a run that is going on uses it.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    last: LastUse,
+    current: bool,
+}
+
+impl Use {
+    /// Adds a use of something that names the record.
+    fn add(&mut self, last: LastUse, current: bool) {
+        if (last.run, last.unix_ms, last.order) > (self.last.run, self.last.unix_ms, self.last.order) {
+            self.last = last;
+        }
+        self.current |= current;
+    }
+}
 
 /// A module is used when a recipe that names it is.
-fn modules(portable: &Contents, uses: &Uses, modules_of: ModulesOf) -> Modules {
-    let mut modules = Modules::default();
+fn modules(portable: &Contents, uses: &Uses, modules_of: ModulesOf) -> Named {
+    let mut modules = Named::default();
     portable.for_each(Kind::Recipe, |live, key, recipe| {
         let used = uses.last(portable, live, key);
         let current = uses.is_current(key) || portable.member(live).open;
         modules_of(recipe, &mut |module| {
-            let known = modules.entry(*module).or_default();
-            if (used.run, used.unix_ms) > (known.0.run, known.0.unix_ms) {
-                known.0 = used;
-            }
-            known.1 |= current;
+            modules.entry(*module).or_default().add(used, current);
         });
     });
     modules
 }
 
-fn records(contents: &Contents, uses: &Uses, modules: &Modules) -> (Vec<Record>, Vec<u64>) {
+/// An artifact whose data another one has is used as lately as that one.
+fn targets(contents: &Contents, uses: &Uses) -> Named {
+    let mut targets = Named::default();
+    contents.for_each(Kind::Same, |live, key, payload| {
+        let Some(same) = Same::decode(payload) else { return };
+        let current = contents.member(live).open || uses.is_current(key);
+        targets.entry(same.target).or_default().add(uses.last(contents, live, key), current);
+    });
+    targets
+}
+
+fn records(contents: &Contents, uses: &Uses, modules: &Named) -> (Vec<Record>, Vec<u64>) {
+    let targets = targets(contents, uses);
     let readable = contents.live.iter().filter(|live| live.row.is_readable());
     let record = |live: &crate::upkeep::contents::Live| {
         let entry = contents.entry(live)?;
         let kind = Kind::from_number(entry.kind)?;
-        let module = modules.get(&entry.key).filter(|_| kind == Kind::Module);
-        let record = Record {
-            kind,
-            key: entry.key,
-            bytes: footprint(&live.row),
-            last_use: module.map_or_else(|| uses.last(contents, live, &entry.key), |&(used, _)| used),
-            current: contents.member(live).open
-                || uses.is_current(&entry.key)
-                || module.is_some_and(|&(_, current)| current),
+        let own = Use {
+            last: uses.last(contents, live, &entry.key),
+            current: contents.member(live).open || uses.is_current(&entry.key),
         };
-        Some((record, live.row.hash))
+        let used = match kind {
+            // Nobody notes the use of a module.
+            Kind::Module => modules
+                .get(&entry.key)
+                .map_or(own, |named| Use { last: named.last, current: named.current || own.current }),
+            Kind::Artifact => targets.get(&entry.key).map_or(own, |named| {
+                let mut used = own;
+                used.add(named.last, named.current);
+                used
+            }),
+            _ => own,
+        };
+        let bytes = footprint(&live.row);
+        Some((
+            Record { kind, key: entry.key, bytes, last_use: used.last, current: used.current },
+            live.row.hash,
+        ))
     };
     readable.filter_map(record).unzip()
 }

@@ -25,6 +25,8 @@ use crate::segment::file::DamagedIndex;
 use crate::segment::name;
 use crate::segment::name::new_name;
 use crate::upkeep::contents::{Contents, Live, Lost, footprint, stays};
+use crate::upkeep::duplicates;
+use crate::upkeep::duplicates::Duplicates;
 use crate::upkeep::outcome::Outcome;
 use crate::upkeep::survey::Part;
 use crate::upkeep::uses::Uses;
@@ -138,7 +140,7 @@ impl Job<'_> {
         let (name, serial, (aside, fd)) = new_name(age, |name| folder.create_aside(name))?;
         let identity = contents.identity.clone();
         let header = FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial };
-        let done = self.fill(contents, kept, &header, &fd).and_then(|length| {
+        let done = self.fill(contents, inputs, kept, &header, &fd).and_then(|length| {
             // What was not read is not lost as long as it is not deleted.
             if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
                 return Err(io::Error::other("not all of what is merged can be read"));
@@ -159,6 +161,7 @@ impl Job<'_> {
     fn fill(
         &self,
         contents: &Contents,
+        inputs: &[usize],
         kept: &[Live],
         header: &FileHeader,
         fd: &Descriptor,
@@ -173,15 +176,30 @@ impl Job<'_> {
         let goes_on =
             || if (self.interrupted)() { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) };
         goes_on()?;
+        let mut duplicates = Duplicates::of(contents, inputs, self.evicted);
         for (live, entry) in ordered {
             goes_on()?;
             let Some(payload) = newest_good(contents, &live, &entry, &mut bytes) else { continue };
-            let payload = self.improved(contents, &live, &entry, payload, &mut compressed);
+            let known = Kind::from_number(entry.kind).filter(|_| payload.codec == CODEC_PLAIN);
+            let stored = match (&mut duplicates, known) {
+                (Some(duplicates), Some(kind)) => duplicates.stored(&live, kind, &entry.key, payload.bytes),
+                _ => duplicates::Stored::Itself,
+            };
+            let (kind, payload) = match stored {
+                duplicates::Stored::Itself => {
+                    (entry.kind, self.improved(contents, &live, &entry, payload, &mut compressed))
+                }
+                duplicates::Stored::Reference(same) => {
+                    compressed = same.encode();
+                    (Kind::Same as u8, Copied::plain(&compressed))
+                }
+                duplicates::Stored::Nothing => continue,
+            };
             rows.push(Row::of(&encode_record(
                 &mut file.bytes,
                 file.start,
                 tag,
-                entry.kind,
+                kind,
                 &entry.key,
                 payload.stored(),
             )));
@@ -239,7 +257,7 @@ impl Job<'_> {
             };
             noted.run = contents.age(live);
             *compressed = noted.encode();
-            return Copied { length: compressed.len() as u32, bytes: compressed, codec: CODEC_PLAIN };
+            return Copied::plain(compressed);
         }
         let codec = codec::encode(kind, payload.bytes, compressed).number();
         if codec == CODEC_PLAIN {
@@ -258,6 +276,10 @@ struct Copied<'a> {
 }
 
 impl<'a> Copied<'a> {
+    fn plain(bytes: &'a [u8]) -> Copied<'a> {
+        Copied { bytes, codec: CODEC_PLAIN, length: bytes.len() as u32 }
+    }
+
     fn stored(self) -> Stored<'a> {
         Stored { bytes: self.bytes, codec: self.codec, length: self.length }
     }

@@ -15,6 +15,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::format::refusal::{OpenError, Refusal};
+use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
@@ -124,6 +125,8 @@ struct Target<'a> {
     taken: Taken,
     /// The newest use of each key. Their recipes may come later.
     uses: HashMap<Key, UseRecord>,
+    /// Artifacts whose data another artifact of their part has, which may come later.
+    same: Vec<(DeviceHeader, Key, Same)>,
     /// Bytes and records that may wait for the writer, and what was queued in all.
     waiting: usize,
     queued: u64,
@@ -132,7 +135,7 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(root: &'a Path, app: AppName) -> Target<'a> {
         let (taken, uses) = (Taken::default(), HashMap::new());
-        Target { root, app, stash: None, taken, uses, waiting: 0, queued: 0 }
+        Target { root, app, stash: None, taken, uses, same: Vec::new(), waiting: 0, queued: 0 }
     }
 
     /// The part of a device, or the portable one; made where missing.
@@ -182,7 +185,14 @@ impl<'a> Target<'a> {
                     return;
                 }
                 None => check::is_true(kind, key, payload),
-                Some(_) => match kind {
+                Some(header) => match kind {
+                    Kind::Same => {
+                        match Same::decode(payload) {
+                            Some(same) => self.same.push(((*header).clone(), *key, same)),
+                            None => self.taken.untrue += 1,
+                        }
+                        return;
+                    }
                     Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
                     Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
                     // To be found out here.
@@ -267,6 +277,22 @@ impl<'a> Target<'a> {
         ImportError::NotWritten(reason)
     }
 
+    /// Takes the artifacts whose data another one has, now that all of those are here.
+    fn take_same(&mut self) -> Result<(), ImportError> {
+        let mut payload = Vec::new();
+        for (header, key, same) in std::mem::take(&mut self.same) {
+            let part = self.part(Some(&header))?;
+            if part.contains(Kind::Artifact, &key) {
+                self.taken.present += 1;
+            } else if part.read(Kind::Artifact, &same.target, &mut payload) && same.complete(&mut payload) {
+                self.put(&part, Kind::Artifact, &key, &payload)?;
+            } else {
+                self.taken.untrue += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
         let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
         if self.stash.is_none() && !self.root.join(&self.app.folder).is_dir() {
@@ -284,6 +310,7 @@ impl<'a> Target<'a> {
                 self.put(&portable, Kind::Use, &key, &found.encode())?;
             }
         }
+        self.take_same()?;
         self.settle()?;
         imported.of(&self.app).add(self.taken);
         Ok(())

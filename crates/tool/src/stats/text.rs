@@ -93,7 +93,10 @@ fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
 fn contents(part: &Part) -> String {
     let mut text = Size { bytes: part.bytes }.to_string();
     for (kind, &count) in &part.records {
-        text += &format!(", {}", counted(count, &plain(kind).replace('_', " ")));
+        text += &match kind.as_str() {
+            "same" => format!(", {} with equal data", counted(count, "other")),
+            kind => format!(", {}", counted(count, &plain(kind).replace('_', " "))),
+        };
     }
     text
 }
@@ -302,14 +305,15 @@ mod tests {
         runs.add(&run);
         let mut info = example(runs);
         info.display = "game\u{1b}".to_owned();
-        info.parts = vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3)])];
+        info.parts =
+            vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3), ("same", 2)])];
         let shown = of(&stash(vec![application(&info)]));
         let expected = "\
 /cache: 1 application, 2.0 KiB, 50.0 % of 4.0 KiB
 
 game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
   portable: 1.0 KiB, 2 modules, 1 use
-  NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts
+  NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts, 2 others with equal data
     served                  97  97.0 %, up to 12.4 s saved
     compiled                 3  in 90.0 ms, 1 of them not recorded
     bypassed                10  left to the driver; not in the percentage

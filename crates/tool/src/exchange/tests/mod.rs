@@ -181,6 +181,48 @@ fn list_of_segments(root: &Path) -> String {
 }
 
 #[test]
+fn artifacts_that_are_stored_once_come_in_whole_whatever_the_order_of_their_files() {
+    let (from, to) = (root(), root());
+    let number = |number: u8| ([number; 32], artifact(0));
+    for first in [0, 3, 6] {
+        let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+        let device = stash.device(&header()).unwrap();
+        (first..first + 3).for_each(|at| put(&device, Kind::Artifact, &number(at)));
+    }
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+    let device = stash.device(&header()).unwrap();
+    assert_eq!((device.len(Kind::Artifact), device.len(Kind::Same)), (3, 6));
+    let read = |device: &Part, at: u8| {
+        let mut payload = Vec::new();
+        device.read(Kind::Artifact, &[at; 32], &mut payload).then_some(payload)
+    };
+    let bytes = archive(from.path(), &[&device_folder()]);
+    let taken = only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(taken, Taken { records: [(Kind::Artifact, 9)].into(), ..Taken::default() });
+    let stash = Stash::open_patiently(to.path(), &app()).unwrap();
+    let device = stash.device(&header()).unwrap();
+    (0..9).for_each(|at| assert_eq!(read(&device, at), Some(artifact(0))));
+    assert_eq!((device.len(Kind::Artifact), device.len(Kind::Same)), (1, 8));
+    drop((stash, device));
+    let again = only(import(to.path(), &*bytes, true).unwrap());
+    assert_eq!(again, Taken { present: 9, ..Taken::default() });
+
+    // What names something that is not in the archive, or something else, is left out.
+    let (from, to) = (root(), root());
+    let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+    let device = stash.device(&header()).unwrap();
+    (0..3).for_each(|at| put(&device, Kind::Artifact, &number(at)));
+    put(&device, Kind::Same, &([4; 32], vec![1; 72]));
+    put(&device, Kind::Same, &([5; 32], vec![1; 71]));
+    drop((stash, device));
+    let stash = Stash::open_patiently(to.path(), &app()).unwrap();
+    put(&stash.device(&header()).unwrap(), Kind::Artifact, &([0; 32], artifact(9)));
+    drop(stash);
+    let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), true).unwrap());
+    assert_eq!(taken, Taken { present: 1, untrue: 4, ..Taken::default() });
+}
+
+#[test]
 fn a_second_time_nothing_is_new_and_nothing_is_written() {
     let to = root();
     let bytes = full_archive();

@@ -81,14 +81,23 @@ fn fill(folder: &Path, live: &Live, cases: &[Case]) -> Result<(), Failure> {
     let stash = open(folder)?;
     let part = stash.device(&header())?;
     for number in 0..RECORDS {
-        part.put(Kind::Artifact, &objects::key(STORED, number), vec![0; ARTIFACT].into());
+        let key = objects::key(STORED, number);
+        part.put(Kind::Artifact, &key, artifact(&key));
     }
     let mut bytes = Vec::new();
     for case in cases {
-        part.put(Kind::Artifact, &encoded(live, case, &mut bytes), vec![0; ARTIFACT].into());
+        let key = encoded(live, case, &mut bytes);
+        part.put(Kind::Artifact, &key, artifact(&key));
     }
     stash.flush(Duration::from_secs(60));
     Ok(())
+}
+
+/// A payload that no other record has: equal ones are stored once.
+fn artifact(key: &Key) -> Box<[u8]> {
+    let mut payload = vec![0; ARTIFACT];
+    payload[8..8 + key.len()].copy_from_slice(key);
+    payload.into()
 }
 
 /// The encoded recipe is left in `bytes`.

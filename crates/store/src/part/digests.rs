@@ -1,0 +1,57 @@
+//! Which data was hashed in this process: many references name one artifact, whose data is hashed once.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::format::same::{Same, data_of};
+
+/// How many references' targets are remembered, at most.
+const SLOTS: usize = 256;
+
+/// Targets whose data has the digest that a reference says: without a lock, and bounded. What another one takes the slot of
+/// is hashed again.
+#[derive(Default)]
+pub(crate) struct Digests(OnceLock<Box<[AtomicU64]>>);
+
+impl Digests {
+    /// Turns the payload of the target into that of the artifact for which `same` stands. False: its data is another.
+    pub(crate) fn complete(&self, same: &Same, payload: &mut [u8]) -> bool {
+        // Data that was recorded anew under the target's key has another checksum, by which all payloads are known.
+        let seen = same.fingerprint() ^ u64::from(crc32c::crc32c(data_of(payload))) << 32;
+        let slots = self.0.get_or_init(|| (0..SLOTS).map(|_| AtomicU64::new(0)).collect());
+        let slot = &slots[seen as usize % SLOTS];
+        if seen != 0 && slot.load(Ordering::Relaxed) == seen {
+            return same.complete_unchecked(payload);
+        }
+        let right = same.complete(payload);
+        if right {
+            slot.store(seen, Ordering::Relaxed);
+        }
+        right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+    use super::*;
+
+    #[test]
+    fn data_that_was_hashed_once_is_known_and_no_other() {
+        let digests = Digests::default();
+        for number in 0..3 * SLOTS as u64 {
+            let payload = [&[1; 8][..], &number.to_le_bytes(), &[7; 300]].concat();
+            let same = Same::of(&payload, [9; 32]).unwrap();
+            for _ in 0..3 {
+                let mut theirs = payload.clone();
+                theirs[..8].copy_from_slice(&[2; 8]);
+                assert!(digests.complete(&same, &mut theirs));
+                assert_eq!(theirs, payload);
+                theirs[100] ^= 1;
+                assert!(!digests.complete(&same, &mut theirs));
+                assert!(!digests.complete(&same, &mut [0; 7]));
+            }
+        }
+        assert_eq!(digests.0.get().map(|slots| slots.len()), Some(SLOTS));
+    }
+}

@@ -1,0 +1,71 @@
+//! Artifacts whose data this process has already written to the same part: of those only a reference is written.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+
+use crate::format::record::{Key, Kind};
+use crate::format::same::{Fingerprint, Same, data_of};
+use crate::part::open::Part;
+use crate::segment::append::{Item, Payload, Slot};
+
+/// How many artifacts are remembered. When there are more, remembering starts anew.
+const REMEMBERED: usize = 1 << 14;
+
+/// The artifacts that this process has written, by part and by what their data looks like.
+#[derive(Default)]
+pub(crate) struct Duplicates {
+    parts: HashMap<String, HashMap<Fingerprint, Key, FxBuildHasher>>,
+    remembered: usize,
+    buffer: Vec<u8>,
+}
+
+impl Duplicates {
+    /// What is to be written in place of these records: references instead of artifacts whose data the part has.
+    pub(crate) fn replace<'a>(&mut self, part: &Part, items: &'a [Item]) -> Cow<'a, [Item]> {
+        let mut replaced = Cow::Borrowed(items);
+        if !part.is_of_a_device() {
+            return replaced;
+        }
+        for (at, item) in items.iter().enumerate() {
+            if item.0.kind != Kind::Artifact {
+                continue;
+            }
+            if let Some(same) = self.reference(part, item, &items[..at]) {
+                replaced.to_mut()[at] = same;
+            }
+        }
+        replaced
+    }
+
+    /// The reference for an artifact, or `None`: it is written itself. `before`: what comes before it in the same batch.
+    fn reference(&mut self, part: &Part, item: &Item, before: &[Item]) -> Option<Item> {
+        let (slot, payload) = item;
+        let print = Fingerprint::of(&payload.0)?;
+        if self.remembered >= REMEMBERED {
+            (self.parts, self.remembered) = (HashMap::new(), 0);
+        }
+        let known = match self.parts.get_mut(part.name()) {
+            Some(known) => known,
+            None => self.parts.entry(part.name().to_owned()).or_default(),
+        };
+        let Some(target) = known.get(&print).copied().filter(|target| *target != slot.key) else {
+            self.remembered += usize::from(known.insert(print, slot.key).is_none());
+            return None;
+        };
+        let has_the_data = part.read_itself(Kind::Artifact, &target, &mut self.buffer)
+            && data_of(&self.buffer) == data_of(&payload.0);
+        if !has_the_data || part.deaths(&target) > 0 || part.deaths(&slot.key) > 0 {
+            known.insert(print, slot.key);
+            return None;
+        }
+        // An artifact record hides a reference, so a key that has one gets another.
+        if before.iter().any(|(other, _)| other == slot) || part.supersedes(slot) {
+            return None;
+        }
+        let same = Same::of(&payload.0, target)?;
+        Some((Slot { kind: Kind::Same, ..*slot }, Arc::new(Payload(same.encode().into()))))
+    }
+}

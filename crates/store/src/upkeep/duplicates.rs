@@ -1,0 +1,141 @@
+//! Artifacts with equal data in the segments that are merged: one of them is written, the others become references to it.
+
+use std::collections::{HashMap, HashSet};
+
+use rustc_hash::FxBuildHasher;
+
+use crate::bounds::Cause;
+use crate::format::record::{Key, Kind};
+use crate::format::same::{Fingerprint, Same, data_of};
+use crate::format::table;
+use crate::segment::file::DamagedIndex;
+use crate::upkeep::contents::{Contents, Live, stays};
+
+/// What a merge writes in place of an artifact or of a reference.
+pub(crate) enum Stored {
+    /// The record as it is.
+    Itself,
+    /// This reference.
+    Reference(Same),
+    /// Nothing: the record is never read.
+    Nothing,
+}
+
+/// What has to be known while segments of a device part are merged.
+pub(crate) struct Duplicates<'a> {
+    contents: &'a Contents,
+    /// Artifacts that have a crash count.
+    crashed: HashSet<Key, FxBuildHasher>,
+    /// Artifacts that references in other segments name.
+    named_elsewhere: HashSet<Key, FxBuildHasher>,
+    /// Hashes of artifact records in other segments. Each would hide a reference of the same key.
+    elsewhere: HashSet<u64, FxBuildHasher>,
+    /// Hashes of all artifact records of the part that stay. `None`: not all of its segments can be read.
+    all: Option<HashSet<u64, FxBuildHasher>>,
+    /// Artifacts that were written as they are and may be named, by what their data looks like.
+    targets: HashMap<Fingerprint, (Live, Key), FxBuildHasher>,
+    /// Every artifact that was written as it is.
+    written: HashSet<Key, FxBuildHasher>,
+    /// Artifacts that became references, and what those name.
+    moved: HashMap<Key, Key, FxBuildHasher>,
+    buffer: Vec<u8>,
+}
+
+fn hash(key: &Key) -> u64 {
+    table::hash(Kind::Artifact.position() as u8, key)
+}
+
+impl<'a> Duplicates<'a> {
+    /// For a merge of these segments, less what is evicted. `None`: a portable part, which has no artifacts.
+    pub(crate) fn of(
+        contents: &'a Contents,
+        inputs: &[usize],
+        evicted: &HashMap<u64, Cause>,
+    ) -> Option<Duplicates<'a>> {
+        if !contents.is_of_a_device() {
+            return None;
+        }
+        let mut crashed = HashSet::default();
+        contents.for_each(Kind::Deaths, |_, key, deaths| {
+            if deaths != [0] {
+                crashed.insert(*key);
+            }
+        });
+        let mut named_elsewhere = HashSet::default();
+        contents.for_each(Kind::Same, |live, _, payload| {
+            if let Some(same) = Same::decode(payload).filter(|_| !inputs.contains(&live.member)) {
+                named_elsewhere.insert(same.target);
+            }
+        });
+        let mut elsewhere = HashSet::default();
+        for (_, member) in contents.members.iter().enumerate().filter(|(at, _)| !inputs.contains(at)) {
+            let rows = member.segment.rows(&DamagedIndex::WHOLLY);
+            let artifacts = rows.iter().filter(|row| row.code == Kind::Artifact.position() as u8);
+            elsewhere.extend(artifacts.map(|row| row.hash));
+        }
+        let artifacts = contents.of_kind(Kind::Artifact).filter(|live| stays(live, evicted));
+        let all = contents.is_complete.then(|| artifacts.map(|live| live.row.hash).collect());
+        Some(Duplicates {
+            contents,
+            crashed,
+            named_elsewhere,
+            elsewhere,
+            all,
+            targets: HashMap::default(),
+            written: HashSet::default(),
+            moved: HashMap::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// What is to be written for a record with this verified payload. Artifacts come before references.
+    pub(crate) fn stored(&mut self, live: &Live, kind: Kind, key: &Key, payload: &[u8]) -> Stored {
+        match kind {
+            Kind::Artifact => match self.reference(live, key, payload) {
+                Some(same) => {
+                    self.moved.insert(*key, same.target);
+                    Stored::Reference(same)
+                }
+                None => {
+                    self.written.insert(*key);
+                    Stored::Itself
+                }
+            },
+            Kind::Same => self.renewed(key, payload),
+            _ => Stored::Itself,
+        }
+    }
+
+    /// The reference for an artifact, if one with the same data was written before.
+    fn reference(&mut self, live: &Live, key: &Key, payload: &[u8]) -> Option<Same> {
+        let print = Fingerprint::of(payload)?;
+        if self.crashed.contains(key) {
+            return None;
+        }
+        let Some((other, target)) = self.targets.get(&print) else {
+            self.targets.insert(print, (*live, *key));
+            return None;
+        };
+        let has_the_data = self.contents.payload(other, target, &mut self.buffer)
+            && data_of(&self.buffer) == data_of(payload);
+        if !has_the_data || self.named_elsewhere.contains(key) || self.elsewhere.contains(&live.row.hash) {
+            return None;
+        }
+        Same::of(payload, *target)
+    }
+
+    /// What becomes of a reference.
+    fn renewed(&self, key: &Key, payload: &[u8]) -> Stored {
+        let Some(same) = Same::decode(payload) else { return Stored::Itself };
+        if self.written.contains(key) || self.moved.contains_key(key) {
+            return Stored::Nothing;
+        }
+        if let Some(target) = self.moved.get(&same.target) {
+            return Stored::Reference(same.with_target(*target));
+        }
+        match &self.all {
+            Some(all) if !all.contains(&hash(&same.target)) => Stored::Nothing,
+            _ => Stored::Itself,
+        }
+    }
+}
