@@ -9,7 +9,8 @@ use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateIn
 use crate::recipe::chain::{self, Arena};
 use crate::resolve::create_info::{CreateInfo, Creation};
 use crate::resolve::modules::{StoredModules, Stripped, without_identifiers};
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 
 /// vkCreatePipelineBinariesKHR.
 pub unsafe extern "system" fn create(
@@ -19,7 +20,7 @@ pub unsafe extern "system" fn create(
     binaries: *mut api::Handles,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_pipeline_binaries else { return vk::Result::ERROR_UNKNOWN };
     let ask = || {
         // SAFETY: the program's valid arguments; the create info below lives for the call.
@@ -53,7 +54,7 @@ pub unsafe extern "system" fn get_key(
     key: *mut api::Key,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.get_pipeline_key else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let ask = || unsafe { with_code(&device, info, |info| next(handle, info, key)) };

@@ -9,7 +9,8 @@ use crate::guard::{guard, is_late};
 use crate::resolve::{app_data, companion};
 use crate::state::app_cache::AppCache;
 use crate::state::cache_data::HEADER_SIZE;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 
 /// vkCreatePipelineCache.
 pub unsafe extern "system" fn create(
@@ -19,7 +20,7 @@ pub unsafe extern "system" fn create(
     cache: *mut vk::PipelineCache,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: a valid create info.
     let mut below = unsafe { *info };
@@ -55,7 +56,7 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
     let forget = || {
         if let Some(known) = device.caches.get(cache) {
             companion::close(&device, &known.beside);
@@ -77,7 +78,7 @@ pub unsafe extern "system" fn get_data(
     data: *mut c_void,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let answer = || unsafe {
@@ -143,7 +144,7 @@ pub unsafe extern "system" fn merge(
     sources: *const vk::PipelineCache,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.merge_pipeline_caches else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, into, count, sources) };

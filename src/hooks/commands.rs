@@ -12,7 +12,8 @@ use super::{
     render_passes,
 };
 use crate::guard::guard;
-use crate::state::device::{Device, Entry, IdentifierMode};
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::live_devices::Entry;
 use crate::{pipeline_binary, state};
 
 /// A hook as the loader wants it.
@@ -227,7 +228,7 @@ pub unsafe extern "system" fn get_device_proc_addr(
         // SAFETY: the loader passes a NULL-terminated name and a live device.
         unsafe {
             let name = CStr::from_ptr(name);
-            match state::device::entry(handle)? {
+            match state::live_devices::entry(handle)? {
                 Entry::Inert { next } => match name.to_bytes() {
                     b"vkGetDeviceProcAddr" | b"vkDestroyDevice" => device_command(name),
                     _ => next(handle, name.as_ptr()),

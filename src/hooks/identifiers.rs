@@ -5,7 +5,7 @@ use ash::vk;
 use crate::guard::guard;
 use crate::recipe::capture::stage;
 use crate::recipe::identifier;
-use crate::state::device;
+use crate::state::live_devices;
 use vkstash_store::format::record::Key;
 
 /// vkGetShaderModuleIdentifierEXT.
@@ -17,7 +17,7 @@ pub unsafe extern "system" fn of_module(
     let query = || {
         // SAFETY: a live device and a structure to fill.
         unsafe {
-            let identity = device::find(handle).and_then(|device| {
+            let identity = live_devices::find(handle).and_then(|device| {
                 device.modules.read(module, |module| module.identity.get().copied()).flatten()
             });
             write(&mut *answer, identity.as_ref());

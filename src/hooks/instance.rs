@@ -9,9 +9,9 @@ use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
-use crate::state::device;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
+use crate::state::live_devices;
 use crate::state::setup::Application;
 
 /// vkCreateInstance.
@@ -126,7 +126,7 @@ pub unsafe extern "system" fn destroy_instance(
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
     if let Some(instance) = &removed {
-        guard("vkDestroyInstance", || device::leave_all_of(instance), || ());
+        guard("vkDestroyInstance", || live_devices::leave_all_of(instance), || ());
     }
     if let Some(destroy) = removed.and_then(|instance| instance.table.destroy_instance) {
         // SAFETY: the program's valid arguments.

@@ -6,7 +6,8 @@ use crate::guard::guard;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
 use crate::recipe::key;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 use crate::state::objects::{Described, Encoded, Objects};
 use crate::stats::BypassReason;
 
@@ -21,7 +22,9 @@ macro_rules! object_hooks {
             object: *mut $handle,
         ) -> vk::Result {
             // SAFETY: a live device.
-            let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+            let Some(device) = (unsafe { live_devices::find(handle) }) else {
+                return vk::Result::ERROR_UNKNOWN;
+            };
             let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
             // SAFETY: the program's valid arguments.
             let result = unsafe { next(handle, info, allocator, object) };
@@ -45,7 +48,7 @@ macro_rules! object_hooks {
             allocator: *const vk::AllocationCallbacks<'_>,
         ) {
             // SAFETY: a live device.
-            let Some(device) = (unsafe { device::find(handle) }) else { return };
+            let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
             // Forgotten first: the driver may give the handle to another thread at once.
             guard(concat!("vkDestroy", $name), || device.$objects.remove(object), || ());
             if let Some(next) = device.table.$destroy {

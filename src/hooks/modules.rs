@@ -9,7 +9,8 @@ use crate::recipe::capture::stage;
 use crate::recipe::chain;
 use crate::recipe::identifier;
 use crate::recipe::payload::module_record;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 use crate::state::objects::{Module, Unhashed};
 use crate::stats::Count;
 
@@ -21,7 +22,7 @@ pub unsafe extern "system" fn create(
     module: *mut vk::ShaderModule,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_shader_module else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, module) };
@@ -68,7 +69,7 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
     // Forgotten first: the driver may give the handle to another thread at once.
     guard("vkDestroyShaderModule", || device.modules.remove(module), || ());
     if let Some(next) = device.table.destroy_shader_module {

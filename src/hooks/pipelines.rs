@@ -13,7 +13,8 @@ use crate::resolve::create_info::{CreateInfo, Creation};
 use crate::resolve::passed::{Contents, Passed};
 use crate::resolve::{counts, failed, ladder, refuse};
 use crate::state::app_cache::InCall;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 use crate::stats::Count;
 
 /// vkCreateComputePipelines.
@@ -26,7 +27,7 @@ pub unsafe extern "system" fn create_compute(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -51,7 +52,7 @@ pub unsafe extern "system" fn create_graphics(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -197,7 +198,7 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
     // Forgotten first: the driver may give the handle to another thread at once.
     guard("vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
     if let Some(next) = device.table.destroy_pipeline {

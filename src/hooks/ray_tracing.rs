@@ -6,7 +6,8 @@ use super::pipelines::{self, passed};
 use crate::guard::{guard, is_late};
 use crate::resolve::create_info::Creation;
 use crate::resolve::deferred;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 use crate::stats::{BypassReason, Count};
 
 /// vkCreateRayTracingPipelinesKHR.
@@ -20,7 +21,7 @@ pub unsafe extern "system" fn create_khr(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -56,7 +57,7 @@ pub unsafe extern "system" fn create_khr(
 /// vkDeferredOperationJoinKHR: whoever is told first that an operation is complete settles it.
 pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.deferred_operation_join else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkDeferredOperationJoinKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
@@ -72,7 +73,7 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
 /// vkGetDeferredOperationResultKHR.
 pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.get_deferred_operation_result else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkGetDeferredOperationResultKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
@@ -92,7 +93,7 @@ pub unsafe extern "system" fn destroy_operation(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
     guard("vkDestroyDeferredOperationKHR", || deferred::forget(&device, operation), || ());
     if let Some(next) = device.table.destroy_deferred_operation {
         // SAFETY: the program's valid arguments.
@@ -110,7 +111,7 @@ pub unsafe extern "system" fn create_nv(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
     guard("vkCreateRayTracingPipelinesNV", || note_nv(&device, cache, count), || ());
     // SAFETY: the program's valid arguments.

@@ -7,7 +7,8 @@ use crate::guard::guard;
 use crate::recipe::capture::render_pass::{self, uses};
 use crate::recipe::key;
 use crate::recipe::model::RenderPass;
-use crate::state::device::{self, Device};
+use crate::state::device::Device;
+use crate::state::live_devices;
 use crate::state::objects::{Described, Encoded};
 
 object_hooks!(
@@ -28,7 +29,7 @@ pub unsafe extern "system" fn create_render_pass2(
     object: *mut vk::RenderPass,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { device::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
     let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, object) };

@@ -2,7 +2,8 @@
 //!
 //! - [`device_stats`] what is reported of a device
 //! - [`dispatch`] the next layer's commands
-//! - [`instance`], [`device`] the live ones, found by dispatch key
+//! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
+//! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's own pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
@@ -31,7 +32,10 @@ pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
 pub mod family;
+mod identifiers;
 pub mod instance;
+mod known_objects;
+pub mod live_devices;
 pub mod objects;
 pub mod policy;
 pub mod process;

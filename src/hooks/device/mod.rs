@@ -14,9 +14,10 @@ use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::recipe::chain::Arena;
-use crate::state::device::{self, Decided, Device, Entry, IdentifierMode};
+use crate::state::device::{Decided, Device, IdentifierMode};
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
+use crate::state::live_devices::{self, Entry};
 use crate::state::policy;
 use crate::state::setup::Setup;
 use crate::state::unread::Unread;
@@ -70,7 +71,7 @@ unsafe fn create(
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
         let keep = || register(handle, link.next(), instance, info, made);
         // What the layer has promised in the driver's place nobody else keeps.
-        let pass_through = (!emulates).then_some(|| device::insert(handle, Entry::Inert { next }));
+        let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));
         let undo = || destroy_below(next, handle, allocator);
         if keep_or_undo("vkCreateDevice", keep, pass_through, undo) {
             return result;
@@ -99,7 +100,7 @@ unsafe fn pass_through(
             return result;
         }
         let (handle, next) = (*device, link.get_device_proc_addr);
-        let keep = || device::insert(handle, Entry::Inert { next });
+        let keep = || live_devices::insert(handle, Entry::Inert { next });
         let undo = || destroy_below(next, handle, allocator);
         if keep_or_undo("vkCreateDevice", keep, None::<fn()>, undo) {
             return result;
@@ -180,7 +181,7 @@ unsafe fn register(
         };
         let table = DeviceTable::load(device_resolver(next, handle));
         let device = Device::new(handle, next, table, instance, known, decided);
-        device::insert(handle, Entry::Active(Arc::new(device)));
+        live_devices::insert(handle, Entry::Active(Arc::new(device)));
     }
 }
 
@@ -222,7 +223,7 @@ pub unsafe extern "system" fn destroy_device(
     }
     let command = "vkDestroyDevice";
     // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
-    let next = match guard(command, || unsafe { device::remove(handle) }, || None) {
+    let next = match guard(command, || unsafe { live_devices::remove(handle) }, || None) {
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
             // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).

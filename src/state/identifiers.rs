@@ -1,0 +1,121 @@
+//! The identities of a device's modules, and what its driver calls them.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::sync::PoisonError;
+
+use ash::vk;
+
+use super::device::{Device, IdentifierMode};
+use super::objects::{Module, Unhashed};
+use crate::recipe::identifier::{self, NativeIdentifier};
+use crate::recipe::payload::RECORD_FLAGS;
+use crate::stats::Count;
+use vkstash_store::format::record::{Key, Kind};
+
+impl Device {
+    /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns
+    /// what the driver calls it.
+    ///
+    /// # Safety
+    /// A live module.
+    pub unsafe fn keep_module(
+        &self,
+        module: vk::ShaderModule,
+        identity: &Key,
+        record: impl FnOnce() -> Option<Box<[u8]>>,
+    ) {
+        let Some(stored) = self.stored() else { return };
+        if !stored.has_module(identity) {
+            self.count(Count::ModulesNew);
+            stored.put_module(self.counters(), identity, record());
+        }
+        if self.identifiers == IdentifierMode::Native {
+            // SAFETY: the caller's contract; the program enabled the extension.
+            if let Some(native) = unsafe { self.native_identifier(module) } {
+                self.learn_pair(&native, identity);
+            }
+        }
+    }
+
+    /// Hashes what was put off. None: another thread took the code and has not come back from it.
+    pub(super) fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
+        let mut record = waiting.record.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(identity) = object.identity.get() {
+            return Some(*identity);
+        }
+        let (taken, _room) = record.take()?;
+        let identity = identifier::module_identity(waiting.flags, taken.get(RECORD_FLAGS..)?);
+        // SAFETY: the module that the program names in a call is alive.
+        unsafe { self.keep_module(module, &identity, || Some(taken)) };
+        Some(*object.identity.get_or_init(|| identity))
+    }
+
+    /// # Safety
+    /// A live module of a device that enabled the extension natively.
+    unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: the caller's contract.
+        unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
+        NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
+    }
+
+    /// Learns what the driver calls code that never made a module: a program that passes its code inside the
+    /// stages may still name it by identifier later.
+    ///
+    /// # Safety
+    /// A valid create info.
+    pub unsafe fn keep_inline_identifier(
+        &self,
+        flags: vk::ShaderModuleCreateFlags,
+        code: &[u8],
+        identity: &Key,
+    ) {
+        if self.identifiers != IdentifierMode::Native {
+            return;
+        }
+        let Some(query) = self.table.get_shader_module_create_info_identifier else { return };
+        // Flags and code alone: in a stage's chain, what follows the create info belongs to the stage.
+        let info = vk::ShaderModuleCreateInfo {
+            flags,
+            code_size: code.len(),
+            p_code: code.as_ptr().cast(),
+            ..Default::default()
+        };
+        let mut identifier = vk::ShaderModuleIdentifierEXT::default();
+        // SAFETY: a live device that enabled the extension natively, and the caller's contract.
+        unsafe { query(self.handle, &info, &mut identifier) };
+        let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
+        if let Some(native) = bytes.and_then(NativeIdentifier::new) {
+            self.learn_pair(&native, identity);
+        }
+    }
+
+    /// Learns that a driver's identifier stands for a module: the driver has just said so.
+    fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
+        let before = self.pairs.pin().insert(*native, *identity).copied();
+        if before == Some(*identity) {
+            return;
+        }
+        if let Some(stored) = self.stored() {
+            let digest = native.digest();
+            // What was known before came from the stash, and is wrong.
+            if before.is_some() || !stored.device.contains(Kind::IdentifierPair, &digest) {
+                stored.device.put(Kind::IdentifierPair, &digest, Box::new(*identity));
+            }
+        }
+    }
+
+    pub(super) fn pair(&self, native: &NativeIdentifier) -> Option<Key> {
+        let pairs = self.pairs.pin();
+        if let Some(identity) = pairs.get(native) {
+            return Some(*identity);
+        }
+        let mut bytes = Vec::new();
+        if !self.stored()?.device.read(Kind::IdentifierPair, &native.digest(), &mut bytes) {
+            return None;
+        }
+        let identity = Key::try_from(bytes.as_slice()).ok()?;
+        pairs.insert(*native, identity);
+        Some(identity)
+    }
+}

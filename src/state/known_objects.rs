@@ -1,0 +1,93 @@
+//! What capture is told of a device's objects.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use ash::vk::{self, Handle};
+
+use super::device::{Device, IdentifierMode};
+use super::objects::{EncodedObject, LibraryObject, Module, Objects};
+use crate::recipe::capture::{self, Library, SubpassUse};
+use crate::recipe::chain::Refusal;
+use crate::recipe::identifier::{self, NativeIdentifier};
+use crate::recipe::payload::module_record;
+use crate::stats::BypassReason;
+use vkstash_store::format::record::Key;
+
+fn unknown_object() -> Refusal {
+    Refusal::plain(BypassReason::UnknownObject)
+}
+
+fn opaque(refusal: &Refusal) -> Refusal {
+    Refusal { reason: BypassReason::OpaqueObject, s_type: refusal.s_type }
+}
+
+fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Key, Refusal> {
+    let read = |object: &EncodedObject| object.as_ref().map(|o| o.digest).map_err(opaque);
+    objects.read(handle, read).unwrap_or_else(|| Err(unknown_object()))
+}
+
+impl capture::Objects for Device {
+    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
+        let read = |object: &Module| match (&object.refusal, &object.unhashed) {
+            (Some(refusal), _) => Err(opaque(refusal)),
+            (None, None) => object.identity.get().copied().ok_or(unknown_object()),
+            (None, Some(waiting)) => match object.identity.get() {
+                Some(identity) => Ok(*identity),
+                None => self.hash(module, object, waiting).ok_or(unknown_object()),
+            },
+        };
+        self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
+        let identity = identifier::module_identity(flags, code);
+        if self.rehydrates() {
+            // Otherwise it is kept together with the artifact, if there is one.
+            if let Some(stored) = self.stored().filter(|stored| !stored.has_module(&identity)) {
+                stored.put_module(self.counters(), &identity, module_record(flags, code));
+            }
+        }
+        identity
+    }
+
+    fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
+        match self.identifiers {
+            IdentifierMode::Emulated => Key::try_from(identifier.as_bytes()).ok(),
+            _ => self.pair(identifier),
+        }
+    }
+
+    fn algorithm(&self) -> [u8; 16] {
+        match self.identifiers {
+            IdentifierMode::Emulated => identifier::ALGORITHM_UUID,
+            _ => self.physical.algorithm,
+        }
+    }
+
+    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
+        digest_of(&self.layouts, layout)
+    }
+
+    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
+        let read = |object: &EncodedObject| match object {
+            Err(refusal) => Err(opaque(refusal)),
+            Ok(object) => match object.subpasses.get(subpass as usize) {
+                Some(uses) => Ok((object.digest, *uses)),
+                None => Err(Refusal::plain(BypassReason::WrongStructure)),
+            },
+        };
+        self.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
+        let read = |object: &LibraryObject| object.as_ref().copied().map_err(opaque);
+        self.libraries.read(library, read).unwrap_or_else(|| Err(unknown_object()))
+    }
+
+    fn advanced_blend(&self) -> bool {
+        self.advanced_blend
+    }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        self.policy.looked_into
+    }
+}
