@@ -1,9 +1,9 @@
 //! The Vulkan loader's layer interface: negotiation, the link chains that the loader threads through create
 //! infos, and dispatch keys.
 //!
-//! The bindings do not declare these structures; they follow vk_layer.h. What vk-layer-for-rust taught is
-//! kept (commands to hook are chosen statically, look-ups by dispatch key live in one place); the crate itself
-//! is not published, lacks the physical-device interface and lets panics unwind.
+//! ash does not declare these structures; they follow vk_layer.h. The crate ash-layer (0.0.2) declares them and is not used:
+//! its walk along a chain reads every structure at the length of the loader's own, so past the end of shorter ones, and it
+//! has no tests. docs/architecture.md says the same of vk-layer-for-rust.
 
 use std::ffi::{c_char, c_void};
 
@@ -21,8 +21,7 @@ pub type PhysicalDeviceProcAddr =
 /// The highest interface version that this layer speaks (contract 1.8).
 const INTERFACE_VERSION: u32 = 2;
 const LAYER_NEGOTIATE_INTERFACE_STRUCT: i32 = 1;
-const LOADER_INSTANCE_CREATE_INFO: i32 = 47;
-const LOADER_DEVICE_CREATE_INFO: i32 = 48;
+/// VK_LAYER_LINK_INFO.
 const LAYER_LINK_INFO: i32 = 0;
 
 /// VkNegotiateLayerInterface.
@@ -46,7 +45,7 @@ pub unsafe fn negotiate(
     device: vk::PFN_vkGetDeviceProcAddr,
     physical_device: PhysicalDeviceProcAddr,
 ) -> vk::Result {
-    // SAFETY: the caller's contract (contract 1.8).
+    // SAFETY: NULL, or the loader's structure, which is valid during the call (contract 1.8).
     let Some(interface) = (unsafe { interface.as_mut() }) else {
         return vk::Result::ERROR_INITIALIZATION_FAILED;
     };
@@ -83,7 +82,7 @@ pub struct DeviceLink {
 /// VkLayerInstanceCreateInfo and VkLayerDeviceCreateInfo, as far as both agree.
 #[repr(C)]
 struct LinkInfo<T> {
-    s_type: i32,
+    s_type: vk::StructureType,
     p_next: *const c_void,
     function: i32,
     link: *mut T,
@@ -102,7 +101,7 @@ impl<T> Advanced<T> {
     /// # Safety
     /// The create call that the link came with has not returned.
     pub unsafe fn next<'a>(&self) -> &'a T {
-        // SAFETY: the loader keeps its links alive during the call.
+        // SAFETY: the loader keeps its links alive until the create call returns (contract 1.10).
         unsafe { &*self.link }
     }
 
@@ -111,7 +110,7 @@ impl<T> Advanced<T> {
     /// # Safety
     /// As [`Advanced::next`].
     pub unsafe fn rewind(&self) {
-        // SAFETY: the loader's own, writable structure.
+        // SAFETY: the loader's structure is writable until the create call returns (contract 1.10).
         unsafe { *self.slot = self.following };
     }
 }
@@ -120,13 +119,16 @@ impl<T> Advanced<T> {
 ///
 /// # Safety
 /// `p_next` is the valid chain of a create info that the loader passed.
-unsafe fn advance<T>(p_next: *const c_void, s_type: i32, following: fn(&T) -> *mut T) -> Option<Advanced<T>> {
-    // SAFETY: the caller's contract; structures of this sType are the loader's own and writable, and several
-    // may stand in a chain (contract 1.6).
+unsafe fn advance<T>(
+    p_next: *const c_void,
+    s_type: vk::StructureType,
+    following: fn(&T) -> *mut T,
+) -> Option<Advanced<T>> {
+    // SAFETY: the caller passes a valid chain; several structures of this sType may stand in it (contract 1.6).
     for node in unsafe { chain::walk(p_next) } {
-        // SAFETY: as above.
+        // SAFETY: a structure with this sType is the loader's own, valid during the call and writable (contract 1.10).
         unsafe {
-            if (*node).s_type.as_raw() != s_type {
+            if (*node).s_type != s_type {
                 continue;
             }
             let info = node.cast::<LinkInfo<T>>().cast_mut();
@@ -146,8 +148,10 @@ unsafe fn advance<T>(p_next: *const c_void, s_type: i32, following: fn(&T) -> *m
 /// # Safety
 /// `info` is what the loader passed to vkCreateInstance.
 pub unsafe fn instance_link(info: &vk::InstanceCreateInfo<'_>) -> Option<Advanced<InstanceLink>> {
-    // SAFETY: the caller's contract.
-    unsafe { advance(info.p_next, LOADER_INSTANCE_CREATE_INFO, |link: &InstanceLink| link.next) }
+    // SAFETY: the loader passed `info`, so its chain is valid.
+    unsafe {
+        advance(info.p_next, vk::StructureType::LOADER_INSTANCE_CREATE_INFO, |link: &InstanceLink| link.next)
+    }
 }
 
 /// The link of vkCreateDevice.
@@ -155,13 +159,16 @@ pub unsafe fn instance_link(info: &vk::InstanceCreateInfo<'_>) -> Option<Advance
 /// # Safety
 /// `info` is what the loader passed to vkCreateDevice.
 pub unsafe fn device_link(info: &vk::DeviceCreateInfo<'_>) -> Option<Advanced<DeviceLink>> {
-    // SAFETY: the caller's contract.
-    unsafe { advance(info.p_next, LOADER_DEVICE_CREATE_INFO, |link: &DeviceLink| link.next) }
+    // SAFETY: the loader passed `info`, so its chain is valid.
+    unsafe {
+        advance(info.p_next, vk::StructureType::LOADER_DEVICE_CREATE_INFO, |link: &DeviceLink| link.next)
+    }
 }
 
 /// Size of the loader's own structures in a device's chain: they are passed on as they are.
 pub fn link_info_size(s_type: vk::StructureType) -> Option<usize> {
-    (s_type.as_raw() == LOADER_DEVICE_CREATE_INFO).then_some(size_of::<LinkInfo<DeviceLink>>())
+    let is_loaders = s_type == vk::StructureType::LOADER_DEVICE_CREATE_INFO;
+    is_loaders.then_some(size_of::<LinkInfo<DeviceLink>>())
 }
 
 /// What an instance and its physical devices, or a device and its queues, have in common: the pointer to the
@@ -171,6 +178,6 @@ pub fn link_info_size(s_type: vk::StructureType) -> Option<usize> {
 /// `handle` is a live dispatchable handle.
 pub unsafe fn dispatch_key<H: vk::Handle>(handle: H) -> usize {
     let object = handle.as_raw() as *const usize;
-    // SAFETY: the caller's contract.
+    // SAFETY: a live dispatchable object begins with the pointer to its dispatch table (contract 1.10).
     unsafe { *object }
 }

@@ -91,6 +91,7 @@ counters! {
 const SHARDS: usize = 16;
 const WIDTH: usize = Count::ALL.len();
 
+// As CachePadded of crossbeam-utils, which would be a dependency for this one attribute.
 #[repr(align(128))]
 #[derive(Default)]
 struct Shard([AtomicU64; WIDTH]);

@@ -29,6 +29,10 @@ pub mod settings;
 pub mod stash;
 pub mod upkeep;
 
+// What other crates compile too names this one as they do.
+#[cfg(test)]
+extern crate self as vkstash_store;
+
 #[cfg(test)]
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;

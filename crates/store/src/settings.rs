@@ -34,6 +34,7 @@ pub const ROOT_NAMES: [&str; 5] = [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_
 pub const APPLICATION_NAMES: [&str; 2] = [LIMIT, MODULES];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+// Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not have.
 const UNITS: [(&str, u64); 8] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),

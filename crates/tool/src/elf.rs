@@ -1,5 +1,7 @@
 //! What architecture a shared library is for, read from the first bytes of the file.
 //!
+//! Three fields of twenty bytes decide, so none of the crates that read whole libraries (object, goblin) is needed.
+//!
 //! The manifests are named after it, and the Vulkan loader is told the width so that a 32-bit program
 //! never tries the 64-bit library.
 

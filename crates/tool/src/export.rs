@@ -12,7 +12,7 @@ use crate::cli::ExportArgs;
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
-use crate::units::{Size, counted};
+use crate::units::{counted, size};
 
 /// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let file = NewFile::create(&args.file).map_err(not_created)?;
     let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
     file.finish().map_err(not_created)?;
-    let (files, size) = (counted(files, "file"), Size { bytes });
+    let (files, size) = (counted(files, "file"), size(bytes));
     output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use vkstash_store::upkeep::outcome::Outcome;
 use crate::cli::GcArgs;
 use crate::output::Printer;
 use crate::root;
-use crate::units::{Size, counted};
+use crate::units::{counted, size};
 
 /// Why nothing could be done.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +34,11 @@ fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
     if *freed == 0 && *evicted_records == 0 && *emptied == 0 {
         writeln!(out, "nothing had to go, and nothing had to be merged")?;
     } else if *freed > 0 || *evicted_records > 0 {
-        let (freed, written) = (Size { bytes: *freed }, Size { bytes: *written });
+        let (freed, written) = (size(*freed), size(*written));
         writeln!(out, "{freed} of files replaced by {written}")?;
     }
     for (cause, &bytes) in evicted_bytes {
-        writeln!(out, "evicted: {} ({cause})", Size { bytes })?;
+        writeln!(out, "evicted: {} ({cause})", size(bytes))?;
     }
     if *evicted_records > 0 {
         writeln!(out, "evicted: {}", counted(*evicted_records, "record"))?;
@@ -47,7 +47,7 @@ fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
         writeln!(out, "removed: {} without records", counted(*emptied, "folder"))?;
     }
     for (cause, &bytes) in short_by {
-        writeln!(out, "running programs keep {} more than allowed ({cause})", Size { bytes })?;
+        writeln!(out, "running programs keep {} more than allowed ({cause})", size(bytes))?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::cli::KeepArgs;
 use crate::kept::{self, File, Source};
 use crate::output;
 use crate::root;
-use crate::units::{Size, counted, plain};
+use crate::units::{counted, plain, size};
 
 /// Why nothing could be shown or set.
 #[derive(Debug, thiserror::Error)]
@@ -87,13 +87,13 @@ fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, foun
         kept::used(bytes, Some(limits.total_bytes))
     ));
     let set = |set: bool| if set { Source::Settings } else { Source::Default };
-    let free = kept::file_system(root).map(|(_, free)| format!("; {} free now", Size { bytes: free }));
+    let free = kept::file_system(root).map(|(_, free)| format!("; {} free now", size(free)));
     let mut row = |name: &str, value: String, is_set: bool, note: &str| {
         lines.push(format!("  {name:<18}{value:<12}{}{note}", set(is_set).text()));
     };
-    row(settings::LIMIT, size(Some(limits.total_bytes)), settings.limit.is_some(), "");
-    row(settings::APPLICATION_LIMIT, size(limits.per_app), settings.application_limit.is_some(), "");
-    let floor = Size { bytes: limits.free_space_floor }.to_string();
+    row(settings::LIMIT, limit(Some(limits.total_bytes)), settings.limit.is_some(), "");
+    row(settings::APPLICATION_LIMIT, limit(limits.per_app), settings.application_limit.is_some(), "");
+    let floor = size(limits.free_space_floor).to_string();
     row(settings::FREE_SPACE, floor, settings.free_space.is_some(), &free.unwrap_or_default());
     row(settings::DEVICE_AGE, age(&limits), settings.device_age_ms.is_some(), "");
     row(settings::MODULES, policy(limits.module_policy), settings.modules.is_some(), "");
@@ -117,7 +117,7 @@ fn describe_application(lines: &mut Vec<String>, root: &Path, of_root: &Settings
     let mut row = |name: &str, value: String, source: Source| {
         lines.push(format!("  {name:<18}{value:<12}{}", source.text()));
     };
-    row(settings::LIMIT, size(limit.value), limit.source);
+    row(settings::LIMIT, self::limit(limit.value), limit.source);
     row(settings::MODULES, policy(modules.value), modules.source);
     lines.push(modules_now(kept::module_bytes(info), bytes));
     say_ignored(lines, &own);
@@ -127,8 +127,8 @@ fn say_ignored(lines: &mut Vec<String>, file: &File) {
     lines.extend(file.ignored.iter().map(|what| format!("ignored: {}", plain(what))));
 }
 
-fn size(limit: Option<u64>) -> String {
-    limit.filter(|&limit| limit != u64::MAX).map_or("none".to_owned(), |bytes| Size { bytes }.to_string())
+fn limit(limit: Option<u64>) -> String {
+    limit.filter(|&limit| limit != u64::MAX).map_or("none".to_owned(), |bytes| size(bytes).to_string())
 }
 
 fn age(limits: &Limits) -> String {
@@ -149,5 +149,5 @@ fn policy(policy: ModulePolicy) -> String {
 fn modules_now(modules: u64, bytes: u64) -> String {
     let share =
         kept::percent(modules, bytes).map_or(String::new(), |percent| format!(", {percent:.1} % of it"));
-    format!("  modules take {}{share}", Size { bytes: modules })
+    format!("  modules take {}{share}", size(modules))
 }

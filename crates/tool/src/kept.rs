@@ -9,7 +9,7 @@ use vkstash_store::settings::Settings;
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use crate::tally::grow;
-use crate::units::Size;
+use crate::units::size;
 
 /// A value that is in force, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +115,10 @@ pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
 
 /// What is used of a limit: `1.2 MiB, 30.0 % of 4.0 MiB`. Without one only the size.
 pub(crate) fn used(bytes: u64, limit: Option<u64>) -> String {
-    let now = Size { bytes };
+    let now = size(bytes);
     let Some(limit) = limit.filter(|&limit| limit != u64::MAX) else { return now.to_string() };
     let percent = percent(bytes, limit).map_or(String::new(), |percent| format!("{percent:.1} % "));
-    format!("{now}, {percent}of {}", Size { bytes: limit })
+    format!("{now}, {percent}of {}", size(limit))
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_limit_of_nothing_and_none_at_all_have_no_percentage() {
         assert_eq!(used(1024, Some(4096)), "1.0 KiB, 25.0 % of 4.0 KiB");
-        assert_eq!(used(1024, Some(0)), "1.0 KiB, of 0 bytes");
+        assert_eq!(used(1024, Some(0)), "1.0 KiB, of 0 B");
         assert_eq!(used(1024, Some(u64::MAX)), "1.0 KiB");
         assert_eq!(used(1024, None), "1.0 KiB");
         assert_eq!(percent(u64::MAX, u64::MAX), Some(100.0));

@@ -3,9 +3,9 @@
 //! There is one file per architecture and kind. The layer's name is the same in all of them, so each says
 //! for which pointer width it is; loaders from 1.3.231 on pass over the others.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::library::Library;
@@ -98,22 +98,23 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
 /// Writes `text` as `folder/name` so that a reader sees the old file or the new one, never a part.
 pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ManifestError> {
     let path = folder.join(name);
-    // The loader reads only names that end in .json, so the half-written file is invisible to it.
-    let aside = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| write_file(&aside, text))
-        .and_then(|()| fs::rename(&aside, &path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&aside);
-        ManifestError::Write { path: path.clone(), error }
-    })?;
+    replace(&path, folder, text).map_err(|error| ManifestError::Write { path: path.clone(), error })?;
     Ok(path)
 }
 
-fn write_file(path: &Path, text: &str) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    // The loader reads only names that end in .json, so it does not see the unfinished file.
+    let readable = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new()
+        .prefix(".vkstash-")
+        .suffix(".tmp")
+        .permissions(readable)
+        .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// The paths in `folder` that this tool may have written, whatever architecture they are for.

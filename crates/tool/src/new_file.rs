@@ -1,4 +1,6 @@
 //! A file that is there when it is whole, and not before: whatever ends the process, no half of it is left.
+//!
+//! The crate tempfile gives a file its name from the start or never, so a killed process would leave it behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

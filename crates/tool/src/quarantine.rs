@@ -56,7 +56,7 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
             });
             for (key, deaths) in keys {
                 any = true;
-                let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                let digits = hex::encode(key);
                 let done = if args.release { "released" } else { "quarantined" };
                 writeln!(
                     out,

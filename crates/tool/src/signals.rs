@@ -1,7 +1,8 @@
 //! Being a transparent parent: signals go on to the child, and its death becomes ours.
 //!
 //! The signals are blocked and fetched one at a time instead of being handled: nothing of ours then runs in
-//! a signal handler, and their dispositions, which the child inherits, stay what they were.
+//! a signal handler, and their dispositions, which the child inherits, stay what they were. The crate signal-hook works with
+//! handlers: a signal that the caller ignores, as nohup does, would reach the child with its default action.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -15,6 +15,7 @@ static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 const RAISED: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 static IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
+// As the crate ctor would declare it, here with its contract beside it.
 // SAFETY: .init_array holds pointers to functions that take nothing they need and return (System V ABI, "Initialization
 // and Termination Functions"); they run before `main`. `look` uses three system calls and atomics, nothing of the runtime.
 #[used]

@@ -45,7 +45,7 @@ fn without_settings_everything_is_at_its_default() {
     let house = House::new();
     let dir = house.path("stash");
     let shown = shown(&house, &dir, &[]);
-    assert!(shown.starts_with(&format!("{}: 0 bytes, 0.0 % of 4.0 GiB\n", dir.display())), "{shown}");
+    assert!(shown.starts_with(&format!("{}: 0 B, 0.0 % of 4.0 GiB\n", dir.display())), "{shown}");
     assert_eq!(row(&shown, "limit"), "limit 4.0 GiB default");
     assert_eq!(row(&shown, "application-limit"), "application-limit none default");
     assert!(row(&shown, "free-space").contains(" default; "), "{shown}");
@@ -69,10 +69,7 @@ fn what_is_set_is_kept_and_can_be_unset() {
     ] {
         assert_eq!(row(&shown_at_once, expected.split(' ').next().unwrap()), expected);
     }
-    assert!(
-        row(&shown_at_once, "free-space").starts_with("free-space 0 bytes set for all; "),
-        "{shown_at_once}"
-    );
+    assert!(row(&shown_at_once, "free-space").starts_with("free-space 0 B set for all; "), "{shown_at_once}");
     let expected = "limit = 512MiB\napplication-limit = 1GiB\nfree-space = 0\ndevice-age = 30\nmodules = 5\n";
     assert_eq!(fs::read_to_string(dir.join(settings::FILE)).unwrap(), expected);
     assert_eq!(fs::metadata(dir.join(settings::FILE)).unwrap().permissions().mode() & 0o777, 0o600);

@@ -30,7 +30,6 @@ use tempfile::TempDir;
 
 use self::header::header;
 use self::numbers::Numbers;
-use vkstash_store::format::device::DeviceHeader;
 
 const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 

@@ -211,7 +211,7 @@ fn limits_and_what_they_cost_are_shown() {
     for part in [
         " % of 1.0 MiB\n",
         " % of 16.0 KiB, 2 runs since",
-        "    served before            4  compiled again in 3.4 ms: evicted or lost\n",
+        "    served before            4  compiled again in 3ms 400us: evicted or lost\n",
         "    module missing           7  asked for by identifier",
         "  modules: those of the last 2 runs are kept; ",
         "setting ignored: ",
@@ -352,8 +352,8 @@ fn what_the_store_met_is_shown() {
         "  4 damaged records skipped in those runs\n",
         "  failed writes: 3 no space left on device\n",
         "  1 record not written\n",
-        "  evicted: 2 records, 1.0 KiB module_policy, 3 bytes total_limit\n",
-        "  compaction wrote 2.0 KiB; 512 bytes freed\n",
+        "  evicted: 2 records, 1.0 KiB module_policy, 3 B total_limit\n",
+        "  compaction wrote 2.0 KiB; 512 B freed\n",
     ] {
         assert!(shown.contains(line), "{line}{shown}");
     }

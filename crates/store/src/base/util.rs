@@ -8,7 +8,8 @@ use std::sync::PoisonError;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
-/// A random number, good enough to keep two names apart.
+/// A random number, good enough to keep two names apart. The standard library has asked the system for the keys already; a
+/// crate (getrandom, fastrand) would ask again.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,5 +1,7 @@
 //! The SPIR-V filter: five streams in the place of the words. Every operand becomes its distance from what it
 //! is predicted to be; results are predicted to be numbered one by one.
+//!
+//! Not SMOL-V, the known filter of this kind: it is C++ and wants valid modules, and here any bytes must come back as they were.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,5 @@
 //! Numbers in streams of bytes: seven bits a byte, the lowest first, the eighth says that more follow.
+//! Three functions, which is less than a crate for them (integer-encoding) would add to the library.
 
 /// Appends a number.
 pub(crate) fn put(stream: &mut Vec<u8>, mut number: u32) {

@@ -1,4 +1,7 @@
 //! Integers in little-endian order, blocks that end in a checksum of themselves, and hexadecimal.
+//!
+//! Not from crates: their readers (byteorder) panic where a slice ends, `Reader` answers None; the rest is smaller than a
+//! dependency of the library in every host process.
 
 use crate::format::sizes::ALIGN;
 

@@ -1,6 +1,6 @@
 //! The header of a device part. Also compiled into the tests of the tool and into the benchmarks.
 
-use super::DeviceHeader;
+use vkstash_store::format::device::DeviceHeader;
 
 /// What the parts of RADV on a Navi 21 are bound to.
 pub(crate) fn header() -> DeviceHeader {

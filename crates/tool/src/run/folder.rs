@@ -5,12 +5,12 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use tempfile::TempDir;
 
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::reports::runs;
@@ -19,10 +19,12 @@ use crate::manifest::Kind;
 
 /// How the names of such folders start.
 const PREFIX: &str = "vkstash-run-";
+/// So often another run may come in between.
+const ATTEMPTS: u32 = 64;
 
 /// Removed with everything in it when dropped; where this process is killed before, by the next run.
 pub(crate) struct Folder {
-    path: PathBuf,
+    folder: TempDir,
     /// Says that it is in use. Not inherited by the command: its end is not ours.
     _locked: OwnedFd,
 }
@@ -31,35 +33,32 @@ impl Folder {
     /// Makes a new one, for this user only, and removes those that killed runs have left.
     pub(crate) fn create() -> io::Result<Folder> {
         let parent = parent()?;
-        sweep(&parent);
-        let mut attempt = 0;
-        loop {
-            let path = parent.join(name(attempt));
-            match made(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 64 => attempt += 1,
-                Err(error) => return Err(error),
-                Ok(locked) => {
-                    let folder = Folder { path, _locked: locked };
-                    DirBuilder::new().mode(0o700).create(folder.report_folder())?;
-                    return Ok(folder);
-                }
+        remove_stale(&parent);
+        for _ in 0..ATTEMPTS {
+            let private = fs::Permissions::from_mode(0o700);
+            let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&parent)?;
+            if let Some(locked) = locked(folder.path())? {
+                let folder = Folder { folder, _locked: locked };
+                DirBuilder::new().mode(0o700).create(folder.report_folder())?;
+                return Ok(folder);
             }
         }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// What goes into XDG_DATA_DIRS.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// What the loader searches below it.
     pub(crate) fn manifest_folder(&self) -> PathBuf {
-        self.path.join("vulkan").join(Kind::Implicit.folder())
+        self.path().join("vulkan").join(Kind::Implicit.folder())
     }
 
     /// What goes into VKSTASH_REPORT.
     pub(crate) fn report_folder(&self) -> PathBuf {
-        self.path.join("reports")
+        self.path().join("reports")
     }
 
     /// What the command's processes reported.
@@ -79,19 +78,11 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Makes a folder and takes its lock. Between the two another run may take it for one that was left behind: then it
-/// counts as somebody's.
-fn made(path: &Path) -> io::Result<OwnedFd> {
-    DirBuilder::new().mode(0o700).create(path)?;
+/// Takes the lock of a folder that was just made. None: before it was locked, another run has taken it for a stale one.
+fn locked(path: &Path) -> io::Result<Option<OwnedFd>> {
     match opened(path) {
-        Ok(fd) if is_locked_by_us(&fd) && is_at(&fd, path) => Ok(fd),
-        Ok(_) | Err(Errno::NOENT) => Err(io::ErrorKind::AlreadyExists.into()),
+        Ok(fd) if is_locked_by_us(&fd) && is_at(&fd, path) => Ok(Some(fd)),
+        Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -101,7 +92,7 @@ fn opened(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-/// Where there are no locks nobody can have it either: then nothing is ever swept.
+/// On a file system without locks no folder is ever removed as stale, so this one is safe too.
 fn is_locked_by_us(fd: &OwnedFd) -> bool {
     !matches!(rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
 }
@@ -111,8 +102,8 @@ fn is_at(fd: &OwnedFd, path: &Path) -> bool {
     (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 }
 
-/// Removes the folders of this user's runs that were killed: nobody holds their locks.
-fn sweep(parent: &Path) {
+/// Removes the folders that killed runs of this user have left: no process holds their locks.
+fn remove_stale(parent: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
@@ -133,11 +124,4 @@ fn parent() -> io::Result<PathBuf> {
         return Ok("/tmp".into());
     }
     std::path::absolute(parent)
-}
-
-/// Nobody can squat on a name that holds the time in nanoseconds; and if somebody does, the next attempt
-/// takes another, and no existing folder is ever used.
-fn name(attempt: u32) -> String {
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
-    format!("{PREFIX}{}-{nanos:09}-{attempt}", std::process::id())
 }

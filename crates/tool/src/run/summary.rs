@@ -136,7 +136,7 @@ mod tests {
                 (Count::Bypassed, 3),
             ]),
         ];
-        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12.4 s saved");
+        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12s 400ms saved");
     }
 
     #[test]

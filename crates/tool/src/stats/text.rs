@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use VkLayer_vkstash::stats::Count;
 
 use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
-use crate::units::{Moment, Size, Span, counted, plain, saved};
+use crate::units::{counted, moment, plain, saved, size, span};
 use crate::{kept, names};
 
 const PORTABLE: &str = "portable";
@@ -43,7 +43,7 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     let used = kept::used(application.bytes, keep.limit_bytes);
     head += &format!(": {used}, {}", counted(application.runs, "run"));
     if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
-        head += &format!(" since {}, last use {} UTC", Moment { unix_ms: since }, Moment { unix_ms: last });
+        head += &format!(" since {}, last use {} UTC", moment(since), moment(last));
     }
     lines.push(head);
     for part in application.parts.iter().filter(|part| part.name == PORTABLE) {
@@ -86,12 +86,12 @@ fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
         runs => format!("those of the last {runs} runs are kept"),
     };
     let share = keep.module_percent.map_or(String::new(), |percent| format!(", {percent:.1} % of the stash"));
-    lines.push(format!("  modules: {kept}; {}{share}", Size { bytes: keep.module_bytes }));
+    lines.push(format!("  modules: {kept}; {}{share}", size(keep.module_bytes)));
 }
 
 /// What is in a part: `1.2 MiB, 412 artifacts`.
 fn contents(part: &Part) -> String {
-    let mut text = Size { bytes: part.bytes }.to_string();
+    let mut text = size(part.bytes).to_string();
     for (kind, &count) in &part.records {
         text += &match kind.as_str() {
             "same" => format!(", {} with equal data", counted(count, "other")),
@@ -153,14 +153,14 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     // Reports of earlier versions have no time of drivers that were only watched.
     let spent = match get(Count::CompileNanos) {
         0 if compiled > 0 => "time not measured".to_owned(),
-        nanos => format!("in {}", Span { nanos }),
+        nanos => format!("in {}", span(nanos)),
     };
     row("compiled", compiled, &format!("{spent}{unrecorded}"));
     if get(Count::NothingKept) > 0 {
         row("nothing kept", get(Count::NothingKept), "of those: this driver's caches hold nothing of them");
     }
     if get(Count::ServedBefore) > 0 {
-        let spent = Span { nanos: get(Count::ServedBeforeNanos) };
+        let spent = span(get(Count::ServedBeforeNanos));
         row(
             "served before",
             get(Count::ServedBefore),
@@ -216,11 +216,11 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
     if !store.evicted_bytes.is_empty() {
         let causes = store.evicted_bytes.iter();
         let causes: Vec<_> =
-            causes.map(|(cause, &bytes)| format!("{} {}", Size { bytes }, plain(cause))).collect();
+            causes.map(|(cause, &bytes)| format!("{} {}", size(bytes), plain(cause))).collect();
         say(format!("evicted: {}, {}", counted(store.evicted_records, "record"), causes.join(", ")));
     }
     if store.compacted_bytes > 0 || store.reclaimed_bytes > 0 {
-        let (wrote, freed) = (Size { bytes: store.compacted_bytes }, Size { bytes: store.reclaimed_bytes });
+        let (wrote, freed) = (size(store.compacted_bytes), size(store.reclaimed_bytes));
         say(format!("compaction wrote {wrote}; {freed} freed"));
     }
 }
@@ -314,8 +314,8 @@ mod tests {
 game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
   portable: 1.0 KiB, 2 modules, 1 use
   NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts, 2 others with equal data
-    served                  97  97.0 %, up to 12.4 s saved
-    compiled                 3  in 90.0 ms, 1 of them not recorded
+    served                  97  97.0 %, up to 12s 400ms saved
+    compiled                 3  in 90ms, 1 of them not recorded
     bypassed                10  left to the driver; not in the percentage
                              7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
                              2  unknown structure sType 2147483647

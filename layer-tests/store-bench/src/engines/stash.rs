@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::open::Part;
 use vkstash_store::settings;

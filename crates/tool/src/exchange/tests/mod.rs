@@ -22,7 +22,6 @@ use VkLayer_vkstash::recipe::check;
 use VkLayer_vkstash::recipe::identifier::module_identity;
 use VkLayer_vkstash::recipe::key::{self, digest};
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::format::refusal::Refusal;
 use vkstash_store::part::open::Part;
@@ -41,14 +40,10 @@ fn app() -> AppName {
 
 /// Bytes and keys of real recipes.
 fn recipes() -> Vec<(Key, Vec<u8>)> {
-    let unhex = |text: &str| -> Vec<u8> {
-        let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
-        (0..text.len()).step_by(2).map(digit).collect()
-    };
     let lines = include_str!("../../../../../tests/golden/recipes-2.txt").lines();
     let recipe = |line: &str| {
         let (bytes, key) = line.split_once(' ').unwrap();
-        (unhex(key).try_into().unwrap(), unhex(bytes))
+        (hex::decode(key).unwrap().try_into().unwrap(), hex::decode(bytes).unwrap())
     };
     lines.map(recipe).collect()
 }

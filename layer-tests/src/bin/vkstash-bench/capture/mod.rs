@@ -19,7 +19,6 @@ use VkLayer_vkstash::recipe::key;
 use sha2::{Digest as _, Sha256};
 use vkstash_layer_tests::bench::report::Device;
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
