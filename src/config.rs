@@ -17,9 +17,11 @@ pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
 /// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
 /// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's own caches.
 pub const BINARIES: &str = "VKSTASH_BINARIES";
-/// `1`: an emulated identifier without an artifact is compiled from the stash's SPIR-V instead of being answered
-/// COMPILE_REQUIRED: a compile in a call that promises not to do any. Off by default.
-pub const REHYDRATE: &str = "VKSTASH_REHYDRATE";
+/// `1`: a request by an emulated identifier that has no artifact is compiled from the stored SPIR-V, instead of being
+/// answered COMPILE_REQUIRED. The call promises not to compile, so this is off by default.
+pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
+/// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
+pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
@@ -46,8 +48,8 @@ pub struct Config {
     pub identifiers: Identifiers,
     /// [`BINARIES`].
     pub binaries: bool,
-    /// [`REHYDRATE`].
-    pub rehydrate: bool,
+    /// [`COMPILE_STORED`].
+    pub compile_stored: bool,
     /// [`END_MS`]; None: the usual.
     pub end: Option<Duration>,
     /// Folder for reports.
@@ -72,7 +74,9 @@ impl Config {
             root: path(DIR).or_else(default_root),
             identifiers,
             binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
-            rehydrate: lookup(REHYDRATE).is_some_and(|value| value == "1"),
+            compile_stored: lookup(COMPILE_STORED)
+                .or_else(|| lookup(COMPILE_STORED_BEFORE))
+                .is_some_and(|value| value == "1"),
             end: lookup(END_MS).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis),
             report: path(REPORT),
         }
@@ -120,12 +124,20 @@ mod tests {
 
     #[test]
     fn compiling_behind_a_promise_not_to_takes_a_plain_yes() {
-        let with = |value: &'static str| {
-            Config::from_lookup(|name| (name == REHYDRATE).then(|| OsString::from(value))).rehydrate
+        for variable in [COMPILE_STORED, COMPILE_STORED_BEFORE] {
+            let with = |value: &'static str| {
+                Config::from_lookup(|name| (name == variable).then(|| OsString::from(value))).compile_stored
+            };
+            assert!(with("1"), "{variable}");
+            assert!(!["", "0", "2", "off", "yes"].into_iter().any(with), "{variable}");
+        }
+        assert!(!Config::from_lookup(|_| None).compile_stored);
+        let both = |name: &str| match name {
+            COMPILE_STORED => Some(OsString::from("0")),
+            COMPILE_STORED_BEFORE => Some(OsString::from("1")),
+            _ => None,
         };
-        assert!(with("1"));
-        assert!(!["", "0", "2", "off", "yes"].into_iter().any(with));
-        assert!(!Config::from_lookup(|_| None).rehydrate);
+        assert!(!Config::from_lookup(both).compile_stored, "the new name is asked first");
     }
 
     /// The kernel says so to a program that gets rights which whoever started it may not have: here a copy of this test's

@@ -61,7 +61,7 @@ counters! {
     IdentifierRequests => "identifier_requests",
     /// Of those, the ones that the stash served.
     IdentifierServed => "identifier_served",
-    /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_REHYDRATE says so.
+    /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_COMPILE_STORED says so.
     Rehydrated => "rehydrated",
     /// Requests by identifier that the stash would have answered, had it still the code of their modules.
     ModuleMissing => "module_missing",

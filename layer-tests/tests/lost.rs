@@ -97,11 +97,11 @@ fn an_artifact_whose_modules_are_gone_is_counted() {
             let warm = run(scenario, &env, &by_identifier);
             assert_eq!((warm.reports.sum("identifier_served"), warm.reports.sum("module_missing")), (3, 0));
             remove(&portable_segments(&env.stash_folder()));
-            for rehydrate in ["0", "1"] {
-                let env = env.clone().var("VKSTASH_REHYDRATE", rehydrate);
+            for compile_stored in ["0", "1"] {
+                let env = env.clone().var("VKSTASH_COMPILE_STORED", compile_stored);
                 let lost = run(scenario, &env, &by_identifier);
                 assert!(lost.value.all_refused(), "{:?}", lost.value.results);
-                assert_eq!(lost.reports.sum("module_missing"), 3, "{rehydrate}: {:?}", lost.reports);
+                assert_eq!(lost.reports.sum("module_missing"), 3, "{compile_stored}: {:?}", lost.reports);
             }
         }
     });
@@ -130,17 +130,17 @@ fn missing(scenario: &Scenario, env: &Env, work: &Work) -> u64 {
 }
 
 #[test]
-fn what_would_have_been_rehydrated_counts_where_the_recipe_was_known() {
+fn what_would_have_been_compiled_from_stored_code_counts_where_the_recipe_was_known() {
     on(test_driver(json!({})), |scenario, env| {
-        let rehydrating = env.clone().var("VKSTASH_REHYDRATE", "1");
+        let compiling = env.clone().var("VKSTASH_COMPILE_STORED", "1");
         let (by_identifier, by_code) = by_identifier(Shader::Compute);
         // Nobody has shown the stash the modules yet.
-        assert_eq!(missing(scenario, &rehydrating, &by_identifier), 0);
+        assert_eq!(missing(scenario, &compiling, &by_identifier), 0);
         run(scenario, env, &by_code);
         remove(&device_segments(&env.stash_folder()));
         evict_modules(&env.stash_folder());
         // Nobody wants them compiled, so nothing is missed.
         assert_eq!(missing(scenario, env, &by_identifier), 0);
-        assert_eq!(missing(scenario, &rehydrating, &by_identifier), 3);
+        assert_eq!(missing(scenario, &compiling, &by_identifier), 3);
     });
 }

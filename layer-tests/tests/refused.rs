@@ -127,10 +127,10 @@ fn a_lack_of_memory_is_no_property_of_the_pipeline() {
 #[test]
 fn an_identifier_of_ours_whose_code_the_driver_refuses_never_reaches_it() {
     scenario(&[("make", make)], |scenario| {
-        for rehydrate in ["0", "1"] {
-            let stash = scenario.folder().join(format!("stash {rehydrate}"));
+        for compile_stored in ["0", "1"] {
+            let stash = scenario.folder().join(format!("stash {compile_stored}"));
             let env = scenario.on(Driver::Test(json!({}))).unwrap().stash(&stash);
-            let env = env.var("VKSTASH_IDENTIFIERS", "emulate").var("VKSTASH_REHYDRATE", rehydrate);
+            let env = env.var("VKSTASH_IDENTIFIERS", "emulate").var("VKSTASH_COMPILE_STORED", compile_stored);
             let with_code = json!({ "cache": false, "faults": fault(LASTING) });
             expect(&scenario.run_ok::<Value>("make", &env, &with_code).value, LASTING, [None, None]);
             let by_identifier = json!({ "cache": false, "faults": fault(LASTING), "identifier": true });

@@ -25,7 +25,7 @@ pub unsafe fn without_cache_control<'a, I: CreateInfo>(
 ) -> Option<Creation<'a, I>> {
     let parsed = call.parsed();
     let forbids = parsed.fails_on_compile_required();
-    if forbids && !(call.device.rehydrates() && parsed.naming.lacks_code) {
+    if forbids && !(call.device.compiles_stored() && parsed.naming.lacks_code) {
         return None;
     }
     if !forbids && !parsed.returns_early() {

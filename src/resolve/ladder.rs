@@ -13,7 +13,7 @@ use super::outcome::{Climb, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
 use super::request::{Described, Request};
-use super::{artifact, bypass, companion, compile, driver, emulated, record, rehydrate};
+use super::{artifact, bypass, companion, compile, compile_stored, driver, emulated, record};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 
@@ -130,7 +130,7 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buf
             Climb::GoUntouched { recorded } => go_untouched(request, recorded),
             Climb::Missed { artifact, question } => {
                 if call.names_code_of_the_layers() {
-                    let compiled = rehydrate::rehydrate(request, artifact, question);
+                    let compiled = compile_stored::compile_stored(request, artifact, question);
                     compiled.unwrap_or_else(|| refuse(parsed))
                 } else if parsed.fails_on_compile_required() {
                     driver::ask_for_the_program(request, artifact)

@@ -10,7 +10,7 @@
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
 //! - [`companion`] the same, of a cache with what the program's own would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
-//! - [`rehydrate`] the same from stored SPIR-V, for stages that are named by identifier only
+//! - [`compile_stored`] the same from stored SPIR-V, for stages that are named by identifier only
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`failed`] what the program gets where the layer itself has failed
 //! - [`app_data`] what the program's own caches are owed
@@ -27,6 +27,7 @@ mod bypass;
 pub mod call;
 pub mod companion;
 mod compile;
+mod compile_stored;
 pub mod counts;
 pub mod create_info;
 pub mod deferred;
@@ -43,5 +44,4 @@ mod private_cache;
 mod recent;
 mod record;
 pub mod refuse;
-mod rehydrate;
 mod request;

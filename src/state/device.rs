@@ -350,14 +350,14 @@ impl Device {
         self.keeps_artifacts() || (answers && !is_late())
     }
 
-    /// Whether an emulated identifier without an artifact is compiled from stored SPIR-V.
-    pub fn rehydrates(&self) -> bool {
-        self.instance.config.rehydrate && self.identifiers == IdentifierMode::Emulated && !is_late()
+    /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.
+    pub fn compiles_stored(&self) -> bool {
+        self.instance.config.compile_stored && self.identifiers == IdentifierMode::Emulated && !is_late()
     }
 
     /// Whether the stash keeps the code of modules.
     pub fn keeps_modules(&self) -> bool {
-        self.keeps_artifacts() || self.rehydrates()
+        self.keeps_artifacts() || self.compiles_stored()
     }
 
     /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.

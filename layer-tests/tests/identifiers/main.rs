@@ -5,14 +5,14 @@
 //! - [`sameness`] what an identifier depends on, and what it does not
 //! - [`served`] pipelines by identifier, across devices and processes; sizes and wild bytes
 //! - [`cache_control`] drivers without pipelineCreationCacheControl
-//! - [`rehydrate`] VKSTASH_REHYDRATE
+//! - [`compile_stored`] VKSTASH_COMPILE_STORED
 //! - [`wrong_records`] records that are not what their keys say
 //! - [`validation`] nothing of it is seen below the layer
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod cache_control;
+mod compile_stored;
 mod offers;
-mod rehydrate;
 mod sameness;
 mod served;
 mod validation;

@@ -7,13 +7,13 @@ use vkstash_layer_tests::env;
 
 /// The validation layer says nothing about these jobs with our layer that it does not say about `plain` without
 /// it. Each job runs twice, in the stash of the one before.
-fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], rehydrate: bool) {
+fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], compile_stored: bool) {
     each(vec![setting.clone()], &[("job", do_job)], |scenario, env, _| {
         if env::validation_manifest().is_none() {
             return scenario.skip("the Khronos validation layer is not installed");
         }
         let env = env.clone().validation();
-        let env = if rehydrate { env.var("VKSTASH_REHYDRATE", "1") } else { env };
+        let env = if compile_stored { env.var("VKSTASH_COMPILE_STORED", "1") } else { env };
         let alone = env.clone().without_layer();
         let messages = |env: &Env, job: Job| {
             let work = Work { messages: true, ..job.work };
@@ -59,7 +59,7 @@ fn a_driver_without_cache_control_is_called_as_by_a_program_without_it() {
 }
 
 #[test]
-fn rehydrated_pipelines_are_made_as_by_a_program_that_has_the_code() {
+fn pipelines_from_stored_code_are_made_as_by_a_program_that_has_the_code() {
     for setting in [Setting::auto(Driver::Lavapipe), Setting::forced(Driver::Radv)] {
         let mut jobs = Vec::new();
         for shader in [Shader::Compute, Shader::DynamicRendering] {

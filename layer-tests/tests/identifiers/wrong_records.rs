@@ -65,7 +65,7 @@ fn made_modules(seen: &Seen) -> usize {
     seen.calls("vkCreateShaderModule").count()
 }
 
-/// What is served beside an artifact, and what is compiled because VKSTASH_REHYDRATE says so.
+/// What is served beside an artifact, and what is compiled because VKSTASH_COMPILE_STORED says so.
 #[test]
 fn code_under_another_modules_identity_never_reaches_the_driver() {
     let keeps_nothing = Setting::auto(test_driver(json!({ "cache_data": "header_only", "driver_id": 13 })));
@@ -76,16 +76,26 @@ fn code_under_another_modules_identity_never_reaches_the_driver() {
         (Setting::auto(Driver::Lavapipe), "1"),
         (keeps_nothing, "1"),
     ];
-    for (setting, rehydrate) in settings {
+    for (setting, compile_stored) in settings {
         each(vec![setting], STEPS, |scenario, env, setting| {
-            let env = &env.clone().var("VKSTASH_REHYDRATE", rehydrate);
+            let env = &env.clone().var("VKSTASH_COMPILE_STORED", compile_stored);
             let by_code = Work { identifiers: true, ..Work::default() };
             run(scenario, env, by_code.clone());
             let sound = asks_by_identifier(scenario, env, &by_code);
-            assert!(sound.value.done.all_made(), "{:?} {rehydrate}: {:?}", setting.driver, sound.reports);
+            assert!(
+                sound.value.done.all_made(),
+                "{:?} {compile_stored}: {:?}",
+                setting.driver,
+                sound.reports
+            );
             rotate_in(&env.stash_folder(), Kind::Module);
             let wrong = asks_by_identifier(scenario, env, &by_code);
-            assert!(wrong.value.done.all_refused(), "{:?} {rehydrate}: {:?}", setting.driver, wrong.reports);
+            assert!(
+                wrong.value.done.all_refused(),
+                "{:?} {compile_stored}: {:?}",
+                setting.driver,
+                wrong.reports
+            );
             assert_eq!((made_modules(&wrong.value), wrong.value.compiles), (0, 0), "{:?}", wrong.value.calls);
             assert_eq!(wrong.reports.sum("rehydrated"), 0);
             assert!(wrong.stderr.contains("something else under a module's identity"), "{}", wrong.stderr);
@@ -95,7 +105,12 @@ fn code_under_another_modules_identity_never_reaches_the_driver() {
             let back = translating(scenario, env, &by_code);
             assert!(back.value.done.all_refused(), "{:?}", back.reports);
             let healed = asks_by_identifier(scenario, env, &by_code);
-            assert!(healed.value.done.all_made(), "{:?} {rehydrate}: {:?}", setting.driver, healed.reports);
+            assert!(
+                healed.value.done.all_made(),
+                "{:?} {compile_stored}: {:?}",
+                setting.driver,
+                healed.reports
+            );
             assert!(!healed.stderr.contains("something else"), "{}", healed.stderr);
         });
     }

@@ -1,7 +1,7 @@
-//! VKSTASH_REHYDRATE: an emulated identifier without an artifact, compiled from the stash's SPIR-V.
+//! VKSTASH_COMPILE_STORED: compiles a request by an emulated identifier that has no artifact from stored SPIR-V.
 //!
-//! The call promised not to compile, so this is the user's own choice: it serves where the driver keeps no
-//! artifacts, or lost them, and translating the shader anew would cost the program more than the compile.
+//! The call promises not to compile, so the user has to ask for this. It pays where the driver keeps no artifacts, or has
+//! lost them, and where translating the shader again would cost the program more than the compile.
 
 use ash::vk;
 
@@ -15,19 +15,19 @@ use crate::recipe::chain::Arena;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 
-/// Compiles the request. None where that is not wanted, the stash lacks a stage's code, or the driver fails:
-/// then the program hears what it would have heard without this.
+/// Compiles the request. None where the user has not asked for it, the stash lacks a stage's code, or the driver fails:
+/// the program then gets the answer that it would have had without this rung.
 ///
 /// # Safety
 /// The request's create info is valid, and its stages carry no identifier structures.
-pub unsafe fn rehydrate<I: CreateInfo>(
+pub unsafe fn compile_stored<I: CreateInfo>(
     request: &Request<'_, I>,
     artifact: ArtifactOutcome<'_>,
     question: Question,
 ) -> Option<Answer> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    if !device.rehydrates() {
+    if !device.compiles_stored() {
         return None;
     }
     let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
@@ -35,7 +35,7 @@ pub unsafe fn rehydrate<I: CreateInfo>(
     let mut modules = StoredModules::new(device);
     let mut arena = Arena::default();
     let stored = device.stored()?;
-    // SAFETY: the caller's contract; the modules stay on this stack frame until the call is over.
+    // SAFETY: the caller passes a valid create info; `modules` stays on this stack frame until the call has returned.
     let Some(creation) = (unsafe { modules.put_in(call.creation, pipeline.recipe, stored) }) else {
         // Without a recipe the stash may never have had the module.
         let lost = modules.lacks_one() && stored.portable.contains(Kind::Recipe, &pipeline.key);
@@ -44,7 +44,8 @@ pub unsafe fn rehydrate<I: CreateInfo>(
         }
         return None;
     };
-    // SAFETY: as above, and for the arena.
+    // SAFETY: the caller passes a valid create info; `modules` and `arena`, which the copy points to, stay on this stack
+    // frame until the driver's call has returned.
     let answer = unsafe {
         let creation = creation.with_flags(none, fail_on, &mut arena)?;
         let request = Request { call: call.with(&creation), pipeline };

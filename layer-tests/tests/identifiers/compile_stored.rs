@@ -1,4 +1,4 @@
-//! VKSTASH_REHYDRATE: compiled from the stash's SPIR-V, in a call that promises not to compile.
+//! VKSTASH_COMPILE_STORED: compiled from the stash's SPIR-V, in a call that promises not to compile.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ const STEP: &[(&str, Step)] = &[("job", do_job)];
 const SHADERS: [Shader; 4] =
     [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering];
 
-fn rehydrating(env: &Env) -> Env {
-    env.clone().var("VKSTASH_REHYDRATE", "1")
+fn compiling_stored(env: &Env) -> Env {
+    env.clone().var("VKSTASH_COMPILE_STORED", "1")
 }
 
 /// lavapipe keeps no artifacts at all, so everything that it serves it compiles.
@@ -26,7 +26,7 @@ fn a_driver_without_artifacts_compiles_what_the_stash_has_the_code_of() {
                 let first = 1 + 10 * shader as u32 + 100 * u32::from(flags2);
                 let by_code = Work { shader, code, flags2, first, identifiers: true, ..Work::default() };
                 let by_identifier = Work { code: Code::Identifier, feedback: true, ..by_code.clone() };
-                let on = rehydrating(env);
+                let on = compiling_stored(env);
                 assert!(run(scenario, &on, by_code.clone()).value.done.all_made());
                 let off = run(scenario, env, by_identifier.clone());
                 assert!(off.value.done.all_refused(), "off by default: {:?}", off.value.done.results);
@@ -58,7 +58,7 @@ fn lost_artifacts_are_compiled_once_and_served_from_then_on() {
             let off = run(scenario, env, by_identifier.clone());
             assert!(off.value.done.all_refused(), "{:?}", off.value.done.results);
             assert_eq!(off.reports.sum("rehydrated"), 0);
-            let on = run(scenario, &rehydrating(env), by_identifier.clone());
+            let on = run(scenario, &compiling_stored(env), by_identifier.clone());
             assert!(on.value.done.all_made(), "{:?}", on.reports.counters());
             assert_eq!(on.reports.sum("rehydrated"), 3);
             assert_eq!(on.reports.sum("compiled"), 3);
@@ -83,13 +83,13 @@ fn the_call_that_compiles_does_not_forbid_it() {
                 fs::remove_file(segment).unwrap();
             }
             let by_identifier = Work { code: Code::Identifier, early_return: true, ..work };
-            let seen = run(scenario, &rehydrating(env), job(by_identifier.clone()));
+            let seen = run(scenario, &compiling_stored(env), job(by_identifier.clone()));
             assert!(seen.value.done.all_made(), "{:?}", seen.reports.counters());
             assert_eq!(seen.reports.sum("rehydrated"), 3);
             assert_eq!(seen.value.compiles, 3);
             let compiling = seen.value.calls("vkCreateComputePipelines").filter(|call| call["result"] == 0);
             assert!(compiling.into_iter().all(|call| call["flags"][0].as_u64().unwrap() & 0x100 == 0));
-            let seen = run(scenario, &rehydrating(env), job(by_identifier));
+            let seen = run(scenario, &compiling_stored(env), job(by_identifier));
             assert!(seen.value.done.all_made());
             assert_eq!(seen.value.compiles, 0, "{:?}", seen.reports.counters());
         }
@@ -100,7 +100,7 @@ fn the_call_that_compiles_does_not_forbid_it() {
 fn code_that_the_stash_does_not_have_stays_a_compile_that_is_required() {
     let settings = [emulated(), vec![Setting::auto(old_driver())]].concat();
     each(settings, STEP, |scenario, env, setting| {
-        let env = rehydrating(env);
+        let env = compiling_stored(env);
         for shader in [Shader::Compute, Shader::RenderPass] {
             for code in [Code::Identifier, Code::Bytes] {
                 for bytes in [vec![0; 32], vec![7; 16], vec![9; 33]] {
@@ -121,7 +121,7 @@ fn a_driver_that_fails_leaves_a_compile_that_is_required() {
         run(scenario, env, Work { identifiers: true, ..Work::default() });
         let fault = json!({ "command": "vkCreateComputePipelines", "result": -2 });
         let faulty = test_driver(json!({ "cache_data": "empty", "faults": [fault] }));
-        let faulty = rehydrating(&scenario.on(faulty).unwrap().stash(env.stash_folder()));
+        let faulty = compiling_stored(&scenario.on(faulty).unwrap().stash(env.stash_folder()));
         let seen = run(scenario, &faulty, Work { code: Code::Identifier, feedback: true, ..Work::default() });
         assert!(seen.value.done.all_refused(), "{:?}", seen.value.done.results);
         let silent = |f: &Feedback| f.pipeline == 0 && f.stages.iter().all(|&stage| stage == 0);
@@ -139,7 +139,7 @@ fn the_drivers_own_identifiers_are_left_alone() {
         for segment in device_segments(&env.stash_folder()) {
             fs::remove_file(segment).unwrap();
         }
-        let seen = run(scenario, &rehydrating(env), Work { code: Code::Identifier, ..work });
+        let seen = run(scenario, &compiling_stored(env), Work { code: Code::Identifier, ..work });
         assert!(seen.value.done.all_refused(), "{:?}", seen.value.done.results);
         assert_eq!(seen.reports.sum("rehydrated"), 0);
     });
