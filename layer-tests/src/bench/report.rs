@@ -59,6 +59,9 @@ pub struct Round {
     pub kind: Kind,
     /// Wall nanoseconds of the whole round, gaps between the calls included.
     pub total_ns: u64,
+    /// Instructions in user mode of the one thread that made the pipelines, where the machine counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
     /// One element a module, in the order of [`Report::modules`].
     pub calls: Vec<Call>,
 }

@@ -232,6 +232,12 @@ impl Outcome {
         self.report.calls(kind).map(|call| Call::whole_ns(call) as f64 / 1e3).collect()
     }
 
+    /// Millions of instructions, in user mode, of the thread that made them. None where the machine does not count.
+    pub(crate) fn instructions(&self, kind: Kind) -> Option<f64> {
+        let round = self.report.rounds.iter().find(|round| round.kind == kind)?;
+        Some(round.instructions? as f64 / 1e6)
+    }
+
     /// Median microseconds of a creation call.
     pub(crate) fn median(&self, kind: Kind) -> f64 {
         median(&self.calls(kind))

@@ -26,6 +26,8 @@ pub(crate) struct Series {
     pub(crate) wholes: Vec<Vec<f64>>,
     /// The same of the creation calls alone.
     pub(crate) calls: Vec<Vec<f64>>,
+    /// Millions of instructions of each run's thread, where the machine counts them.
+    pub(crate) instructions: Vec<f64>,
     /// Whole-process wall milliseconds.
     pub(crate) wall: Vec<f64>,
     /// Whole-process CPU milliseconds.
@@ -38,6 +40,7 @@ impl Series {
         use vkstash_layer_tests::bench::report::Kind;
         self.wholes.push(outcome.wholes(Kind::Create));
         self.calls.push(outcome.calls(Kind::Create));
+        self.instructions.extend(outcome.instructions(Kind::Create));
         self.wall.push(outcome.wall * 1e3);
         self.cpu.push(outcome.cpu * 1e3);
     }

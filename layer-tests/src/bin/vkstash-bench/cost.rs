@@ -36,7 +36,7 @@ pub(crate) fn pairs(
 /// own caches are in both.
 pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> Vec<Figure> {
     let per_run = |series: &Series| series.calls.iter().map(|run| median(run)).collect::<Vec<_>>();
-    vec![
+    let mut figures = vec![
         Figure::alone(
             format!("{id}.more"),
             format!("{what}: more per pipeline"),
@@ -67,5 +67,19 @@ pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> 
             &without.totals(),
             "ms",
         ),
-    ]
+    ];
+    // Other programs' noise does not reach these, and their ratio is not one of times.
+    if !with.instructions.is_empty() && !without.instructions.is_empty() {
+        let what = format!("{what}: millions of instructions");
+        let (mine, theirs) = (&with.instructions, &without.instructions);
+        figures.push(Figure::pairs(
+            format!("{id}.instructions"),
+            what,
+            mine,
+            "without the layer",
+            theirs,
+            "M",
+        ));
+    }
+    figures
 }

@@ -7,6 +7,7 @@ use ash::vk;
 use vkstash_layer_tests::bench::report::{Call, Kind, Round};
 
 use crate::caches::Cache;
+use crate::counters::Instructions;
 use crate::failure::Failure;
 use crate::identifiers::Book;
 use crate::vulkan::{Gpu, Shader, nanos};
@@ -59,6 +60,7 @@ pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Ro
             made.push(one(gpu, index, module, plan)?);
         }
     };
+    let counter = if plan.threads <= 1 { Instructions::count() } else { None };
     let started = Instant::now();
     let mut made = if plan.threads <= 1 {
         work()?
@@ -73,10 +75,11 @@ pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Ro
         })?
     };
     let total_ns = nanos(started);
+    let instructions = counter.and_then(Instructions::so_far);
     made.sort_by_key(|made| made.index);
     gpu.destroy_pipelines(made.iter().map(|made| made.pipeline));
     let (calls, data) = made.into_iter().map(|made| (made.call, made.data)).unzip();
-    Ok((Round { kind: plan.kind, total_ns, calls }, data))
+    Ok((Round { kind: plan.kind, total_ns, instructions, calls }, data))
 }
 
 fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made, Failure> {

@@ -7,6 +7,7 @@
 )]
 
 mod caches;
+mod counters;
 mod create;
 mod failure;
 mod hit;
