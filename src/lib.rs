@@ -5,7 +5,7 @@
 //!
 //! The rooms, from the outside in; nothing imports upwards (docs/architecture.md):
 //!
-//! - `hooks` the intercepted commands, one file per family
+//! - `hooks` the intercepted commands, one file per group of commands
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings

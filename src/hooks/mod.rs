@@ -1,4 +1,4 @@
-//! The intercepted commands, one file per family; thin: translate, call down, translate back.
+//! The intercepted commands, one file per group of commands; thin: translate, call down, translate back.
 //!
 //! - [`commands`] which commands are hooked, and the three look-ups of commands
 //! - [`instance`] vkCreateInstance, vkDestroyInstance

@@ -29,7 +29,7 @@ pub unsafe fn serve<'a, I: CreateInfo>(
 ) -> Rung<ArtifactOutcome<'a>> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    let wanted = device.gives(call.family()) || call.parsed().naming.lacks_code;
+    let wanted = device.caches_hold(call.class()) || call.parsed().naming.lacks_code;
     if !device.keeps_artifacts() || !wanted {
         return Rung::Missed(ArtifactOutcome::NotOffered);
     }

@@ -129,7 +129,7 @@ pub unsafe fn capturing<I: CreateInfo>(creation: &Creation<'_, I>, arena: &mut A
 ///
 /// # Safety
 /// The request's create info is valid, and `pipeline` is its live pipeline.
-pub unsafe fn harvest<I: CreateInfo>(
+pub unsafe fn record_captured<I: CreateInfo>(
     request: &Request<'_, I>,
     pipeline: vk::Pipeline,
     cost: Duration,

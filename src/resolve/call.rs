@@ -14,7 +14,7 @@ use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::stage;
 use crate::state::device::{Device, IdentifierMode};
-use crate::state::family::Family;
+use crate::state::pipeline_class::PipelineClass;
 
 /// What one create info is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,9 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         &self.creation.parsed
     }
 
-    /// What the driver's caches may hold of it or not.
-    pub fn family(&self) -> Family {
-        Family::of(self.parsed())
+    /// The class of pipelines that it is of.
+    pub fn class(&self) -> PipelineClass {
+        PipelineClass::of(self.parsed())
     }
 
     /// The same call with a changed create info.

@@ -14,7 +14,7 @@ use super::request::Request;
 use super::{binary, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
-use crate::state::family::Family;
+use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
 
 /// Where a call's artifact can be taken from.
@@ -65,7 +65,10 @@ pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: Artifac
 ///
 /// # Safety
 /// As [`compile`].
-pub unsafe fn harvesting<I: CreateInfo>(request: &Request<'_, I>, artifact: ArtifactOutcome<'_>) -> Answer {
+pub unsafe fn record_without_compiling<I: CreateInfo>(
+    request: &Request<'_, I>,
+    artifact: ArtifactOutcome<'_>,
+) -> Answer {
     // SAFETY: the caller's contract.
     unsafe { call_and_record(request, artifact, false) }.0
 }
@@ -180,14 +183,15 @@ unsafe fn call_and_record<I: CreateInfo>(
         }
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
-            let recorded = info.is_some() && unsafe { binary::harvest(request, answer.pipeline, cost) };
-            device.harvests.note(call.family(), recorded, false);
+            let recorded =
+                info.is_some() && unsafe { binary::record_captured(request, answer.pipeline, cost) };
+            device.cache_data_probe.note(call.class(), recorded, false);
             return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
         Source::Nowhere => return (answer, Outcome::Unrecorded),
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
-    device.harvests.note(call.family(), payload.is_some(), beside_its_cache);
+    device.cache_data_probe.note(call.class(), payload.is_some(), beside_its_cache);
     let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
     count_if_lost(request, cost);
     // SAFETY: the caller's contract.
@@ -221,7 +225,7 @@ fn source<'a, I: CreateInfo>(
     let device = call.device;
     if matches!(artifact, ArtifactOutcome::LeftAlone)
         || !device.keeps_artifacts()
-        || !device.gives(call.family())
+        || !device.caches_hold(call.class())
         || device.stored().is_none()
     {
         return Source::Nowhere;
@@ -250,7 +254,7 @@ fn source<'a, I: CreateInfo>(
         // RADV says that it has nothing of ray tracing libraries where it has: what the program kept of an earlier
         // run is not to be lost.
         Passed::Known { contents: Contents::Anything, cache, .. } => {
-            let unsure = call.family() == Family::RayTracing && call.parsed().is_library();
+            let unsure = call.class() == PipelineClass::RayTracing && call.parsed().is_library();
             asked && !(unsure && cache.holds_earlier_runs())
         }
         Passed::Unknown(_) => false,

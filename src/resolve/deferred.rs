@@ -26,8 +26,8 @@ use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::deferred::{Element, Pending, Taken, Ticket};
 use crate::state::device::Device;
-use crate::state::family::Family;
 use crate::state::objects::LibraryObject;
+use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
@@ -222,7 +222,8 @@ unsafe fn compile(
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
-    let recorded = free && all_described && device.gives(Family::RayTracing) && device.stored().is_some();
+    let recorded =
+        free && all_described && device.caches_hold(PipelineClass::RayTracing) && device.stored().is_some();
     let ours = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &ours {
         Some(ours) => ours.handle(),
@@ -388,7 +389,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
     if result == vk::Result::SUCCESS && elements.iter().any(|element| element.key.is_some()) {
         device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
         if !cache.is_null() {
-            device.harvests.note(Family::RayTracing, blob.is_some(), false);
+            device.cache_data_probe.note(PipelineClass::RayTracing, blob.is_some(), false);
         }
     }
     // Of several it is not known which have failed. That it works later is not noted: the cache of ours may have been to

@@ -72,7 +72,7 @@ pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Q
                 Some(served) => Rung::Served(served),
                 None => Rung::Missed(Question::NotAsked),
             },
-            Early::MayHaveAnything if call.device.gives(call.family()) && may_have(call, &shaders) => {
+            Early::MayHaveAnything if call.device.caches_hold(call.class()) && may_have(call, &shaders) => {
                 put_question(call, &shaders, false)
             }
             Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
@@ -111,7 +111,7 @@ unsafe fn may_forbid_compiling<I: CreateInfo>(call: &Call<'_, I>) -> bool {
 pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Question) -> Rung<Question> {
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
-    let recorded = device.keeps_artifacts() && device.gives(call.family());
+    let recorded = device.keeps_artifacts() && device.caches_hold(call.class());
     let asks = device.cache_control && recorded && question == Question::NotAsked;
     if !asks || !may_have(call, shaders) {
         return Rung::Missed(question);
@@ -201,7 +201,7 @@ pub unsafe fn ask_for_the_program<I: CreateInfo>(
 ) -> Answer {
     let device = request.call.device;
     // SAFETY: the caller's contract.
-    let answer = unsafe { compile::harvesting(request, artifact) };
+    let answer = unsafe { compile::record_without_compiling(request, artifact) };
     match answer.result {
         vk::Result::SUCCESS => device.count(Count::DriverHad),
         vk::Result::PIPELINE_COMPILE_REQUIRED => {

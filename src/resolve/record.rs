@@ -94,8 +94,8 @@ pub unsafe fn record_later<'a, I: CreateInfo>(
     prefix: [u8; PREFIX],
 ) -> Result<(), PrivateCache<'a>> {
     let Request { call, pipeline } = request;
-    let (device, class) = (call.device, call.family());
-    let Some(stored) = device.stored().filter(|_| device.harvests.gave(class)) else {
+    let (device, class) = (call.device, call.class());
+    let Some(stored) = device.stored().filter(|_| device.cache_data_probe.had_data(class)) else {
         return Err(cache);
     };
     let Some(origin) = device.origin.get() else { return Err(cache) };

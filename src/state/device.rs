@@ -12,14 +12,15 @@ use super::asked_first::RecentHits;
 use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
+use super::cache_data_probe::CacheDataProbe;
 use super::deferred::Operations;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
-use super::family::{Family, Harvests};
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::{
     ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject,
 };
+use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::Session;
 use super::setup::Setup;
@@ -103,8 +104,8 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
-    /// What the driver's caches have given so far.
-    pub harvests: Arc<Harvests>,
+    /// Whether the data of the driver's caches holds pipelines.
+    pub cache_data_probe: Arc<CacheDataProbe>,
     /// How caches are read.
     pub cache_data: CacheData,
     /// Whose caches wait to be read, once there is a part for their data.
@@ -155,7 +156,7 @@ impl Device {
         policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
         let advanced_blend = switched_on(blend);
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
-        let (stats, harvests) = (Arc::new(stats), Arc::<Harvests>::default());
+        let stats = Arc::new(stats);
         let cache_data = CacheData::new(handle, &table, properties);
         Device {
             handle,
@@ -191,7 +192,7 @@ impl Device {
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            harvests,
+            cache_data_probe: Arc::default(),
             deferred: Operations::default(),
             decided,
             process: fork::here(),
@@ -304,8 +305,8 @@ impl Device {
             Ok(device) => {
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
-                let (harvests, stats) = (self.harvests.clone(), self.stats.clone());
-                let _ = self.origin.set(Origin::new(self.cache_data, device.clone(), harvests, stats));
+                let (probe, stats) = (self.cache_data_probe.clone(), self.stats.clone());
+                let _ = self.origin.set(Origin::new(self.cache_data, device.clone(), probe, stats));
                 if let Ok((digest, encoded)) = self.decided.setup.encoded() {
                     if !stash.portable().contains(Kind::Setup, &digest) {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
@@ -338,7 +339,7 @@ impl Device {
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
             && !is_late()
-            && (self.gives(Family::Complete) || self.binaries.is_some())
+            && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some())
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
             && self.table.get_pipeline_cache_data.is_some()
@@ -360,9 +361,9 @@ impl Device {
         self.keeps_artifacts() || self.compiles_stored()
     }
 
-    /// Whether the driver's cache data is worth asking for after it made a pipeline of this family.
-    pub fn gives(&self, family: Family) -> bool {
-        self.harvests.give(family)
+    /// Whether the driver's caches hold pipelines of this class, as far as that is known.
+    pub fn caches_hold(&self, class: PipelineClass) -> bool {
+        self.cache_data_probe.is_worth_reading(class)
     }
 
     /// Whether the driver may be asked for a pipeline before anything is hashed.

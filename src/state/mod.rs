@@ -14,7 +14,8 @@
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`cache_data`], [`unread`] what a cache holds, and who reads it
 //! - [`deferred`] creation calls that the driver has not finished
-//! - [`family`] the families of pipelines that a driver's caches may hold or not
+//! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of them
+//!   this driver's hold
 //! - [`policy`] what is known about drivers, in one table
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share, and its report
@@ -26,17 +27,18 @@ pub mod binaries;
 pub mod blobs;
 pub mod budget;
 pub mod cache_data;
+pub mod cache_data_probe;
 pub mod deferred;
 pub mod device;
 pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
-pub mod family;
 mod identifiers;
 pub mod instance;
 mod known_objects;
 pub mod live_devices;
 pub mod objects;
+pub mod pipeline_class;
 pub mod policy;
 pub mod process;
 pub mod setup;

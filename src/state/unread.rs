@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::cache_data::CacheData;
+use super::cache_data_probe::CacheDataProbe;
 use super::device_stats::DeviceStats;
-use super::family::{Family, Harvests};
+use super::pipeline_class::PipelineClass;
 use crate::guard::is_late;
 use crate::recipe::payload::PREFIX;
 use crate::stats::Count;
@@ -34,7 +35,7 @@ pub struct Origin {
     data: CacheData,
     /// The part that the data goes to.
     part: Arc<Part>,
-    harvests: Arc<Harvests>,
+    probe: Arc<CacheDataProbe>,
     stats: Arc<DeviceStats>,
     /// The device is, or is about to be, gone: changed by who holds [`Unread::reading`], or at the end of the process.
     gone: AtomicBool,
@@ -45,10 +46,10 @@ impl Origin {
     pub fn new(
         data: CacheData,
         part: Arc<Part>,
-        harvests: Arc<Harvests>,
+        probe: Arc<CacheDataProbe>,
         stats: Arc<DeviceStats>,
     ) -> Arc<Origin> {
-        Arc::new(Origin { data, part, harvests, stats, gone: AtomicBool::new(false) })
+        Arc::new(Origin { data, part, probe, stats, gone: AtomicBool::new(false) })
     }
 }
 
@@ -59,7 +60,7 @@ struct Waiting {
     key: Key,
     cache: vk::PipelineCache,
     prefix: [u8; PREFIX],
-    family: Family,
+    class: PipelineClass,
 }
 
 /// What became of a cache that was to wait.
@@ -98,7 +99,7 @@ impl Unread {
         key: &Key,
         cache: vk::PipelineCache,
         prefix: [u8; PREFIX],
-        family: Family,
+        class: PipelineClass,
     ) -> Pushed {
         let mut waiting = lock(&self.waiting);
         if self.stopped.load(Ordering::Acquire)
@@ -113,7 +114,7 @@ impl Unread {
             unsafe { origin.data.destroy(cache) };
             return Pushed::Waits;
         }
-        waiting.push_back(Waiting { origin: origin.clone(), key: *key, cache, prefix, family });
+        waiting.push_back(Waiting { origin: origin.clone(), key: *key, cache, prefix, class });
         let length = waiting.len();
         self.length.store(length, Ordering::Release);
         if length == MANY { Pushed::Many } else { Pushed::Waits }
@@ -163,10 +164,10 @@ impl Unread {
     /// The caller holds `reading`. So the device is alive: whoever ends it takes its caches out of the list under `reading` first.
     unsafe fn read_first(&self) {
         let front = lock(&self.waiting).front().cloned();
-        let Some(Waiting { origin, key, cache, prefix, family }) = front else { return };
+        let Some(Waiting { origin, key, cache, prefix, class }) = front else { return };
         // SAFETY: the caller's contract; the list owns the cache, and only who holds `reading` touches it.
         let payload = unsafe { origin.data.read(cache, &prefix) };
-        origin.harvests.note(family, payload.is_some(), false);
+        origin.probe.note(class, payload.is_some(), false);
         let is_its = |waiting: &Waiting| Arc::ptr_eq(&waiting.origin, &origin);
         let queued =
             payload.is_some_and(|data| origin.part.put(Kind::Artifact, &key, data.into_boxed_slice()));

@@ -1,0 +1,73 @@
+//! Whether the data of a driver's pipeline caches holds pipelines at all.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::pipeline_class::PipelineClass;
+
+/// After so many compiles in a row that left no cache data, a driver's caches are taken to hold no pipelines of a class,
+/// and the layer does not record them any more.
+const LIMIT: u32 = 8;
+
+/// What the cache data of a driver has held so far, for each class of pipelines.
+#[derive(Default)]
+pub struct CacheDataProbe([Held; PipelineClass::COUNT]);
+
+#[derive(Default)]
+struct Held {
+    /// Compiles in a row that left no data.
+    empty: AtomicU32,
+    /// The last compile left data.
+    last: AtomicBool,
+}
+
+impl CacheDataProbe {
+    /// Whether the driver's cache data is worth reading after it has compiled a pipeline of this class.
+    pub fn is_worth_reading(&self, class: PipelineClass) -> bool {
+        self.0[class as usize].empty.load(Ordering::Relaxed) < LIMIT
+    }
+
+    /// Whether there was data the last time, so that there will most likely be data again.
+    pub fn had_data(&self, class: PipelineClass) -> bool {
+        self.0[class as usize].last.load(Ordering::Relaxed)
+    }
+
+    /// Whether there was data after a pipeline was compiled. Where the program's own cache went without that pipeline
+    /// (`beside_its_cache`), once without data is enough.
+    pub fn note(&self, class: PipelineClass, has_data: bool, beside_its_cache: bool) {
+        let Held { empty, last } = &self.0[class as usize];
+        if last.load(Ordering::Relaxed) != has_data {
+            last.store(has_data, Ordering::Relaxed);
+        }
+        if has_data {
+            empty.store(0, Ordering::Relaxed);
+            return;
+        }
+        let step = if beside_its_cache { LIMIT } else { 1 };
+        let before = empty.fetch_add(step, Ordering::Relaxed);
+        if before < LIMIT && before + step >= LIMIT {
+            tracing::info!("the driver's pipeline caches hold nothing of {class:?} pipelines");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_that_caches_do_not_hold_says_nothing_about_the_others() {
+        use PipelineClass::{Complete, Link};
+        let probe = CacheDataProbe::default();
+        for _ in 0..LIMIT {
+            assert!(probe.is_worth_reading(Link));
+            probe.note(Link, false, false);
+        }
+        assert!(!probe.is_worth_reading(Link) && probe.is_worth_reading(Complete));
+        assert!(!probe.had_data(Link));
+        probe.note(Link, true, false);
+        assert!(probe.had_data(Link) && !probe.had_data(Complete));
+        assert!(probe.is_worth_reading(Link), "there was data after all");
+        probe.note(Complete, false, true);
+        assert!(!probe.is_worth_reading(Complete), "once at the program's cost is enough");
+    }
+}
