@@ -158,7 +158,7 @@ pub unsafe extern "system" fn merge(
                     (Some(target), Some(source)) => target.merge_from(&source),
                     (Some(target), None) => target.mark_filled(),
                     // SAFETY: the program synchronises the destination's use in this command (contract 4.4).
-                    (None, Some(source)) => unsafe { app_data::pay(&device, into, &source) },
+                    (None, Some(source)) => unsafe { app_data::flush(&device, into, &source) },
                     (None, None) => {}
                 }
             }

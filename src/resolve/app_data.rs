@@ -1,5 +1,5 @@
-//! What the program's own caches are owed: their data, and merges, are complete although the stash served or
-//! compiled beside them.
+//! The data of the program's caches, and merges of them, complete with their pending entries: with what the stash has
+//! served, or compiled, beside them.
 
 use std::sync::{Arc, PoisonError};
 
@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// The complete data of a cache that is owed something. None: the driver's own answer is complete, or nothing
+/// The complete data of a cache with pending entries. None: the driver's own answer is complete, or nothing
 /// better can be had.
 ///
 /// # Safety
@@ -44,8 +44,8 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.version == version) {
         return Some(Answer::Remembered(remembered.data.clone()));
     }
-    let owed = cache.owed();
-    match owed.as_slice() {
+    let pending = cache.pending();
+    match pending.as_slice() {
         [] => return None,
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
@@ -55,7 +55,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         _ => {}
     }
     // SAFETY: the caller's contract.
-    let (data, keys) = unsafe { merged(device, handle, cache, version, &owed, answer.as_ref()) }?;
+    let (data, keys) = unsafe { merged(device, handle, cache, version, &pending, answer.as_ref()) }?;
     // What the next answer is built upon must not stand beside it.
     *answer = None;
     match Kept::answer(data) {
@@ -69,8 +69,8 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     }
 }
 
-/// The data of a cache of ours into which goes what the last answer held, what the driver put into the
-/// program's own since, and what it has been owed since; and the owed keys that are in it.
+/// Data that holds what the last answer held, what the driver has put into the program's cache since, and the entries that
+/// have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
 ///
 /// # Safety
 /// As [`complete`].
@@ -79,7 +79,7 @@ unsafe fn merged(
     handle: vk::PipelineCache,
     cache: &AppCache,
     version: Version,
-    owed: &[Key],
+    pending: &[Key],
     last: Option<&Remembered>,
 ) -> Option<(Vec<u8>, FxHashSet<Key>)> {
     let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
@@ -95,7 +95,7 @@ unsafe fn merged(
     }
     drop(companion);
     let mut keys = last.map_or_else(FxHashSet::default, |last| FxHashSet::clone(&last.keys));
-    for key in owed {
+    for key in pending {
         if keys.contains(key) {
             continue;
         }
@@ -109,13 +109,13 @@ unsafe fn merged(
     Some((all.data_behind(&[])?, keys))
 }
 
-/// Puts what `source` is owed into the driver's own object of a cache that nothing is remembered for.
+/// Flushes the pending entries of `source` into the driver's object of a cache that nothing is remembered for.
 ///
 /// # Safety
 /// `into` is a live cache that the program lets this thread change now.
-pub unsafe fn pay(device: &Device, into: vk::PipelineCache, source: &AppCache) {
+pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache) {
     let Some(merge) = device.table.merge_pipeline_caches else { return };
-    for key in source.owed() {
+    for key in source.pending() {
         let blob = artifact(device, Some(source), &key);
         let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
         // SAFETY: the caller's contract; the source is ours alone. A failure costs the program a compile.
@@ -141,7 +141,7 @@ pub unsafe fn write_prefix(
     (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
 }
 
-/// What a cache is owed for a key: as it was kept when it was compiled, or from the stash.
+/// The data of a pending entry: as it was kept when it was compiled, or from the stash.
 pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<Vec<u8>> {
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return memory::copied(&kept);

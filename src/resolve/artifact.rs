@@ -132,8 +132,8 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
     unsafe { driver::ask_itself(request, question) }
 }
 
-/// The hit was in our cache. The program's own would have it if the stash has owed it this pipeline before, or one whose
-/// artifact is the same to the byte: that is one entry of the driver's cache. Where a driver repeats no byte, pipelines
+/// The hit was in the layer's cache. The program's cache would have it too if this pipeline has been pending there before, or
+/// one whose artifact is the same to the byte: that is one entry of the driver's cache. Where a driver repeats no byte, pipelines
 /// that are one to the driver and have an artifact each cannot be told from others, and the bit is left out.
 ///
 /// # Safety
@@ -145,7 +145,7 @@ unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8
         Passed::Known { cache, .. } => {
             let held = cache.holds(&pipeline.key);
             if !held {
-                cache.owe(&pipeline.key, &pipeline.shaders);
+                cache.add_pending(&pipeline.key, &pipeline.shaders);
             }
             held || feedback.is_some() && cache.blobs.note(blob)
         }

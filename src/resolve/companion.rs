@@ -96,7 +96,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
     beside.note_find();
     match call.passed {
         // The driver may have found it on disk, and put it into the companion.
-        Passed::Known { cache, .. } => cache.owe_more(),
+        Passed::Known { cache, .. } => cache.change_pending(),
         // SAFETY: the driver has filled the program's structure.
         Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
     }

@@ -148,7 +148,7 @@ unsafe fn call_and_record<I: CreateInfo>(
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
         if let Passed::Known { cache, .. } = call.passed {
-            cache.owe(&pipeline.key, &pipeline.shaders);
+            cache.add_pending(&pipeline.key, &pipeline.shaders);
         }
         device.count(Count::Offered);
         return (answer, Outcome::MadeOfRefused);

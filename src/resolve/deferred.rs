@@ -410,7 +410,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         let kept = match (&element.key, &blob, device.stored()) {
             (Some((key, shaders)), Some(blob), Some(stored)) => {
                 if let Some(passed) = &passed {
-                    passed.owe_compiled(key, shaders, &blob[payload::PREFIX..]);
+                    passed.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
                 } else if passed_null {
                     device.null.beside.note(key, shaders);
                 }

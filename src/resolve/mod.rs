@@ -13,7 +13,7 @@
 //! - [`compile_stored`] the same from stored SPIR-V, for stages that are named by identifier only
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`failed`] what the program gets where the layer itself has failed
-//! - [`app_data`] what the program's own caches are owed
+//! - [`app_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] the layer's own COMPILE_REQUIRED

@@ -128,7 +128,7 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&pipeline.key),
         Passed::Known { cache, .. } => {
             let blob = payload.get(PREFIX..).unwrap_or_default();
-            cache.owe_compiled(&pipeline.key, &pipeline.shaders, blob);
+            cache.add_pending_compiled(&pipeline.key, &pipeline.shaders, blob);
             if call.parsed().feedback.is_some() {
                 cache.blobs.note(blob);
             }

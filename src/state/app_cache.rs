@@ -23,8 +23,8 @@ use vkstash_store::format::record::Key;
 pub struct Version {
     /// Calls in which the driver may have filled its own object, counted when they begin and when they end.
     pub fills: u32,
-    /// What the cache is owed, counted.
-    pub owed: u32,
+    /// Changes of the pending entries.
+    pub pending: u32,
 }
 
 /// A complete answer to vkGetPipelineCacheData: the two calls of a query must agree, and engines that ask
@@ -33,7 +33,7 @@ pub struct Version {
 pub struct Remembered {
     /// [`AppCache::version`] at the time.
     pub version: Version,
-    /// The keys that were owed and are in it.
+    /// The pending entries that are in it.
     pub keys: Arc<FxHashSet<Key>>,
     /// The data.
     pub data: Arc<Kept>,
@@ -52,13 +52,13 @@ pub struct AppCache {
     pub itself_first: ItselfFirst,
     /// What it has lately had in memory.
     pub recent_hits: RecentHits,
-    /// What it is owed, and the companion cache.
+    /// The pending entries, and the companion cache.
     pub beside: Beside,
     /// The same by its bytes, as far as the program has asked where its pipelines come from.
     pub blobs: Blobs,
     /// What the driver's own object may have.
     pub filled: Filled,
-    owed_changes: AtomicU32,
+    pending_changes: AtomicU32,
     compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
 }
@@ -78,7 +78,7 @@ impl AppCache {
             beside: Beside::default(),
             blobs: Blobs::default(),
             filled: Filled::new(!empty_at_first),
-            owed_changes: AtomicU32::new(0),
+            pending_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
             answer: Mutex::default(),
         }
@@ -125,8 +125,8 @@ impl AppCache {
 
     /// Changes whenever the answer may change.
     pub fn version(&self) -> Version {
-        let (fills, owed) = (self.fills.load(Ordering::Acquire), self.owed_changes.load(Ordering::Acquire));
-        Version { fills, owed }
+        let pending = self.pending_changes.load(Ordering::Acquire);
+        Version { fills: self.fills.load(Ordering::Acquire), pending }
     }
 
     /// The last answer.
@@ -134,26 +134,27 @@ impl AppCache {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stash made a pipeline of this key for a call that named this cache.
-    pub fn owe(&self, key: &Key, shaders: &ShaderSet) {
+    /// A pipeline of this key was made beside this cache, by the stash, for a call that named it: from now on the artifact is
+    /// pending, which the cache's data has to hold as well.
+    pub fn add_pending(&self, key: &Key, shaders: &ShaderSet) {
         if self.beside.note(key, shaders) {
-            self.owe_more();
+            self.change_pending();
         }
     }
 
-    /// What is owed has changed: whoever reads the new version finds it.
-    pub fn owe_more(&self) {
-        self.owed_changes.fetch_add(1, Ordering::AcqRel);
+    /// The pending entries have changed: whoever reads the new version finds them.
+    pub fn change_pending(&self) {
+        self.pending_changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The same for a pipeline that was compiled through a cache of ours: the driver would have kept it in
+    /// The same for a pipeline that was compiled through a cache of the layer's: the driver would have kept it in
     /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
-    pub fn owe_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
+    pub fn add_pending_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
         if let Some(kept) = Kept::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
         }
-        self.owe(key, shaders);
+        self.add_pending(key, shaders);
     }
 
     fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
@@ -175,12 +176,12 @@ impl AppCache {
         self.beside.companion.read().is_ok_and(|companion| companion.is_some())
     }
 
-    /// Every key owed, in the order of first use.
-    pub fn owed(&self) -> Vec<Key> {
+    /// The keys of the pending entries, in the order of first use.
+    pub fn pending(&self) -> Vec<Key> {
         self.beside.keys().into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Takes over what another cache is owed: vkMergePipelineCaches, after the driver has merged.
+    /// Takes over the pending entries of another cache: vkMergePipelineCaches, after the driver has merged.
     pub fn merge_from(&self, source: &AppCache) {
         self.calls.fetch_add(1, Ordering::AcqRel);
         if source.driver_filled() {
@@ -194,7 +195,7 @@ impl AppCache {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
             }
-            self.owe(&key, &shaders);
+            self.add_pending(&key, &shaders);
         }
     }
 }
@@ -240,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_owed_once_in_order_and_merge() {
+    fn keys_are_pending_once_in_order_and_merge() {
         let (one, two) = (AppCache::new(true), AppCache::new(true));
         let shaders = ShaderSet::default();
-        one.owe_compiled(&[1; 32], &shaders, b"blob");
-        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.owe(key, &shaders));
+        one.add_pending_compiled(&[1; 32], &shaders, b"blob");
+        [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.add_pending(key, &shaders));
         let before = two.version();
         two.merge_from(&one);
-        assert_eq!(two.owed(), [[1; 32], [2; 32], [3; 32]]);
+        assert_eq!(two.pending(), [[1; 32], [2; 32], [3; 32]]);
         assert_ne!(two.version(), before);
         assert!(two.holds(&[2; 32]) && !two.holds(&[4; 32]));
         assert!(two.kept(&[1; 32]).is_some_and(|kept| **kept == *b"blob"));
@@ -259,11 +260,11 @@ mod tests {
         let cache = AppCache::new(false);
         let mut last = cache.version();
         let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
-        cache.owe(&[1; 32], &ShaderSet::default());
+        cache.add_pending(&[1; 32], &ShaderSet::default());
         assert!(changed(&cache));
         let call = InCall::new(&cache);
         cache.begin_call();
-        cache.owe(&[1; 32], &ShaderSet::default());
+        cache.add_pending(&[1; 32], &ShaderSet::default());
         drop(call);
         assert!(!changed(&cache), "served again");
         let call = InCall::new(&cache);

@@ -1,4 +1,4 @@
-//! Which artifacts a cache of the program's is owed, told by their bytes: drivers leave state out of their own keys, so
+//! Which artifacts are pending for a cache of the program's, told by their bytes: drivers leave state out of their own keys, so
 //! two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs that ask
 //! where a pipeline came from.
 
@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 pub struct Blobs(Mutex<FxHashSet<[u8; 16]>>);
 
 impl Blobs {
-    /// The cache is owed this one. Says whether it was already.
+    /// This one is pending for the cache. Says whether it was already.
     pub fn note(&self, blob: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(blob).into();
         let (half, _) = digest.split_at(16);
         half.try_into().is_ok_and(|half| !self.lock().insert(half))
     }
 
-    /// Takes over what another cache is owed.
+    /// Takes over what is pending for another cache.
     pub fn merge_from(&self, source: &Blobs) {
         // One lock at a time: two threads may merge two caches into each other.
         let theirs: Vec<[u8; 16]> = source.lock().iter().copied().collect();
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_equal_is_owed_once_and_merges() {
+    fn what_is_equal_is_pending_once_and_merges() {
         let (one, other) = (Blobs::default(), Blobs::default());
         assert!(!one.note(b"first") && one.note(b"first") && !one.note(b"second"));
         other.merge_from(&one);

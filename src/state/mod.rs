@@ -8,7 +8,7 @@
 //! - [`app_cache`] the program's own pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`blobs`] which artifacts they are owed, by their bytes
+//! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
