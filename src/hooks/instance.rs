@@ -9,10 +9,10 @@ use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
+use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
 use crate::state::live_devices;
-use crate::state::setup::Application;
 
 /// vkCreateInstance.
 pub unsafe extern "system" fn create_instance(

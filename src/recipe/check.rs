@@ -18,7 +18,7 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::Layout => key::LAYOUT,
         Kind::RenderPass => key::RENDER_PASS,
         Kind::Recipe => key::RECIPE,
-        Kind::Setup => key::SETUP,
+        Kind::Setup => key::DEVICE_CONFIGURATION,
         Kind::Use
         | Kind::Artifact
         | Kind::IdentifierPair

@@ -51,7 +51,7 @@ pub const LAYOUT: &[u8; 8] = b"vks:lay\0";
 /// Tag of render passes.
 pub const RENDER_PASS: &[u8; 8] = b"vks:rpa\0";
 /// Tag of device set-ups.
-pub const SETUP: &[u8; 8] = b"vks:dev\0";
+pub const DEVICE_CONFIGURATION: &[u8; 8] = b"vks:dev\0";
 /// Tag of pipeline binaries: a recipe's key and everything about the device.
 pub const BINARIES: &[u8; 8] = b"vks:bin\0";
 /// Tag of drivers' identifiers.

@@ -45,7 +45,7 @@ fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
     both[32..].copy_from_slice(device.binaries.as_ref()?.digest(
         &device.table,
         device.handle,
-        device.setup(),
+        device.configuration(),
     )?);
     Some(key::digest(key::BINARIES, &both))
 }

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use ash::vk;
 
+use super::device_configuration::DeviceConfiguration;
 use super::dispatch::DeviceTable;
-use super::setup::Setup;
 use crate::pipeline_binary;
 use crate::recipe::key;
 use vkstash_store::format::record::Key;
@@ -15,20 +15,25 @@ use vkstash_store::format::record::Key;
 pub struct Binaries(OnceLock<Option<Key>>);
 
 impl Binaries {
-    /// The device as the program set it up, and the driver's global key: a changed one invalidates every binary
+    /// The device as the program configured it, and the driver's global key: a changed one invalidates every binary
     /// (contract 5.1). None where the driver does not tell it.
-    pub fn digest(&self, table: &DeviceTable, device: vk::Device, setup: &Setup) -> Option<&Key> {
-        self.0.get_or_init(|| ask(table, device, setup)).as_ref()
+    pub fn digest(
+        &self,
+        table: &DeviceTable,
+        device: vk::Device,
+        configuration: &DeviceConfiguration,
+    ) -> Option<&Key> {
+        self.0.get_or_init(|| ask(table, device, configuration)).as_ref()
     }
 }
 
-fn ask(table: &DeviceTable, device: vk::Device, setup: &Setup) -> Option<Key> {
+fn ask(table: &DeviceTable, device: vk::Device, configuration: &DeviceConfiguration) -> Option<Key> {
     let mut global = pipeline_binary::Key::default();
     // SAFETY: a live device that enabled the extension; NULL asks for the global key (contract 5.1).
     let result = unsafe { (table.get_pipeline_key?)(device, std::ptr::null(), &mut global) };
     if result != vk::Result::SUCCESS || global.as_bytes().is_empty() {
         return None;
     }
-    let (setup, _) = setup.encoded().ok()?;
-    Some(key::digest(key::BINARIES, &[setup.as_slice(), global.as_bytes()].concat()))
+    let (configuration, _) = configuration.encoded().ok()?;
+    Some(key::digest(key::BINARIES, &[configuration.as_slice(), global.as_bytes()].concat()))
 }

@@ -14,6 +14,7 @@ use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
 use super::deferred::Operations;
+use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
@@ -23,7 +24,6 @@ use super::objects::{
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::Session;
-use super::setup::Setup;
 use super::stored::Stored;
 use super::unread::{Origin, Unread};
 use crate::guard::is_late;
@@ -126,7 +126,7 @@ pub struct Decided {
     /// Artifacts are made of pipeline binaries.
     pub binaries: bool,
     /// The device as the program asked for it.
-    pub setup: Setup,
+    pub configuration: DeviceConfiguration,
 }
 
 impl Device {
@@ -151,7 +151,7 @@ impl Device {
         };
         let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT.as_raw();
         let mut policy = policy::of(physical.driver);
-        let switched_on = |s_type: i32| decided.setup.structures.iter().any(|s| s.s_type == s_type);
+        let switched_on = |s_type: i32| decided.configuration.structures.iter().any(|s| s.s_type == s_type);
         // In this mode reading a cache changes it (contract 4.7).
         policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
         let advanced_blend = switched_on(blend);
@@ -167,7 +167,7 @@ impl Device {
             cache_control_emulated: physical.emulates_cache_control,
             identifiers: decided.identifiers,
             binaries: decided.binaries.then(Binaries::default),
-            has_libraries: decided.setup.enables(ash::khr::pipeline_library::NAME),
+            has_libraries: decided.configuration.enables(ash::khr::pipeline_library::NAME),
             advanced_blend,
             physical,
             modules: Objects::default(),
@@ -222,8 +222,8 @@ impl Device {
     }
 
     /// The device as the program asked for it.
-    pub fn setup(&self) -> &Setup {
-        &self.decided.setup
+    pub fn configuration(&self) -> &DeviceConfiguration {
+        &self.decided.configuration
     }
 
     fn companions(&self) -> MutexGuard<'_, Vec<vk::PipelineCache>> {
@@ -307,7 +307,7 @@ impl Device {
                 let _ = self.stats.part.set(device.name().to_owned());
                 let (probe, stats) = (self.cache_data_probe.clone(), self.stats.clone());
                 let _ = self.origin.set(Origin::new(self.cache_data, device.clone(), probe, stats));
-                if let Ok((digest, encoded)) = self.decided.setup.encoded() {
+                if let Ok((digest, encoded)) = self.decided.configuration.encoded() {
                     if !stash.portable().contains(Kind::Setup, &digest) {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
                     }
@@ -331,7 +331,7 @@ impl Device {
             driver_version: properties.driver_version,
             pointer_width: size_of::<usize>() as u8,
             schema: SCHEMA,
-            features_digest: self.decided.setup.features_digest().ok()?,
+            features_digest: self.decided.configuration.features_digest().ok()?,
         })
     }
 

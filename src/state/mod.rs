@@ -10,7 +10,8 @@
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
-//! - [`setup`], [`device_structures`] how a device was created, and what of it changes code
+//! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code; [`application`]
+//!   what the program says of itself
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`cache_data`], [`unread`] what a cache holds, and who reads it
 //! - [`deferred`] creation calls that the driver has not finished
@@ -21,6 +22,7 @@
 //! - [`process`] the stash that the devices of a process share, and its report
 
 pub mod app_cache;
+pub mod application;
 pub mod asked_first;
 pub mod beside;
 pub mod binaries;
@@ -30,6 +32,7 @@ pub mod cache_data;
 pub mod cache_data_probe;
 pub mod deferred;
 pub mod device;
+pub mod device_configuration;
 pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
@@ -41,6 +44,5 @@ pub mod objects;
 pub mod pipeline_class;
 pub mod policy;
 pub mod process;
-pub mod setup;
 pub mod stored;
 pub mod unread;

@@ -12,9 +12,9 @@ use crate::log;
 use crate::pipeline_binary;
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::IdentifierMode;
+use crate::state::device_configuration::{DeviceConfiguration, extension_names};
 use crate::state::device_structures;
 use crate::state::instance::{CacheControl, PhysicalDevice};
-use crate::state::setup::{Setup, extension_names};
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]
@@ -82,7 +82,7 @@ impl Wanted {
             }
         }
         // SAFETY: the caller's contract.
-        let unhashed = unsafe { Setup::unhashed(info) };
+        let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
         if let Some(s_type) = unhashed.filter(|_| binaries == Some(true) || config.binaries) {
             log::init();
             let name = device_structures::name(s_type);

@@ -15,11 +15,11 @@ use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::recipe::chain::Arena;
 use crate::state::device::{Decided, Device, IdentifierMode};
+use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::live_devices::{self, Entry};
 use crate::state::policy;
-use crate::state::setup::Setup;
 use crate::state::unread::Unread;
 use changes::{Changed, Enabled, Wanted};
 
@@ -177,7 +177,7 @@ unsafe fn register(
             binaries: enabled.binaries
                 && wanted.hashed
                 && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
-            setup: Setup::read(info, &instance.application),
+            configuration: DeviceConfiguration::read(info, &instance.application),
         };
         let table = DeviceTable::load(device_resolver(next, handle));
         let device = Device::new(handle, next, table, instance, known, decided);

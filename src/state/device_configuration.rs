@@ -7,6 +7,7 @@ use std::mem::offset_of;
 use ash::vk;
 use serde::{Deserialize, Serialize};
 
+use super::application::Application;
 use super::device_structures;
 use crate::loader;
 use crate::recipe::chain;
@@ -14,49 +15,9 @@ use crate::recipe::key::{self, CodecError};
 use crate::recipe::model::{OwnedExtension, SCHEMA};
 use vkstash_store::format::record::Key;
 
-/// What the program calls itself in VkApplicationInfo.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Application {
-    /// pApplicationName; any bytes.
-    pub name: Vec<u8>,
-    /// applicationVersion.
-    pub version: u32,
-    /// pEngineName; any bytes.
-    pub engine: Vec<u8>,
-    /// engineVersion.
-    pub engine_version: u32,
-    /// apiVersion, VK_API_VERSION_1_0 where the program gave none.
-    pub api_version: u32,
-}
-
-impl Application {
-    /// Reads an instance's create info.
-    ///
-    /// # Safety
-    /// `info` is a valid create info.
-    pub unsafe fn read(info: &vk::InstanceCreateInfo<'_>) -> Application {
-        // SAFETY: pApplicationInfo is NULL or valid, its names NULL or NULL-terminated.
-        unsafe {
-            let Some(application) = info.p_application_info.as_ref() else {
-                return Application { api_version: vk::API_VERSION_1_0, ..Application::default() };
-            };
-            let name = |pointer: *const std::ffi::c_char| {
-                if pointer.is_null() { Vec::new() } else { CStr::from_ptr(pointer).to_bytes().to_vec() }
-            };
-            Application {
-                name: name(application.p_application_name),
-                version: application.application_version,
-                engine: name(application.p_engine_name),
-                engine_version: application.engine_version,
-                api_version: application.api_version.max(vk::API_VERSION_1_0),
-            }
-        }
-    }
-}
-
 /// What is needed to create an equal device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setup {
+pub struct DeviceConfiguration {
     /// Schema of the encoding.
     pub schema: u32,
     /// The program.
@@ -92,12 +53,12 @@ const WITHOUT_EFFECT: &[&[u8]] = &[
     b"VK_KHR_swapchain",
 ];
 
-impl Setup {
+impl DeviceConfiguration {
     /// Reads a device's create info as the program passed it.
     ///
     /// # Safety
     /// `info` is a valid create info.
-    pub unsafe fn read(info: &vk::DeviceCreateInfo<'_>, application: &Application) -> Setup {
+    pub unsafe fn read(info: &vk::DeviceCreateInfo<'_>, application: &Application) -> DeviceConfiguration {
         let mut features = Vec::new();
         let mut structures = Vec::new();
         // SAFETY: the chain of a valid create info.
@@ -126,7 +87,13 @@ impl Setup {
             unsafe { extension_names(info) }.map(|name| name.to_bytes().to_vec()).collect();
         extensions.sort();
         extensions.dedup();
-        Setup { schema: SCHEMA, application: application.clone(), features, structures, extensions }
+        DeviceConfiguration {
+            schema: SCHEMA,
+            application: application.clone(),
+            features,
+            structures,
+            extensions,
+        }
     }
 
     /// The first structure in a device's chain of which nothing goes into a digest: it has no row in the table of
@@ -153,7 +120,7 @@ impl Setup {
     pub fn encoded(&self) -> Result<(Key, Vec<u8>), CodecError> {
         let mut bytes = Vec::new();
         key::encode(self, &mut bytes)?;
-        Ok((key::digest(key::SETUP, &bytes), bytes))
+        Ok((key::digest(key::DEVICE_CONFIGURATION, &bytes), bytes))
     }
 
     /// SHA-256 over what can change code: part of the device header. Who the program is, and what this layer
@@ -164,7 +131,7 @@ impl Setup {
         let extensions: Vec<_> = self.extensions.iter().filter(matters).collect();
         let mut bytes = Vec::new();
         key::encode(&(&self.features, structures, extensions), &mut bytes)?;
-        Ok(key::digest(key::SETUP, &bytes))
+        Ok(key::digest(key::DEVICE_CONFIGURATION, &bytes))
     }
 }
 
@@ -208,7 +175,7 @@ mod tests {
 
     fn digest(info: &vk::DeviceCreateInfo<'_>) -> Option<Key> {
         // SAFETY: the tests pass valid create infos.
-        unsafe { Setup::read(info, &Application::default()) }.features_digest().ok()
+        unsafe { DeviceConfiguration::read(info, &Application::default()) }.features_digest().ok()
     }
 
     #[test]
