@@ -77,7 +77,7 @@ fn fill(root: &Path, app: &AppName) {
             put(portable, kind, &(digest(tag, &payload), payload));
         }
     }
-    put(portable, Kind::Setup, &(digest(key::SETUP, b"setup"), b"setup".to_vec()));
+    put(portable, Kind::Setup, &(digest(key::DEVICE_CONFIGURATION, b"setup"), b"setup".to_vec()));
     let device = stash.device(&header()).unwrap();
     for (number, recipe) in recipes().into_iter().enumerate() {
         put(portable, Kind::Recipe, &recipe);
