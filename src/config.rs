@@ -12,10 +12,10 @@ pub const DIR: &str = "VKSTASH_DIR";
 pub const LOG: &str = "VKSTASH_LOG";
 /// A file that log lines are appended to instead of standard error.
 pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
-/// `auto` (the default), `emulate` (identifiers of our own even where the driver has some) or `off`.
+/// `auto` (the default), `emulate` (identifiers of the layer's even where the driver has some) or `off`.
 pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
 /// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
-/// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's own caches.
+/// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's caches.
 pub const BINARIES: &str = "VKSTASH_BINARIES";
 /// `1`: a request by an emulated identifier that has no artifact is compiled from the stored SPIR-V, instead of being
 /// answered COMPILE_REQUIRED. The call promises not to compile, so this is off by default.

@@ -30,7 +30,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Pipelines made through an artifact of ours that the driver confirmed to have taken.
+    /// Pipelines made through an artifact of the stash that the driver confirmed to have taken.
     Served => "served",
     /// Of those, the ones that were made of pipeline binaries.
     ServedByBinary => "served_by_binary",
@@ -40,7 +40,7 @@ counters! {
     NotTaken => "not_taken",
     /// Artifacts that were not handed out because processes died of them.
     Quarantined => "quarantined",
-    /// Pipelines that the driver had already: the application's warm cache or the driver's own.
+    /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
     DriverHad => "driver_had",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.
     Compiled => "compiled",

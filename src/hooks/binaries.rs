@@ -1,4 +1,4 @@
-//! The program's own pipeline binaries, on a device whose identifiers are ours: the two commands that take a
+//! The program's pipeline binaries, on a device whose identifiers are the layer's: the two commands that take a
 //! pipeline's create info must see the code that an identifier stands for, because their answers have to be those
 //! of the module (contract 2.9). Everything else about binaries goes to the driver directly.
 

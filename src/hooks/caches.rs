@@ -1,4 +1,4 @@
-//! The program's own pipeline caches: passed through, and their bookkeeping.
+//! The program's pipeline caches: passed through, and their bookkeeping.
 
 use std::ffi::c_void;
 use std::slice;

@@ -130,7 +130,7 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
 /// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
 const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
 
-/// Hooked only on a device whose identifiers are ours.
+/// Hooked only on a device whose identifiers are the layer's.
 const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
 /// The same.
 const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
@@ -144,7 +144,7 @@ fn wants(device: &Device, name: &CStr) -> bool {
     }
 }
 
-/// The identifier commands: ours only on a device that enabled an extension which the driver lacks
+/// The identifier commands: the layer's only on a device that enabled an extension which the driver lacks
 /// (contract 1.9).
 fn identifier_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
@@ -186,13 +186,13 @@ unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     if instance.inert {
         return below;
     }
-    // A hook stands for a command that somebody below has; the identifier commands may be ours alone, on some
+    // A hook stands for a command that somebody below has; the identifier commands may be the layer's alone, on some
     // device of this instance.
     let hook = physical_device_command(name).or_else(|| device_command(name)).filter(|_| below.is_some());
     hook.or(below).or_else(|| identifier_command(name))
 }
 
-/// vk_layerGetPhysicalDeviceProcAddr: our own commands, the next layer's for the rest (contract 1.8).
+/// vk_layerGetPhysicalDeviceProcAddr: the layer's commands, the next layer's for the rest (contract 1.8).
 pub unsafe extern "system" fn get_physical_device_proc_addr(
     handle: vk::Instance,
     name: *const c_char,

@@ -5,7 +5,7 @@
 //! - [`physical`] what the layer adds to a physical device's lists, features and properties
 //! - [`device`] vkCreateDevice, vkDestroyDevice
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
-//! - [`caches`] the program's own pipeline caches
+//! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
 //! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
 //!   use such identifiers

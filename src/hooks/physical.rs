@@ -33,12 +33,12 @@ pub unsafe extern "system" fn enumerate_extensions(
         // SAFETY: the program's valid arguments; pLayerName is NULL or NULL-terminated.
         unsafe {
             let Some(instance) = instance::find(device).filter(|i| !i.inert) else { return below() };
-            let ours = !layer.is_null() && CStr::from_ptr(layer).to_bytes() == LAYER_NAME.as_bytes();
-            if !ours && !layer.is_null() {
+            let of_this_layer = !layer.is_null() && CStr::from_ptr(layer).to_bytes() == LAYER_NAME.as_bytes();
+            if !of_this_layer && !layer.is_null() {
                 return below();
             }
             let known = instance.physical_device(device);
-            if ours {
+            if of_this_layer {
                 return write_list(&offered(&known), &mut *count, properties);
             }
             let mut lacking = offered(&known);
@@ -74,7 +74,7 @@ fn extension(name: &CStr, spec_version: u32) -> vk::ExtensionProperties {
     extension
 }
 
-/// The next layer's list and `more`: with as many calls down as without us. `count` stays a raw pointer,
+/// The next layer's list and `more`: with as many calls down as without the layer. `count` stays a raw pointer,
 /// because `below` writes through the same one.
 ///
 /// # Safety

@@ -191,7 +191,7 @@ pub unsafe fn copy_chain(
     }
     let mut head = std::ptr::null_mut();
     for &copy in copies.iter().rev() {
-        // SAFETY: `copy` points to our own copy of a chained structure.
+        // SAFETY: `copy` points to the copy of a chained structure in the arena.
         unsafe { (*copy).p_next = head };
         head = copy;
     }

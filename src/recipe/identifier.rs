@@ -7,7 +7,7 @@ use crate::recipe::key;
 use vkstash_store::format::record::Key;
 
 /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID where the layer
-/// answers with identities of its own. Constant for ever: identifiers outlive drivers and versions of this
+/// answers with module identities. Constant for ever: identifiers outlive drivers and versions of this
 /// layer (contract 2.3).
 pub const ALGORITHM_UUID: [u8; 16] = *b"vkstash-sha256-1";
 

@@ -74,7 +74,7 @@ pub const TABLE: &[Row] = &[
     // What the call is told and tells: no part of the pipeline.
     row::<vk::PipelineCreationFeedbackCreateInfo<'_>>(
         Ignored,
-        "the driver's answer; put right where it was ours",
+        "the driver's answer; put right where the layer's cache was passed",
     ),
     row::<vk::DebugUtilsObjectNameInfoEXT<'_>>(Ignored, "a name"),
     row::<vk::ShaderModuleValidationCacheCreateInfoEXT<'_>>(Ignored, "for validation layers"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     /// What a structure may extend for this table to be in charge of it.
-    fn ours(extended: &str) -> bool {
+    fn covers(extended: &str) -> bool {
         let graphics_state = extended.starts_with("Pipeline") && extended.ends_with("StateCreateInfo");
         // Ray tracing by the NVIDIA extension goes to the driver as it is.
         graphics_state
@@ -258,7 +258,7 @@ mod tests {
         PathBuf::from(manifest).with_file_name("src").join("vk").join("definitions.rs")
     }
 
-    /// Every structure of which the bindings say that it may stand in one of our chains has a row.
+    /// Every structure of which the bindings say that it may stand in a chain that is scanned has a row.
     #[test]
     fn every_structure_of_the_bindings_has_a_row() {
         let source = std::fs::read_to_string(bindings()).unwrap();
@@ -267,7 +267,7 @@ mod tests {
         for text in source.split("unsafe impl Extends").skip(1) {
             let mut words = text.split_whitespace();
             let (extended, structure) = (words.next().unwrap(), words.nth(1).unwrap());
-            if ours(extended) {
+            if covers(extended) {
                 found.insert(structure.split(['<', '{']).next().unwrap());
             }
         }

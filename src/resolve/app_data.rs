@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// The complete data of a cache with pending entries. None: the driver's own answer is complete, or nothing
+/// The complete data of a cache with pending entries. None: the driver's answer is complete, or nothing
 /// better can be had.
 ///
 /// # Safety
@@ -85,12 +85,12 @@ unsafe fn merged(
     let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
     let same_fills = last.is_some_and(|last| last.version.fills == version.fills);
     if cache.driver_filled() && !same_fills {
-        // SAFETY: both caches are alive; the destination is ours alone, the source may be read.
+        // SAFETY: both caches are alive; only this thread uses the destination, and may read the source.
         unsafe { all.take_from(handle) }?;
     }
     let companion = cache.beside.companion.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(companion) = companion.as_ref() {
-        // SAFETY: both caches are the layer's own, and the lock keeps the source alive.
+        // SAFETY: both caches are the layer's, and the lock keeps the source alive.
         unsafe { all.take_from(companion.handle) }?;
     }
     drop(companion);
@@ -101,7 +101,7 @@ unsafe fn merged(
         }
         let blob = artifact(device, Some(cache), key);
         if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
-            // SAFETY: both caches are ours alone.
+            // SAFETY: both caches are the layer's, and only this thread uses them.
             unsafe { all.take_from(part.handle()) }?;
             keys.insert(*key);
         }
@@ -118,12 +118,12 @@ pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache)
     for key in source.pending() {
         let blob = artifact(device, Some(source), &key);
         let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
-        // SAFETY: the caller's contract; the source is ours alone. A failure costs the program a compile.
+        // SAFETY: the caller's contract; only this thread uses the source. A failure costs the program a compile.
         let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
     }
 }
 
-/// Has the driver write as much of `answer` as fits: what it writes cannot be cut where we like (contract
+/// Has the driver write as much of `answer` as fits: what it writes cannot be cut anywhere (contract
 /// 4.2). None: it cannot.
 ///
 /// # Safety
@@ -136,7 +136,7 @@ pub unsafe fn write_prefix(
 ) -> Option<vk::Result> {
     let get = device.table.get_pipeline_cache_data?;
     let copy = PrivateCache::new(device, answer)?;
-    // SAFETY: a cache of ours, the caller's buffer.
+    // SAFETY: a cache that only this thread uses, and the caller's buffer.
     let result = unsafe { get(device.handle, copy.handle(), size, data.cast()) };
     (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
 }

@@ -1,6 +1,6 @@
-//! Rung 3: from our artifact.
+//! Rung 3: from an artifact of the stash.
 //!
-//! The driver checks a blob against its own key, so a wrong one is a miss and never a wrong pipeline. With
+//! The driver checks a blob against the driver's key, so a wrong one is a miss and never a wrong pipeline. With
 //! FAIL_ON_COMPILE_REQUIRED a blob that the driver does not take is noticed before anything is compiled.
 
 use std::time::Instant;
@@ -95,7 +95,7 @@ unsafe fn offer<'a, I: CreateInfo>(
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             return Some(Rung::Missed(ArtifactOutcome::Refused(refused)));
         }
-        // An error with our cache is no error of the program's call: the next rung asks without it.
+        // An error with the layer's cache is no error of the program's call: the next rung asks without it.
         _ => return None,
     }
     let feedback = call.parsed().feedback;
@@ -108,7 +108,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
 }
 
-/// The program's own cache, before the stash: a program that asks whether a pipeline came from its cache is told so by
+/// The program's cache, before the stash: a program that asks whether a pipeline came from its cache is told so by
 /// the driver, where something that the layer did not put there may be in it.
 ///
 /// # Safety

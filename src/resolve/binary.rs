@@ -2,7 +2,7 @@
 //! it gave out itself, and must use them (contract 5.5).
 //!
 //! A blob that does not fit is a miss; a binary that does not fit is a wrong pipeline. So what a binary is stored
-//! under holds everything about the device, and the driver's own key for it, beside the recipe's key.
+//! under holds everything about the device, and the driver's key for it, beside the recipe's key.
 
 use std::time::{Duration, Instant};
 
@@ -238,7 +238,7 @@ impl Drop for Binaries<'_> {
     fn drop(&mut self) {
         let Some(destroy) = self.device.table.destroy_pipeline_binary else { return };
         for &handle in &self.handles {
-            // SAFETY: our own binary, created without an allocator; the call that used it is over.
+            // SAFETY: a binary of the layer's, created without an allocator; the call that used it is over.
             unsafe { destroy(self.device.handle, handle, std::ptr::null()) };
         }
     }

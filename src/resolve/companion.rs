@@ -1,4 +1,4 @@
-//! The companion of a cache: a cache of the layer's own that holds what the program's cache, or the driver's own
+//! The companion of a cache: a cache of the layer's that holds what the program's cache, or the driver's
 //! behind VK_NULL_HANDLE, would hold by now if the stash had not served or compiled beside it.
 //!
 //! Drivers leave state out of their own keys. A program that makes two hundred pipelines of the same shaders compiles
@@ -127,7 +127,7 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
         let Some(taken) = Room::in_companions(blob.len()) else { return };
         beside.pass_by(place);
         let Some(part) = PrivateCache::new(device, &blob) else { continue };
-        // SAFETY: both caches are the layer's own; the lock synchronises the destination (contract 4.4).
+        // SAFETY: both caches are the layer's; the lock synchronises the destination (contract 4.4).
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
             keys.insert(key);
             room.push(taken);

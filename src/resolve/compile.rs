@@ -24,9 +24,9 @@ enum Source<'a> {
     /// The cache with the artifact for which the driver has said COMPILE_REQUIRED. RADV (Mesa 25.0.7) says so of
     /// ray tracing libraries with any-hit shaders, and then makes them of it forty times faster than without.
     Refused(Refused<'a>),
-    /// The program's own cache, empty until now: the same, for nothing.
+    /// The program's cache, empty until now: the same, for nothing.
     Fresh,
-    /// The pipeline itself, whose binaries the driver keeps for us.
+    /// The pipeline itself, whose binaries the driver keeps until they are read.
     Captured,
     /// Nowhere: the call goes down as the program made it.
     Nowhere,
@@ -133,7 +133,7 @@ unsafe fn call_and_record<I: CreateInfo>(
     // SAFETY: the caller's contract.
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
-        // Whether our part in the call is to blame cannot be told: the program's own call decides.
+        // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: as above.
         answer = unsafe { program_s_own(request, false) };
@@ -177,8 +177,8 @@ unsafe fn call_and_record<I: CreateInfo>(
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
             // SAFETY: the program's cache is alive, and this call may use it. If other threads name it by now it
-            // may hold a few pipelines more, which makes the artifact larger and no less right: their own go
-            // through caches of ours.
+            // may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
+            // through caches of the layer's.
             unsafe { device.cache_data.read(cache, &prefix) }
         }
         Source::Captured => {
@@ -202,7 +202,7 @@ unsafe fn call_and_record<I: CreateInfo>(
 /// Counts a compile that an artifact would have spared the program if it had been kept.
 fn count_if_lost<I: CreateInfo>(request: &Request<'_, I>, cost: Duration) {
     let Request { call, pipeline } = request;
-    // What the program itself forbids to compile came from the driver's own cache.
+    // What the program itself forbids to compile came from a cache of the driver's.
     let compiled = !call.parsed().fails_on_compile_required();
     if compiled && call.device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
         record::count_lost(call.device, cost);
@@ -215,7 +215,7 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
     compile >= 4 * call && compile - call >= Duration::from_micros(200)
 }
 
-/// Decides where the artifact is taken from. What the call costs the program is never more than without us.
+/// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
 fn source<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     artifact: ArtifactOutcome<'a>,
@@ -230,15 +230,15 @@ fn source<'a, I: CreateInfo>(
     {
         return Source::Nowhere;
     }
-    // What the program forbids to compile may be in the driver's own object.
-    let its_own = match call.passed {
+    // What the program forbids to compile may be in the driver's object.
+    let driver_may_have = match call.passed {
         Passed::Null => device.null.filled.may_have(&pipeline.shaders),
         Passed::Known { contents: Contents::SameBatch, cache, .. } => {
             cache.filled.may_have(&pipeline.shaders)
         }
         Passed::Known { .. } | Passed::Unknown(_) => false,
     };
-    if call.parsed().fails_on_compile_required() && its_own {
+    if call.parsed().fails_on_compile_required() && driver_may_have {
         return Source::Nowhere;
     }
     if asked && binary::applies(call) {

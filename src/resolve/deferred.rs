@@ -49,7 +49,7 @@ struct Attempt {
     library: Option<LibraryObject>,
     /// How often in a row the driver has refused its artifacts.
     refusals: u8,
-    /// No cache of the layer's own may be passed.
+    /// No cache of the layer's may be passed.
     untouched: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
@@ -213,7 +213,7 @@ unsafe fn compile(
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| count_bypassed(device, refusal));
     let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
-    // Beside a cache of the program's a cache of ours may be passed only once the driver has said that it has
+    // Beside a cache of the program's one of the layer's may be passed only once the driver has said that it has
     // nothing for the program's own call.
     let free = match passed {
         Passed::Null => device.cache_control || device.policy.free_recording,
@@ -224,9 +224,9 @@ unsafe fn compile(
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
     let recorded =
         free && all_described && device.caches_hold(PipelineClass::RayTracing) && device.stored().is_some();
-    let ours = if recorded { PrivateCache::for_threads(device) } else { None };
-    let cache = match &ours {
-        Some(ours) => ours.handle(),
+    let own_cache = if recorded { PrivateCache::for_threads(device) } else { None };
+    let cache = match &own_cache {
+        Some(cache) => cache.handle(),
         None => {
             passed.mark_filled(device);
             passed.handle()
@@ -241,7 +241,7 @@ unsafe fn compile(
         made: false,
     });
     let pending = Pending {
-        cache: ours.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
+        cache: own_cache.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
         elements: elements.collect(),
         passed: match passed {
             Passed::Known { cache, .. } => Some(cache.clone()),
@@ -376,7 +376,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
     let blob = if cache.is_null() || result != vk::Result::SUCCESS {
         None
     } else {
-        // SAFETY: a cache of ours that the driver is done with.
+        // SAFETY: a cache of the layer's that the driver is done with.
         unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
     };
     // SAFETY: as above.
@@ -392,7 +392,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
             device.cache_data_probe.note(PipelineClass::RayTracing, blob.is_some(), false);
         }
     }
-    // Of several it is not known which have failed. That it works later is not noted: the cache of ours may have been to
+    // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been to
     // blame, and there is no second try here.
     if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
         if result.as_raw() < 0 {

@@ -1,7 +1,7 @@
 //! Rungs 4 and 5: what the driver has already, and compile required.
 //!
-//! The program's warm cache and the driver's disk cache are not ours to lose: before anything is compiled
-//! through a cache of ours, the driver is asked with the program's own call. It answers from what it has or
+//! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is compiled
+//! through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what it has or
 //! says COMPILE_REQUIRED within microseconds.
 
 use std::time::Instant;
@@ -151,7 +151,7 @@ unsafe fn put_question<I: CreateInfo>(
     }
     match answer.result {
         vk::Result::SUCCESS => {}
-        // The call itself will fail as well: a cache of ours beside it would only make it fail twice.
+        // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice.
         result if result.as_raw() < 0 => return Rung::Missed(Question::Fails),
         _ => return Rung::Missed(Question::NothingThere),
     }
@@ -164,7 +164,7 @@ unsafe fn put_question<I: CreateInfo>(
     Rung::Served(Served { answer, origin: Origin::Driver })
 }
 
-/// Whether the driver may have a pipeline of these shaders: in the program's cache, in its own behind NULL, or on disk.
+/// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on disk.
 /// Where recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that records.
 fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     let policy = &call.device.policy;

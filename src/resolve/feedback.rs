@@ -18,7 +18,7 @@ pub unsafe fn cache_hit(info: Feedback<'_>) -> Option<bool> {
     Some(feedback.flags.contains(vk::PipelineCreationFeedbackFlags::VALID | HIT))
 }
 
-/// A hit in a cache of ours is not one in the program's: HIT means the application's cache (contract 3.7).
+/// A hit in a cache of the layer's is not one in the program's: HIT means the application's cache (contract 3.7).
 ///
 /// # Safety
 /// As [`cache_hit`].

@@ -166,7 +166,7 @@ pub unsafe fn before_compiling<'a, I: CreateInfo>(
         if recorded || question == Question::Fails {
             return Climb::GoUntouched { recorded };
         }
-        // The program itself forbids compiling: its own call is as good a question, and comes last.
+        // The program itself forbids compiling: the program's call is as good a question, and comes last.
         if !call.names_code_of_the_layers() && !call.parsed().fails_on_compile_required() {
             match driver::ask_itself(request, question) {
                 Rung::Served(served) => return Climb::Served(served),
@@ -202,7 +202,7 @@ unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) 
 /// # Safety
 /// As [`serve`].
 unsafe fn pass_on<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
-    // The driver compiles nothing, so there is nothing that its own cache behind NULL would have of it.
+    // The driver compiles nothing, so there is nothing that the driver's cache behind NULL would have of it.
     if let Passed::Known { cache, .. } = call.passed {
         cache.mark_filled();
     }

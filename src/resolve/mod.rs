@@ -5,10 +5,10 @@
 //!   once it is described; [`passed`] the cache that the program passed
 //! - [`outcome`] what the rungs answer with
 //! - [`bypass`] rung 1: what cannot be described
-//! - [`artifact`] rung 3: from our artifact, confirmed as taken
+//! - [`artifact`] rung 3: from an artifact of the stash, confirmed as taken
 //! - [`binary`] the same with VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
-//! - [`companion`] the same, of a cache with what the program's own would hold without the stash
+//! - [`companion`] the same, of a cache with what the program's would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`compile_stored`] the same from stored SPIR-V, for stages that are named by identifier only
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
@@ -16,7 +16,7 @@
 //! - [`app_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
-//! - [`refuse`] the layer's own COMPILE_REQUIRED
+//! - [`refuse`] COMPILE_REQUIRED of the layer's
 //! - [`offered`], [`private_cache`], [`feedback`], [`recent`], [`record`], [`counts`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 

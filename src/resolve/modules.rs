@@ -48,7 +48,7 @@ pub unsafe fn without_identifiers<'a, I: CreateInfo>(
     }
 }
 
-/// The same where the identifiers are the layer's own, so that the driver does not know them. None: there are none.
+/// The same where the identifiers are the layer's, so that the driver does not know them. None: there are none.
 ///
 /// # Safety
 /// As [`without_identifiers`].
@@ -190,7 +190,7 @@ impl Drop for StoredModules<'_> {
     fn drop(&mut self) {
         let Some(destroy) = self.device.table.destroy_shader_module else { return };
         for &module in &self.modules {
-            // SAFETY: our own module, created without an allocator; the call that used it is over.
+            // SAFETY: a module of the layer's, created without an allocator; the call that used it is over.
             unsafe { destroy(self.device.handle, module, std::ptr::null::<vk::AllocationCallbacks<'_>>()) };
         }
     }

@@ -1,4 +1,4 @@
-//! The program's create info as it is offered to the driver with a cache of ours.
+//! The program's create info as it is offered to the driver with a cache of the layer's.
 
 use super::create_info::CreateInfo;
 use super::modules::StoredModules;
@@ -6,7 +6,7 @@ use super::request::Request;
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
 
-/// What a create info needs that is offered to the driver with a cache of ours, for as long as the call.
+/// What a create info needs that is offered to the driver with a cache of the layer's, for as long as the call.
 pub struct Offered<'a> {
     device: &'a Device,
     modules: StoredModules<'a>,
@@ -19,12 +19,13 @@ impl<'a> Offered<'a> {
         Offered { device, modules: StoredModules::new(device), arena: Arena::default() }
     }
 
-    /// Whether the stash lacks code that an identifier of ours stands for.
+    /// Whether the stash lacks code that an identifier of the layer's stands for.
     pub fn lacks_module(&self) -> bool {
         self.modules.lacks_one()
     }
 
-    /// The create info with FAIL_ON_COMPILE_REQUIRED, and with the code that an identifier of ours stands for.
+    /// The create info with FAIL_ON_COMPILE_REQUIRED, and with the code that an identifier of the layer's stands
+    /// for.
     /// None: the stash lacks the code, or a chain cannot be copied.
     ///
     /// # Safety

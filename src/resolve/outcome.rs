@@ -19,7 +19,7 @@ pub struct Served {
 /// Where a pipeline was had from, as it is counted once the program gets it.
 #[derive(Clone, Copy)]
 pub enum Origin {
-    /// The driver: its own caches, the program's, or the companion of one of them.
+    /// The driver: the driver's caches, the program's, or the companion of one of them.
     Driver,
     /// The stash.
     Stash {

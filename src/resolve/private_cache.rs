@@ -1,4 +1,4 @@
-//! A pipeline cache of our own that lives for one call.
+//! A pipeline cache of the layer's that lives for one call.
 
 use ash::vk;
 
@@ -11,7 +11,7 @@ pub struct PrivateCache<'a> {
 }
 
 impl<'a> PrivateCache<'a> {
-    /// Creates a cache from a driver's own data, or an empty one. None where the driver does not.
+    /// Creates a cache from a driver's data, or an empty one. None where the driver does not.
     pub fn new(device: &'a Device, data: &[u8]) -> Option<PrivateCache<'a>> {
         let mut info = vk::PipelineCacheCreateInfo::default().initial_data(data);
         if device.cache_control {
@@ -53,7 +53,7 @@ impl<'a> PrivateCache<'a> {
     /// # Safety
     /// `source` is a live cache that this thread may read now.
     pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
-        // SAFETY: the caller's contract; the destination is ours alone and therefore not the source (00770).
+        // SAFETY: the caller's contract; only this thread uses the destination, which is therefore not the source (00770).
         let result = unsafe {
             (self.device.table.merge_pipeline_caches?)(self.device.handle, self.handle, 1, &source)
         };
@@ -69,7 +69,7 @@ impl<'a> PrivateCache<'a> {
 
 impl Drop for PrivateCache<'_> {
     fn drop(&mut self) {
-        // SAFETY: our own cache, used by nobody any more.
+        // SAFETY: a cache of the layer's, used by nobody any more.
         unsafe { self.device.cache_data.destroy(self.handle) };
     }
 }

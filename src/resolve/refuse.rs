@@ -1,4 +1,4 @@
-//! The layer's own VK_PIPELINE_COMPILE_REQUIRED: the driver never sees the call.
+//! VK_PIPELINE_COMPILE_REQUIRED of the layer's: the driver never sees the call.
 
 use ash::vk;
 

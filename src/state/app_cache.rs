@@ -1,8 +1,8 @@
-//! The program's own pipeline caches.
+//! The program's pipeline caches.
 //!
 //! What the stash serves or compiles through a private cache never reaches the program's cache. So each cache
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those
-//! artifacts are put in (design: the application's own VkPipelineCache).
+//! artifacts are put in (docs/architecture.md, Application caches).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use vkstash_store::format::record::Key;
 /// Changes whenever the answer of a cache may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Calls in which the driver may have filled its own object, counted when they begin and when they end.
+    /// Calls in which the driver may have filled the driver's object, counted when they begin and when they end.
     pub fills: u32,
     /// Changes of the pending entries.
     pub pending: u32,
@@ -56,7 +56,7 @@ pub struct AppCache {
     pub beside: Beside,
     /// The same by its bytes, as far as the program has asked where its pipelines come from.
     pub blobs: Blobs,
-    /// What the driver's own object may have.
+    /// What the driver's object may have.
     pub filled: Filled,
     pending_changes: AtomicU32,
     compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
@@ -113,7 +113,7 @@ impl AppCache {
         let _ = self.fresh.set(*key);
     }
 
-    /// Whether the driver's own object may hold anything.
+    /// Whether the driver's object may hold anything.
     pub fn driver_filled(&self) -> bool {
         self.driver_filled.load(Ordering::Acquire)
     }
@@ -171,7 +171,7 @@ impl AppCache {
         self.fresh.get() == Some(key) || self.beside.contains(key)
     }
 
-    /// Whether the layer has a cache of its own beside it.
+    /// Whether the layer has a companion beside it.
     pub fn has_companion(&self) -> bool {
         self.beside.companion.read().is_ok_and(|companion| companion.is_some())
     }
@@ -217,7 +217,7 @@ impl InCall<'_> {
 
 impl Drop for InCall<'_> {
     fn drop(&mut self) {
-        // Other calls' fills count as ours at worst.
+        // Other calls' fills count as this call's at worst.
         if self.cache.fills.load(Ordering::Acquire) != self.fills {
             self.cache.fills.fetch_add(1, Ordering::AcqRel);
         }

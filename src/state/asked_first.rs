@@ -57,7 +57,7 @@ impl Fastest {
     }
 }
 
-/// Stages of which a cache, or the driver's own behind VK_NULL_HANDLE, has lately had a pipeline in memory, or its
+/// Stages of which a cache, or the driver's behind VK_NULL_HANDLE, has lately had a pipeline in memory, or its
 /// companion: it is likely to have the next one as well, which differs in state that drivers leave out of their keys.
 ///
 /// A direct-mapped table without locks. Two sets of stages that meet in a slot push each other out.
@@ -73,7 +73,7 @@ pub struct RecentHits {
 pub enum Holder {
     /// The cache itself.
     Itself,
-    /// The layer's own cache beside it.
+    /// The layer's cache beside it.
     Companion,
 }
 

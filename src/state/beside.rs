@@ -1,6 +1,6 @@
 //! What the stash served or compiled beside a cache of the program's, or beside VK_NULL_HANDLE.
 //!
-//! None of it reaches the driver's own object. So the keys are remembered: their artifacts are pending entries of the
+//! None of it reaches the driver's object. So the keys are remembered: their artifacts are pending entries of the
 //! program's cache, whose data has to hold them when it is asked for. A pipeline that the cache would have held by now is
 //! looked for among them before it is compiled (resolve/companion.rs).
 
@@ -24,7 +24,7 @@ pub struct Beside {
     first_is_in: AtomicBool,
     further: OnceLock<Box<Further>>,
     fruitless: AtomicU32,
-    /// A cache of the layer's own with their artifacts, as far as somebody looked for a pipeline among them.
+    /// A cache of the layer's with their artifacts, as far as somebody looked for a pipeline among them.
     pub companion: RwLock<Option<Companion>>,
 }
 
@@ -198,7 +198,7 @@ impl Further {
     }
 }
 
-/// What the driver may have put into its own object: which shaders, as far as that is known.
+/// What the driver may have put into the driver's object of a cache: which shaders, as far as that is known.
 pub struct Filled {
     anything: AtomicBool,
     shaders: Mutex<FxHashSet<u64>>,
@@ -229,7 +229,7 @@ impl Filled {
     }
 }
 
-/// VK_NULL_HANDLE in the place of a cache: many drivers have one of their own behind it.
+/// VK_NULL_HANDLE in the place of a cache: many drivers have a cache of the driver's behind it.
 pub struct NullCache {
     /// What was made beside it.
     pub beside: Beside,

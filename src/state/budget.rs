@@ -1,4 +1,4 @@
-//! Bytes that are kept for the program's own caches: bounded for the whole process.
+//! Bytes that are kept for the program's caches: bounded for the whole process.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::ops::Deref;
@@ -39,7 +39,7 @@ impl Deref for Kept {
     }
 }
 
-/// Room for bytes that somebody else keeps: a driver, in a cache of the layer's own.
+/// Room for bytes that somebody else keeps: a driver, in a cache of the layer's.
 pub struct Room(#[expect(dead_code, reason = "given back when it is dropped")] Taken);
 
 impl Room {

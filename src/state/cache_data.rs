@@ -112,7 +112,7 @@ impl CacheData {
         None
     }
 
-    /// Destroys a cache of ours.
+    /// Destroys a cache of the layer's.
     ///
     /// # Safety
     /// The device is alive; `cache` is NULL, or was created on it by the layer, without an allocator, and is out of use.

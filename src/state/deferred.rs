@@ -33,7 +33,7 @@ pub struct Element {
 
 /// A deferred creation call that the driver has not finished.
 pub struct Pending {
-    /// The cache of ours that the driver fills; null where nothing is recorded.
+    /// The layer's cache that the driver fills; null where nothing is recorded.
     pub cache: vk::PipelineCache,
     /// The pipelines.
     pub elements: Vec<Element>,

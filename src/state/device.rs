@@ -250,7 +250,7 @@ impl Device {
     fn destroy_caches(&self, caches: &[vk::PipelineCache]) {
         let Some(destroy) = self.table.destroy_pipeline_cache else { return };
         for &cache in caches {
-            // SAFETY: a cache of the layer's own on this device, created without an allocator, and out of use.
+            // SAFETY: a cache of the layer's on this device, created without an allocator, and out of use.
             unsafe { destroy(self.handle, cache, std::ptr::null()) };
         }
     }

@@ -5,7 +5,7 @@
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
-//! - [`app_cache`] the program's own pipeline caches
+//! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`blobs`] their pending artifacts, told by their bytes

@@ -5,10 +5,10 @@ use ash::vk;
 /// How the ladder treats a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Passing a private cache costs nothing even where the driver would have hit its own disk cache, so a
+    /// Passing a private cache costs nothing even where the driver would have hit its disk cache, so a
     /// call without an application cache may be recorded at once.
     pub free_recording: bool,
-    /// What is on the driver's own disk costs many times a served call if any cache is passed. So a cache that cannot
+    /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that cannot
     /// have the pipeline is not asked for it: the call that records finds it on the disk at the same price, once.
     pub dear_disk_beside_cache: bool,
     /// A pipeline is made faster from its binaries than from a cache that holds just it.

@@ -197,7 +197,7 @@ static APPLICATIONS: PerProcess<Mutex<Applications>> = PerProcess::empty();
 
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
-    /// gives a session without one: the program runs as without us, and one log line says why.
+    /// gives a session without one: the program runs as without the layer, and one log line says why.
     pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
         log::init();
         let name = AppName::of_process((!application.is_empty()).then_some(application));
@@ -328,7 +328,7 @@ extern "C" fn at_exit() {
         let live: Vec<_> = applications.known.iter().filter_map(|known| known.session.upgrade()).collect();
         drop(applications);
         live.iter().for_each(|session| session.leave());
-        // The process is leaving: joining a thread from here could wait for one that waits for us.
+        // The process is leaving: joining a thread from here could wait for one that waits for this one.
         std::mem::forget(live);
     };
     guard("exit", flush, || ());

@@ -110,7 +110,7 @@ impl Unread {
         }
         if waiting.iter().any(|other| other.key == *key && Arc::ptr_eq(&other.origin.part, &origin.part)) {
             drop(waiting);
-            // SAFETY: the caller's contract: the device is alive, and the cache is the layer's own and out of use.
+            // SAFETY: the caller's contract: the device is alive, and the cache is the layer's and out of use.
             unsafe { origin.data.destroy(cache) };
             return Pushed::Waits;
         }

@@ -142,7 +142,7 @@ impl<'a> Changed<'a> {
         on.cache_control &= !lacks_control;
         if must_copy {
             // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
-            // the sType and change our copy.
+            // the sType and change the layer's copy.
             let copied = unsafe {
                 chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
                     match (*node).s_type {

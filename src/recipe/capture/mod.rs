@@ -38,7 +38,7 @@ pub trait Objects {
     fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal>;
     /// The identity of inline code, which is hashed now.
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key;
-    /// The identity that a driver's (or our own) identifier stands for, where it is known.
+    /// The identity that a driver's identifier (or the layer's) stands for, where it is known.
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key>;
     /// The algorithm of those identifiers.
     fn algorithm(&self) -> [u8; 16];

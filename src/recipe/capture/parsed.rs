@@ -183,8 +183,8 @@ impl<'a> Parsed<'a> {
         self.has(RETAINS | LOOKED_INTO)
     }
 
-    /// A library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in a cache, its own disk
-    /// cache too, dereferences NULL in such a link.
+    /// A library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in a cache, its disk cache
+    /// too, dereferences NULL in such a link.
     pub fn joins_retained(&self) -> bool {
         self.is_graphics() && self.is_library() && self.is_linked() && self.has(RETAINS)
     }

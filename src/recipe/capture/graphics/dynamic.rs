@@ -7,7 +7,7 @@ use crate::recipe::capture::array;
 use crate::recipe::chain::{self, Refusal};
 use crate::stats::BypassReason;
 
-/// Dynamic states of the registry. Another one may declare state ignored that we would read, so it refuses.
+/// Dynamic states of the registry. Another one may declare state ignored that capture would read, so it refuses.
 fn known_dynamic_state(state: i32) -> bool {
     matches!(state,
         0..=8
