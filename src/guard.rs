@@ -50,7 +50,7 @@ pub fn keep_or_undo(
 /// Whether this thread's local storage is gone: exit handlers of programs that keep their device in a global
 /// object run after it. What needs thread-local storage must not be touched any more; calls are passed
 /// through.
-pub fn is_late() -> bool {
+pub fn tls_destroyed() -> bool {
     struct Alive;
     impl Drop for Alive {
         fn drop(&mut self) {}

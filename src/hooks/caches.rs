@@ -5,7 +5,7 @@ use std::slice;
 
 use ash::vk;
 
-use crate::guard::{guard, is_late};
+use crate::guard::{guard, tls_destroyed};
 use crate::resolve::{app_data, companion};
 use crate::state::app_cache::AppCache;
 use crate::state::cache_data::HEADER_SIZE;
@@ -93,7 +93,7 @@ pub unsafe extern "system" fn get_data(
 /// # Safety
 /// A live cache that the program lets this thread read.
 unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::Answer> {
-    if is_late() {
+    if tls_destroyed() {
         return None;
     }
     let cache = device.caches.get(handle)?;

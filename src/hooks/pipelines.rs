@@ -6,7 +6,7 @@ use std::time::Instant;
 use ash::vk::{self, Handle};
 
 use crate::faults;
-use crate::guard::{guard, is_late};
+use crate::guard::{guard, tls_destroyed};
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, Call};
 use crate::resolve::create_info::{CreateInfo, Creation};
@@ -102,7 +102,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
     pipelines: *mut vk::Pipeline,
     untouched: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    if is_late() {
+    if tls_destroyed() {
         return untouched();
     }
     // The session, so that the report knows a device that the layer only watches.

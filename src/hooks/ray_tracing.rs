@@ -3,7 +3,7 @@
 use ash::vk::{self, Handle};
 
 use super::pipelines::{self, passed};
-use crate::guard::{guard, is_late};
+use crate::guard::{guard, tls_destroyed};
 use crate::resolve::create_info::Creation;
 use crate::resolve::deferred;
 use crate::state::device::Device;
@@ -34,7 +34,7 @@ pub unsafe extern "system" fn create_khr(
             if operation.is_null() {
                 return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);
             }
-            if is_late() {
+            if tls_destroyed() {
                 return untouched();
             }
             // The session, so that the report knows a device that the layer only watches.
@@ -119,7 +119,7 @@ pub unsafe extern "system" fn create_nv(
 }
 
 fn note_nv(device: &Device, cache: vk::PipelineCache, count: u32) {
-    if is_late() {
+    if tls_destroyed() {
         return;
     }
     device.session();

@@ -26,7 +26,7 @@ use super::policy::{self, Policy};
 use super::process::Session;
 use super::stored::Stored;
 use super::unread::{Origin, Unread};
-use crate::guard::is_late;
+use crate::guard::tls_destroyed;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{Count, Counters};
@@ -338,7 +338,7 @@ impl Device {
     /// Whether artifacts of this driver are worth anything. Where not, the layer stands aside.
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
-            && !is_late()
+            && !tls_destroyed()
             && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some())
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
@@ -348,12 +348,14 @@ impl Device {
     /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
         let answers = self.identifiers == IdentifierMode::Emulated || self.cache_control_emulated;
-        self.keeps_artifacts() || (answers && !is_late())
+        self.keeps_artifacts() || (answers && !tls_destroyed())
     }
 
     /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.
     pub fn compiles_stored(&self) -> bool {
-        self.instance.config.compile_stored && self.identifiers == IdentifierMode::Emulated && !is_late()
+        self.instance.config.compile_stored
+            && self.identifiers == IdentifierMode::Emulated
+            && !tls_destroyed()
     }
 
     /// Whether the stash keeps the code of modules.

@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use super::device::Device;
 use super::instance::Instance;
 use crate::faults;
-use crate::guard::{guard, is_late};
+use crate::guard::{guard, tls_destroyed};
 use crate::loader::dispatch_key;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::stash::open::END;
@@ -79,7 +79,7 @@ pub unsafe fn insert(handle: vk::Device, entry: Entry) {
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let key = unsafe { dispatch_key(handle) };
-    if is_late() {
+    if tls_destroyed() {
         return owners().get(&key).cloned();
     }
     match DEVICES.pin().get(&key)? {
@@ -136,7 +136,7 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
-    if !is_late() {
+    if !tls_destroyed() {
         DEVICES.pin().remove(&key);
     }
     // Not dropped under the lock: the caller holds a reference of its own.

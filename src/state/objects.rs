@@ -8,7 +8,7 @@ use papaya::{Compute, HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::guard::is_late;
+use crate::guard::tls_destroyed;
 use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
@@ -50,7 +50,7 @@ impl<T> Objects<T> {
 
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
-        if is_late() {
+        if tls_destroyed() {
             return;
         }
         let map = self.0.pin();
@@ -66,7 +66,7 @@ impl<T> Objects<T> {
 
     /// Reads a live object in place.
     pub fn read<R>(&self, handle: impl Handle, reader: impl FnOnce(&T) -> R) -> Option<R> {
-        if is_late() {
+        if tls_destroyed() {
             return None;
         }
         self.0.pin().get(&handle.as_raw()).map(|entry| reader(&entry.object))
@@ -79,7 +79,7 @@ impl<T> Objects<T> {
 
     /// A reference to a live object.
     pub fn get(&self, handle: impl Handle) -> Option<Arc<T>> {
-        if is_late() {
+        if tls_destroyed() {
             return None;
         }
         self.0.pin().get(&handle.as_raw()).map(|entry| entry.object.clone())

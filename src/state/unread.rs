@@ -17,7 +17,7 @@ use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
 use super::device_stats::DeviceStats;
 use super::pipeline_class::PipelineClass;
-use crate::guard::is_late;
+use crate::guard::tls_destroyed;
 use crate::recipe::payload::PREFIX;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
@@ -192,7 +192,7 @@ impl Unread {
     pub fn finish(&self, origin: &Arc<Origin>) {
         let is_its = |waiting: &Waiting| Arc::ptr_eq(&waiting.origin, origin);
         // On a late thread a driver's thread-local storage is gone as well.
-        while !is_late() && !self.is_empty() {
+        while !tls_destroyed() && !self.is_empty() {
             let _reading = lock(&self.reading);
             if !self.bring_to_the_front(is_its) {
                 break;
@@ -212,7 +212,7 @@ impl Unread {
     pub fn leave(&self, origin: &Arc<Origin>, limit: Duration) {
         let is_its = |waiting: &Waiting| Arc::ptr_eq(&waiting.origin, origin);
         let started = Instant::now();
-        while !is_late() && !self.is_empty() && started.elapsed() < limit {
+        while !tls_destroyed() && !self.is_empty() && started.elapsed() < limit {
             match self.reading.try_lock() {
                 Ok(_reading) if self.bring_to_the_front(is_its) => {
                     // SAFETY: this thread holds `reading`.
