@@ -1,4 +1,4 @@
-//! Which application is meant.
+//! //! Finds the application that a name on the command line means.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use vkstash_store::stash::inspect::ApplicationInfo;
 
 use crate::units::plain;
 
-/// Why that cannot be told.
+/// Why a name does not lead to one application.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChoiceError {
     #[error("no application {name:?} is in {root}: `vkstash stats` lists them")]
@@ -15,7 +15,7 @@ pub(crate) enum ChoiceError {
     Several { name: String, folders: Vec<String> },
 }
 
-/// The application of that name or folder.
+/// The application with this name or this folder.
 pub(crate) fn choose<'a>(
     found: &'a [ApplicationInfo],
     name: &str,

@@ -23,8 +23,8 @@ const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage. `vkstas
 pub(crate) enum Command {
     /// Run a program with the stash
     ///
-    /// Programs that it starts are served too, as long as it lives itself: for a launcher that exits early, use
-    /// `vkstash install`.
+    /// Programs that it starts are served too, as long as the program itself runs: for a launcher that exits early,
+    /// use `vkstash install`.
     Run(RunArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     Install(InstallArgs),
@@ -32,25 +32,24 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each program and device
     Stats(StatsArgs),
-    /// Tell how much is kept and why, or change it
+    /// Show how much is kept and why, or change it
     ///
-    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. Whatever is set is kept in a text file named `settings` in
-    /// the stash; docs/bounds.md tells what goes first where something has to go.
+    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to a text file named `settings` in the
+    /// stash; docs/bounds.md says what is evicted first.
     Keep(KeepArgs),
     /// Bring the stash within its limits now, and merge its files
     ///
-    /// Programs do that by themselves when they have been quiet for a while; they may go on running meanwhile.
+    /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
     Gc(GcArgs),
-    /// Write what was recorded to a file, for another machine or for safekeeping
+    /// Write what was recorded to a file, for another machine or as a backup
     ///
-    /// The file is a tar archive; what is in it is mostly compressed already. It holds shaders, and what the programs
-    /// call themselves.
+    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs.
     Export(ExportArgs),
     /// Take in what `export` wrote
     ///
-    /// What is in the stash already stays as it is.
+    /// Records that the stash has already stay as they are.
     Import(ImportArgs),
-    /// List what is not handed to a driver any more because programs died of it
+    /// List the artifacts that are no longer handed to a driver because programs died of them
     Quarantine(QuarantineArgs),
 }
 
@@ -63,13 +62,13 @@ pub(crate) struct GcArgs {
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// The file to make, which must not be there yet; `-` for standard output
+    /// The file to create, which must not exist yet; `-` for standard output
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Only these applications: their names, or their folders' names in the stash
+    /// Export only these applications: their names, or the names of their folders in the stash
     #[arg(value_name = "APPLICATION")]
     pub(crate) applications: Vec<String>,
-    /// Only what every driver can use: shaders and recipes, not what a driver made of them
+    /// Export only what fits every driver: shaders and recipes, no artifacts
     #[arg(long)]
     pub(crate) portable: bool,
     /// Look into this folder instead of the user's stash
@@ -79,21 +78,21 @@ pub(crate) struct ExportArgs {
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// What `export` wrote; `-` for standard input
+    /// The file that `export` wrote; `-` for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Also take what drivers made. Your driver will be given it without being able to check it: only from somebody
+    /// Also take artifacts, which are what drivers made. Your driver cannot check them: take them only from somebody
     /// whose programs you would run
     #[arg(long)]
     pub(crate) artifacts: bool,
-    /// Put it into this folder instead of the user's stash
+    /// Import into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
 pub(crate) struct QuarantineArgs {
-    /// Give all of it another chance
+    /// Give all of them another chance
     #[arg(long)]
     pub(crate) release: bool,
     /// Look into this folder instead of the user's stash
@@ -103,24 +102,24 @@ pub(crate) struct QuarantineArgs {
 
 #[derive(Args)]
 pub(crate) struct KeepArgs {
-    /// Only this application: its name, or its folder's name in the stash
+    /// Show or change only this application: its name, or the name of its folder in the stash
     #[arg(long, value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// What all applications together may take up; with --application, what that one may. Or `none`
+    /// Limit for all applications together; with --application, for that one. Or `none`
     #[arg(long, value_name = "SIZE", value_parser = value_of(settings::LIMIT))]
     limit: Option<String>,
-    /// Which modules are kept: all, none, or those used in the last so many runs
+    /// Which modules are kept: all, none, or those used in the last RUNS runs
     #[arg(long, value_name = "all|none|RUNS", value_parser = value_of(settings::MODULES))]
     modules: Option<String>,
-    /// What each application may take up that has no limit of its own. Or `none`
+    /// Limit for each application that has none of its own. Or `none`
     #[arg(long, value_name = "SIZE", value_parser = value_of(settings::APPLICATION_LIMIT))]
     #[arg(conflicts_with = "application")]
     application_limit: Option<String>,
-    /// What stays free on the file system. Or `none`
+    /// Space that stays free on the file system. Or `none`
     #[arg(long, value_name = "SIZE", value_parser = value_of(settings::FREE_SPACE))]
     #[arg(conflicts_with = "application")]
     free_space: Option<String>,
-    /// For how long what nobody uses is worth as much as the rest. Or `none`
+    /// Age from which on unused records of a device go first. Or `none`
     #[arg(long, value_name = "DAYS", value_parser = value_of(settings::DEVICE_AGE))]
     #[arg(conflicts_with = "application")]
     device_age: Option<String>,
@@ -133,7 +132,7 @@ pub(crate) struct KeepArgs {
 }
 
 impl KeepArgs {
-    /// What is to be set: names and values as in a settings file.
+    /// The names and values to set, as in a settings file.
     pub(crate) fn values(&self) -> Vec<(&'static str, &str)> {
         let given = [
             (settings::LIMIT, &self.limit),
@@ -146,7 +145,7 @@ impl KeepArgs {
     }
 }
 
-/// Takes what a settings file takes for that name.
+/// Accepts what a settings file accepts for this name.
 fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
     move |value| match Settings::default().set(name, value) {
         Ok(()) => Ok(value.to_owned()),

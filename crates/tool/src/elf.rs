@@ -1,9 +1,8 @@
-//! What architecture a shared library is for, read from the first bytes of the file.
+//! Reads from the first bytes of a shared library which architecture it is for.
 //!
-//! Three fields of twenty bytes decide, so none of the crates that read whole libraries (object, goblin) is needed.
-//!
-//! The manifests are named after it, and the Vulkan loader is told the width so that a 32-bit program
-//! never tries the 64-bit library.
+//! Three fields in twenty bytes say it, so no crate that reads whole libraries (object, goblin) is needed. Manifests
+//! are named after the architecture, and tell the Vulkan loader the pointer width, so that a 32-bit program never
+//! tries the 64-bit library.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -21,7 +20,7 @@ pub(crate) struct Arch {
     machine: u16,
 }
 
-/// The known ones; the pair of width and machine is unique.
+/// The architectures that are known; each pair of width and machine is unique.
 const ARCHES: &[Arch] = &[
     Arch { name: "x86_64", bits: 64, folders: &["lib/x86_64-linux-gnu", "lib64"], machine: 62 },
     Arch { name: "x86", bits: 32, folders: &["lib/i386-linux-gnu", "lib32"], machine: 3 },
@@ -49,7 +48,7 @@ impl Arch {
     }
 }
 
-/// Why a file is no library that the loader could load.
+/// Why a file is not a library that the loader could load.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ElfError {
     #[error("{0}")]
@@ -103,12 +102,12 @@ mod tests {
     fn the_width_and_the_machine_decide() {
         assert_eq!(parse(&head(2, 3, 62)).unwrap().name, "x86_64");
         assert_eq!(parse(&head(1, 3, 3)).unwrap().name, "x86");
-        // The x32 ABI: the 64-bit machine with 32-bit pointers, which no loader of ours can load.
+        // The x32 ABI: the 64-bit machine with 32-bit pointers, for which the layer is not built.
         assert!(matches!(parse(&head(1, 3, 62)), Err(ElfError::UnknownMachine(62))));
     }
 
     #[test]
-    fn an_object_file_and_a_text_are_no_libraries() {
+    fn an_object_file_and_a_text_are_not_libraries() {
         assert!(matches!(parse(&head(2, 1, 62)), Err(ElfError::NotShared)));
         assert!(matches!(
             parse(b"#!/bin/sh\nexit 1....\n"[..20].try_into().unwrap()),

@@ -1,4 +1,4 @@
-//! `vkstash export`: what was recorded, in a file.
+//! `vkstash export`: writes what was recorded to a file.
 
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) enum ExportError {
     Choice(#[from] ChoiceError),
     #[error("there is nothing to export")]
     Nothing,
-    #[error("an archive is nothing to look at: name a file, or send standard output to one")]
+    #[error("standard output is a terminal: name a file, or redirect standard output")]
     Terminal,
     #[error("{} is there already; remove it or name another file", .0.display())]
     Exists(PathBuf),
@@ -60,7 +60,7 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
         io::ErrorKind::AlreadyExists => ExportError::Exists(args.file.clone()),
         _ => ExportError::Create { path: args.file.clone(), source },
     };
-    // Half of an archive is of no use: it has no name until it is whole.
+    // An unfinished archive is useless, so the file gets its name at the end.
     let file = NewFile::create(&args.file).map_err(not_created)?;
     let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
     file.finish().map_err(not_created)?;
@@ -69,7 +69,7 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// The folders of applications and of their parts, each application once.
+/// The folders of applications and of their parts, without duplicates.
 fn parts(chosen: &[&ApplicationInfo], portable: bool) -> Vec<(String, String)> {
     let mut parts = Vec::new();
     for info in chosen {

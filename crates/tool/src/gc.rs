@@ -12,7 +12,7 @@ use crate::output::Printer;
 use crate::root;
 use crate::units::{counted, size};
 
-/// Why nothing could be done.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GcError {
     #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
@@ -32,7 +32,7 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
 fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {
     let Outcome { evicted_records, evicted_bytes, written, freed, short_by, emptied } = outcome;
     if *freed == 0 && *evicted_records == 0 && *emptied == 0 {
-        writeln!(out, "nothing had to go, and nothing had to be merged")?;
+        writeln!(out, "nothing to evict, and nothing to merge")?;
     } else if *freed > 0 || *evicted_records > 0 {
         let (freed, written) = (size(*freed), size(*written));
         writeln!(out, "{freed} of files replaced by {written}")?;

@@ -13,7 +13,7 @@ use crate::output::Printer;
 use crate::root;
 use crate::units::{counted, plain};
 
-/// Why not everything was imported.
+/// Why the import failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
     #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
@@ -46,27 +46,26 @@ fn tell(imported: &Imported, out: &mut impl io::Write) -> io::Result<()> {
             let files = counted(taken.left_out, "file");
             writeln!(
                 out,
-                "  {files} of what drivers made left out: --artifacts takes that, from somebody whose programs you \
-                 would run"
+                "  {files} with artifacts left out: --artifacts imports them, from somebody whose programs you would run"
             )?;
         }
         if taken.damaged > 0 {
             writeln!(out, "  {} left out", counted(taken.damaged, "damaged record"))?;
         }
-        if taken.untrue > 0 {
-            writeln!(out, "  {} not what they say they are, left out", counted(taken.untrue, "record"))?;
+        if taken.mismatched > 0 {
+            writeln!(out, "  {} left out: not what their keys say", counted(taken.mismatched, "record"))?;
         }
         for (path, reason) in &taken.refused {
             writeln!(out, "  {} left out: {reason}", plain(path))?;
         }
     }
-    if imported.passed_over > 0 {
-        writeln!(out, "{} of the archive passed over", counted(imported.passed_over, "other file"))?;
+    if imported.skipped > 0 {
+        writeln!(out, "{} in the archive skipped", counted(imported.skipped, "other file"))?;
     }
     Ok(())
 }
 
-/// What was taken, in words.
+/// The imported records in words.
 fn what(taken: &Taken) -> String {
     let of_kind = |kind: Kind, name: &str| {
         taken.records.get(&kind).map(|&count| counted(count, name)).into_iter().collect::<Vec<_>>()

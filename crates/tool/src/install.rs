@@ -31,7 +31,7 @@ pub(crate) enum InstallError {
     Print(#[from] io::Error),
 }
 
-/// The folder that holds implicit_layer.d and explicit_layer.d, and for whom it is.
+/// The folder that holds implicit_layer.d and explicit_layer.d, and the users it serves.
 struct Place {
     vulkan: PathBuf,
     for_all: bool,
@@ -66,7 +66,7 @@ fn made_absolute(path: &Path) -> Result<PathBuf, InstallError> {
     absolute(path).map_err(|error| InstallError::Path { path: path.to_owned(), error })
 }
 
-/// `path` as seen from outside a file system whose root is `root`.
+/// `path` seen from outside a file system whose root is `root`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -80,12 +80,12 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
             planned.push((place.folder(kind), manifest::file_name(library), manifest::text(kind, library)?));
         }
     }
-    // With sudo, HOME may be a user's.
+    // With sudo, HOME may belong to a user.
     let whose = |(folder, ..): &(PathBuf, String, String)| Some((folder.clone(), owner::whose(folder)?));
     if let Some((path, owner)) = planned.iter().find_map(whose).filter(|_| place.is_a_home) {
         return Err(InstallError::OfAnother { path, owner });
     }
-    // All or nothing: a foreign file must not be noticed half-way.
+    // Foreign files are found before the first file is written, so that nothing is installed by half.
     for (folder, name, _) in &planned {
         let path = folder.join(name);
         if manifest::occupant(&path)? == Occupant::Foreign {
@@ -124,7 +124,7 @@ fn libraries(args: &InstallArgs) -> Result<Vec<Library>, InstallError> {
     Ok(libraries)
 }
 
-/// Says what the manifests refer to, and what could go wrong with it.
+/// Prints which library the manifests name, and what may break that reference.
 fn describe(out: &mut impl io::Write, library: &Library, for_all: bool) -> io::Result<()> {
     writeln!(out, "layer library ({}): {}", library.arch.name, library.path.display())?;
     if in_build_tree(&library.path) {
@@ -144,7 +144,7 @@ fn describe(out: &mut impl io::Write, library: &Library, for_all: bool) -> io::R
     Ok(())
 }
 
-/// Whether Cargo made the folder and may remake it.
+/// Whether the library lies in a Cargo target folder, which a build may remove.
 fn in_build_tree(library: &Path) -> bool {
     library.parent().is_some_and(|folder| folder.join(".fingerprint").is_dir())
 }
@@ -152,7 +152,7 @@ fn in_build_tree(library: &Path) -> bool {
 fn writable_by_others(library: &Path) -> bool {
     const GROUP_OR_OTHERS: u32 = 0o022;
     library.ancestors().any(|path| {
-        // A sticky folder (/tmp) protects what others own in it.
+        // In a sticky folder such as /tmp nobody can replace what others own.
         const STICKY: u32 = 0o1000;
         path.metadata().is_ok_and(|metadata| {
             let shared = metadata.mode() & GROUP_OR_OTHERS != 0 && metadata.mode() & STICKY == 0;
@@ -173,7 +173,7 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
                     removed += 1;
                     writeln!(out, "removed {}", path.display())?;
                 }
-                // The others still go; the first failure is what the exit status tells.
+                // The remaining manifests are removed all the same; the exit status tells the first failure.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }

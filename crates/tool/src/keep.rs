@@ -1,4 +1,4 @@
-//! `vkstash keep`: how much is kept, of what, and why; and how the user changes it.
+//! `vkstash keep`: shows how much is kept of what, and why, and changes it.
 
 use std::io;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     Ok(output::print(&text)?)
 }
 
-/// Writes what the arguments set. Nothing to set: nothing written.
+/// Writes the settings that the arguments name, if any.
 fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<(), KeepError> {
     let values = args.values();
     if values.is_empty() && args.default.is_empty() {
@@ -68,11 +68,11 @@ fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<(),
     if let Some(name) = names.into_iter().find(|name| !known(name)) {
         return Err(KeepError::NotOfApplications(name.to_owned()));
     }
-    // What cannot be read is not replaced: somebody wrote it.
+    // A file that cannot be read is not replaced: a person wrote it.
     let (mut changed, _) = settings::read(root, application)?;
     args.default.iter().for_each(|name| changed.unset(name));
     for (name, value) in values {
-        // Checked when the command line was read.
+        // Valid: checked when the command line was parsed.
         let _ = changed.set(name, value);
     }
     Ok(settings::write(root, application, &changed)?)

@@ -1,4 +1,4 @@
-//! What is kept of a stash, and who says so.
+//! The limits in force for a stash, and where each comes from.
 
 use std::path::Path;
 
@@ -11,26 +11,26 @@ use vkstash_store::stash::inspect::ApplicationInfo;
 use crate::tally::grow;
 use crate::units::size;
 
-/// A value that is in force, and where it comes from.
+/// A value in force, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InForce<T> {
     pub(crate) value: T,
     pub(crate) source: Source,
 }
 
-/// Where a limit comes from.
+/// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Nobody set it.
+    /// No file sets it.
     Default,
-    /// The settings of the root.
+    /// The settings file of the root.
     Settings,
-    /// The application's own.
+    /// The settings file of the application.
     Application,
 }
 
 impl Source {
-    /// As people read it.
+    /// The source in words.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Source::Default => "default",
@@ -40,14 +40,14 @@ impl Source {
     }
 }
 
-/// A settings file, and what of it is ignored, in words. One that cannot be used sets nothing.
+/// A settings file, and the lines of it that are ignored, in words. An unusable file sets nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
     pub(crate) settings: Settings,
     pub(crate) ignored: Vec<String>,
 }
 
-/// The file of a root, or of the application in that folder of it.
+/// Reads the settings file of a root, or of the application with this folder.
 pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
     match settings::read(root, application) {
         Ok((settings, ignored)) => {
@@ -59,19 +59,19 @@ pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
     }
 }
 
-/// The limits of a root. A file system of unknown size has the largest floor.
+/// The limits of a root. A file system of unknown size gets the largest free-space floor.
 pub(crate) fn limits(root: &Path, of_root: &Settings) -> Limits {
     of_root.limits(file_system(root).map_or(u64::MAX, |(size, _)| size))
 }
 
-/// Size and free bytes of the file system that a root is on, or will be.
+/// Size and free bytes of the file system on which a root is or will be.
 pub(crate) fn file_system(root: &Path) -> Option<(u64, u64)> {
     let stat = root.ancestors().find_map(|path| rustix::fs::statvfs(path).ok())?;
     let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
     Some((bytes(stat.f_blocks), bytes(stat.f_bavail)))
 }
 
-/// The limit of one application. None: only the total counts.
+/// The limit of one application. None: it has no limit of its own.
 pub(crate) fn application_limit(of_root: &Settings, own: &Settings) -> InForce<Option<u64>> {
     let (value, source) = match (own.limit, of_root.application_limit) {
         (Some(limit), _) => (limit, Source::Application),
@@ -81,7 +81,7 @@ pub(crate) fn application_limit(of_root: &Settings, own: &Settings) -> InForce<O
     InForce { value: Some(value).filter(|&limit| limit != u64::MAX), source }
 }
 
-/// Which modules of one application are kept.
+/// Which modules of an application are kept.
 pub(crate) fn module_policy(of_root: &Settings, own: &Settings) -> InForce<ModulePolicy> {
     match (own.modules, of_root.modules) {
         (Some(value), _) => InForce { value, source: Source::Application },
@@ -90,30 +90,30 @@ pub(crate) fn module_policy(of_root: &Settings, own: &Settings) -> InForce<Modul
     }
 }
 
-/// What an application's files take up.
+/// Size of an application's files.
 pub(crate) fn bytes(info: &ApplicationInfo) -> u64 {
     sum(info.parts.iter().map(|part| part.bytes))
 }
 
-/// What its modules take up of that, superseded ones included.
+/// Size of its modules, superseded records included.
 pub(crate) fn module_bytes(info: &ApplicationInfo) -> u64 {
     sum(info.parts.iter().filter_map(|part| part.payload_bytes.get(Kind::Module.name()).copied()))
 }
 
-/// Adds without overflowing.
+/// A sum that saturates.
 pub(crate) fn sum(values: impl Iterator<Item = u64>) -> u64 {
     let mut sum = 0;
     values.for_each(|value| grow(&mut sum, value));
     sum
 }
 
-/// Percent with one decimal, rounded down; None of nothing.
+/// Percent with one decimal, rounded down; None where `whole` is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> Option<f64> {
     let tenths = (u128::from(part) * 1000).checked_div(whole.into())?;
     Some(tenths as f64 / 10.0)
 }
 
-/// What is used of a limit: `1.2 MiB, 30.0 % of 4.0 MiB`. Without one only the size.
+/// Use of a limit: `1.2 MiB, 30.0 % of 4.0 MiB`. Without a limit only the size.
 pub(crate) fn used(bytes: u64, limit: Option<u64>) -> String {
     let now = size(bytes);
     let Some(limit) = limit.filter(|&limit| limit != u64::MAX) else { return now.to_string() };
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_and_none_at_all_have_no_percentage() {
+    fn a_limit_of_zero_and_no_limit_have_no_percentage() {
         assert_eq!(used(1024, Some(4096)), "1.0 KiB, 25.0 % of 4.0 KiB");
         assert_eq!(used(1024, Some(0)), "1.0 KiB, of 0 B");
         assert_eq!(used(1024, Some(u64::MAX)), "1.0 KiB");

@@ -1,4 +1,4 @@
-//! Finding the layer library that belongs to this tool.
+//! Finds the layer library that belongs to this tool.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ pub(crate) const VARIABLE: &str = "VKSTASH_LIBRARY";
 /// A layer library that the Vulkan loader can be pointed at.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
-    /// Absolute.
+    /// Absolute path.
     pub(crate) path: PathBuf,
-    /// What it was built for.
+    /// The architecture that it was built for.
     pub(crate) arch: &'static Arch,
 }
 
-/// Why there is none.
+/// Why no library can be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LibraryError {
     #[error("cannot use {} as the layer library: {reason}", path.display())]
@@ -32,18 +32,18 @@ pub(crate) enum LibraryError {
     NotFound,
 }
 
-/// The library at `path`, for which somebody asked by name.
+/// The library at a path that the user named.
 pub(crate) fn named(path: &Path) -> Result<Library, LibraryError> {
     named_and_staged(path, None)
 }
 
-/// The same for a library that may still wait in a packager's staging folder: `staged` says where a path
-/// is to be found there.
+/// The library at a path that the user named, which may still lie in a packager's staging folder: `staged` maps a
+/// path to its place there.
 pub(crate) fn named_and_staged(
     path: &Path,
     staged: Option<&dyn Fn(&Path) -> PathBuf>,
 ) -> Result<Library, LibraryError> {
-    // Not canonicalised: a package manager's symbolic link is what survives its next update.
+    // Not canonicalised: a package manager keeps the symbolic link valid over updates.
     let absolute = std::path::absolute(path);
     let unusable = |reason| LibraryError::Unusable { path: path.to_owned(), reason };
     let path = absolute.map_err(|error| unusable(error.into()))?;
@@ -52,8 +52,8 @@ pub(crate) fn named_and_staged(
     Ok(Library { path, arch })
 }
 
-/// The libraries that came with this tool: the one of its own architecture first, then the 32-bit one
-/// where there is one. VKSTASH_LIBRARY replaces them all.
+/// The libraries that came with this tool: the one of its own architecture, then the 32-bit one if there is one. The
+/// library that VKSTASH_LIBRARY names replaces them.
 pub(crate) fn find() -> Result<Vec<Library>, LibraryError> {
     if let Some(path) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(vec![named(Path::new(&path))?]);
@@ -73,7 +73,7 @@ fn find_for(folder: &Path, arch: &'static Arch) -> Option<Library> {
         .map(|path| Library { path, arch })
 }
 
-/// Where a build tree, a distribution's package and an unpacked archive keep it, in that order.
+/// Paths in the order: build tree, distribution's package, unpacked archive.
 fn candidates(folder: &Path, arch: &Arch) -> Vec<PathBuf> {
     let mut folders = vec![folder.to_owned()];
     if let Some(prefix) = folder.parent() {

@@ -1,7 +1,7 @@
-//! The layer's manifests: how they are filled in, named, written and recognised.
+//! The layer's manifests: their text, names and places.
 //!
-//! There is one file per architecture and kind. The layer's name is the same in all of them, so each says
-//! for which pointer width it is; loaders from 1.3.231 on pass over the others.
+//! There is one file for each architecture and kind. All name the same layer, so each says its pointer width; loaders
+//! from 1.3.231 on skip those of another width.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use crate::library::Library;
 
-/// The name under which the loader knows the layer, on every architecture.
+/// The layer's name for the loader, on every architecture.
 pub(crate) const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 
 const FILE_PREFIX: &str = "VkLayer_vkstash.";
 
-/// How the loader comes to use the layer.
+/// How the loader finds and enables the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Through its enabling environment variable.
+    /// By its enabling environment variable.
     Implicit,
-    /// Through the program, or VK_INSTANCE_LAYERS. Loaders before 1.3.247 take explicit manifests only
-    /// there, which is why both kinds are written.
+    /// By the program or VK_INSTANCE_LAYERS. Loaders before 1.3.247 find layers for that in explicit manifests only,
+    /// so both kinds are written.
     Explicit,
 }
 
 impl Kind {
     pub(crate) const ALL: [Kind; 2] = [Kind::Implicit, Kind::Explicit];
 
-    /// The folder below `vulkan` in which the loader looks for this kind.
+    /// The folder below `vulkan` that the loader searches for this kind.
     pub(crate) const fn folder(self) -> &'static str {
         match self {
             Kind::Implicit => "implicit_layer.d",
@@ -72,7 +72,7 @@ pub(crate) fn text(kind: Kind, library: &Library) -> Result<String, ManifestErro
     Ok(filled.replace("@LIBRARY_ARCH@", &library.arch.bits.to_string()))
 }
 
-/// What stands at a path at which a manifest of ours may stand.
+/// What a path holds at which a manifest of ours may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nobody,
@@ -80,7 +80,7 @@ pub(crate) enum Occupant {
     Foreign,
 }
 
-/// Looks at `path` without following a symbolic link: whoever laid a link there did not use this tool.
+/// Does not follow a symbolic link: this tool never creates one here.
 pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
     let read = |error| ManifestError::Read { path: path.to_owned(), error };
     match fs::symlink_metadata(path) {
@@ -95,7 +95,7 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
     Ok(if ours { Occupant::Ours } else { Occupant::Foreign })
 }
 
-/// Writes `text` as `folder/name` so that a reader sees the old file or the new one, never a part.
+/// Writes `text` as `folder/name`; readers see the old file or the new one, never a part.
 pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ManifestError> {
     let path = folder.join(name);
     replace(&path, folder, text).map_err(|error| ManifestError::Write { path: path.clone(), error })?;
@@ -104,7 +104,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Ma
 
 fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    // The loader reads only names that end in .json, so it does not see the unfinished file.
+    // The loader reads only names that end in .json, so it does not see the temporary file.
     let readable = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new()
         .prefix(".vkstash-")
@@ -117,7 +117,7 @@ fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The paths in `folder` that this tool may have written, whatever architecture they are for.
+/// The paths in `folder` that this tool may have written, for any architecture.
 pub(crate) fn written_in(folder: &Path) -> Result<Vec<PathBuf>, ManifestError> {
     let read = |error| ManifestError::Read { path: folder.to_owned(), error };
     let entries = match fs::read_dir(folder) {
@@ -170,7 +170,8 @@ mod tests {
         assert_eq!(implicit["layer"]["disable_environment"]["VKSTASH_DISABLE"], "1");
         let explicit = parsed(Kind::Explicit);
         assert!(explicit["layer"].get("enable_environment").is_none());
-        // The loader would add what is listed here to every device, and hide what the driver has itself.
+        // The loader would add listed device extensions to every device, and so hide the driver's own support
+        // (contract 1.5).
         for json in [implicit, explicit] {
             assert!(json["layer"].get("device_extensions").is_none());
         }

@@ -1,4 +1,4 @@
-//! Vulkan's own names for the numbers in reports.
+//! Vulkan's names for the numbers in reports.
 
 use VkLayer_vkstash::recipe::structures;
 use ash::vk;
@@ -8,7 +8,7 @@ pub(crate) fn structure_type(raw: i32) -> Option<String> {
     named("VK_STRUCTURE_TYPE_", format!("{:?}", vk::StructureType::from_raw(raw)))
 }
 
-/// Why pipelines bypassed the stash, in words: a reason of a report and the structure to blame, 0 for none.
+/// Why pipelines bypassed the stash, in words: the reason in a report, and the structure that caused it (0: none).
 pub(crate) fn bypass(reason: &str, s_type: i32) -> String {
     let words = match reason {
         "unknown_structure" => "unknown structure",
@@ -44,7 +44,7 @@ fn named(prefix: &str, debug: String) -> Option<String> {
     is_name.then(|| format!("{prefix}{debug}"))
 }
 
-/// The driver's version the way its vendor writes it.
+/// A driver's version in its vendor's format.
 pub(crate) fn driver_version(driver_id: u32, version: u32) -> String {
     const NVIDIA_PROPRIETARY: u32 = vk::DriverId::NVIDIA_PROPRIETARY.as_raw() as u32;
     if driver_id == NVIDIA_PROPRIETARY {

@@ -1,6 +1,6 @@
-//! A file that is there when it is whole, and not before: whatever ends the process, no half of it is left.
+//! A file that appears when it is complete. However the process ends, no part of the file is left.
 //!
-//! The crate tempfile gives a file its name from the start or never, so a killed process would leave it behind.
+//! The crate tempfile gives a file its name from the start or never, so a killed process would leave the file behind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,70 +12,70 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// How the names start that files have while they are written, where they need one; process and time follow.
-const ASIDE: &str = ".vkstash-export-";
+/// Prefix of temporary names, where a file needs one while it is written; process id and time follow.
+const PREFIX: &str = ".vkstash-export-";
 
-/// It is given its name by [`NewFile::finish`], and is gone when dropped before.
+/// The file gets its name in [`NewFile::finish`]; dropped before that, it is gone.
 pub(crate) struct NewFile {
     file: File,
     path: PathBuf,
-    /// On a file system that knows no files without names.
-    aside: Option<Aside>,
+    /// Set on file systems that have no files without names.
+    temporary: Option<TemporaryName>,
 }
 
-/// A file under another name, and the signals that would leave it there.
-struct Aside {
+/// The temporary name, and the blocked signals, which would otherwise leave the file there.
+struct TemporaryName {
     path: PathBuf,
-    held: libc::sigset_t,
+    blocked: libc::sigset_t,
     mask_before: libc::sigset_t,
 }
 
 impl NewFile {
-    /// For `path`, where nothing may be. Nobody but the user may read it.
+    /// For `path`, which must not exist. Only the user can read the file.
     pub(crate) fn create(path: &Path) -> io::Result<NewFile> {
         if path.symlink_metadata().is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        // It gets its name by way of this.
+        // `finish` links the file through this folder.
         if !Path::new("/proc/self/fd").is_dir() {
-            return NewFile::create_aside(path);
+            return NewFile::create_with_name(path);
         }
         let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
         match rustix::fs::open(folder(path), flags, Mode::RUSR | Mode::WUSR) {
-            Ok(fd) => Ok(NewFile { file: fd.into(), path: path.to_owned(), aside: None }),
-            // What NFS, FAT and old kernels say; a missing folder will be noticed again.
+            Ok(fd) => Ok(NewFile { file: fd.into(), path: path.to_owned(), temporary: None }),
+            // The errors of NFS, FAT and old kernels; a missing folder fails again below.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS | Errno::NOENT) => {
-                NewFile::create_aside(path)
+                NewFile::create_with_name(path)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn create_aside(path: &Path) -> io::Result<NewFile> {
-        sweep(folder(path));
-        let (held, mask_before) = hold_signals()?;
+    fn create_with_name(path: &Path) -> io::Result<NewFile> {
+        remove_stale(folder(path));
+        let (blocked, mask_before) = block_signals()?;
         let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        let name = format!("{ASIDE}{}-{nanos}", std::process::id());
-        let aside = Aside { path: folder(path).join(name), held, mask_before };
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside.path)?;
-        // Says that it is not left behind. Where there are no locks nobody takes it away either.
+        let name = format!("{PREFIX}{}-{nanos}", std::process::id());
+        let temporary = TemporaryName { path: folder(path).join(name), blocked, mask_before };
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary.path)?;
+        // A locked file is not stale. On file systems without locks no file is ever removed as stale.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok(NewFile { file, path: path.to_owned(), aside: Some(aside) })
+        Ok(NewFile { file, path: path.to_owned(), temporary: Some(temporary) })
     }
 
-    /// Gives it its name, unless something else has it by now.
+    /// Gives the file its name, unless that exists by now.
     pub(crate) fn finish(self) -> io::Result<()> {
         let path = &self.path;
-        match &self.aside {
+        match &self.temporary {
             None => {
                 let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
                 rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
             }
-            Some(aside) => {
-                match rustix::fs::renameat_with(CWD, &aside.path, CWD, path, RenameFlags::NOREPLACE) {
-                    // Not known to this file system.
+            Some(temporary) => {
+                match rustix::fs::renameat_with(CWD, &temporary.path, CWD, path, RenameFlags::NOREPLACE) {
+                    // This file system does not know the flag.
                     Err(Errno::INVAL | Errno::NOSYS) if path.symlink_metadata().is_err() => {
-                        rustix::fs::rename(&aside.path, path)?;
+                        rustix::fs::rename(&temporary.path, path)?;
                     }
                     Err(Errno::INVAL | Errno::NOSYS) => return Err(io::ErrorKind::AlreadyExists.into()),
                     other => other?,
@@ -88,7 +88,7 @@ impl NewFile {
 
 impl Write for &NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.aside.as_ref().is_some_and(Aside::is_interrupted) {
+        if self.temporary.as_ref().is_some_and(TemporaryName::is_interrupted) {
             return Err(io::Error::other("interrupted"));
         }
         (&self.file).write(bytes)
@@ -99,7 +99,7 @@ impl Write for &NewFile {
     }
 }
 
-impl Aside {
+impl TemporaryName {
     fn is_interrupted(&self) -> bool {
         let mut pending = MaybeUninit::uninit();
         // SAFETY: sigpending fills the set in where it succeeds, and only then is it read; the numbers are valid.
@@ -107,56 +107,56 @@ impl Aside {
             libc::sigpending(pending.as_mut_ptr()) == 0
                 && ENDING.iter().any(|&signal| {
                     libc::sigismember(pending.as_ptr(), signal) == 1
-                        && libc::sigismember(&self.held, signal) == 1
+                        && libc::sigismember(&self.blocked, signal) == 1
                 })
         }
     }
 }
 
-impl Drop for Aside {
+impl Drop for TemporaryName {
     fn drop(&mut self) {
-        // Not there any more if it has its name.
+        // Fails if the file has its name by now.
         let _ = std::fs::remove_file(&self.path);
-        // SAFETY: the mask is one that the kernel handed out. What was sent meanwhile arrives now.
+        // SAFETY: the mask came from sigprocmask. Signals that were sent meanwhile are delivered now.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask_before, std::ptr::null_mut()) };
     }
 }
 
-/// What a person or a system ends a program with, and what can be put off.
+/// The signals by which a person or the system ends a program, and which can be blocked.
 const ENDING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// The signals that are blocked from now on, and the mask before.
-fn hold_signals() -> io::Result<(libc::sigset_t, libc::sigset_t)> {
-    let (mut held, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+/// Blocks those signals; gives the set and the previous mask.
+fn block_signals() -> io::Result<(libc::sigset_t, libc::sigset_t)> {
+    let (mut blocked, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both sets are initialised by the calls before they are read; the numbers are valid, so that only
     // sigprocmask can fail, which is checked.
     unsafe {
-        libc::sigemptyset(held.as_mut_ptr());
+        libc::sigemptyset(blocked.as_mut_ptr());
         for signal in ENDING {
-            libc::sigaddset(held.as_mut_ptr(), signal);
+            libc::sigaddset(blocked.as_mut_ptr(), signal);
         }
-        if libc::sigprocmask(libc::SIG_BLOCK, held.as_ptr(), before.as_mut_ptr()) != 0 {
+        if libc::sigprocmask(libc::SIG_BLOCK, blocked.as_ptr(), before.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok((held.assume_init(), before.assume_init()))
+        Ok((blocked.assume_init(), before.assume_init()))
     }
 }
 
-/// Takes away what killed processes have left in a folder.
-fn sweep(folder: &Path) {
+/// Removes the temporary files that killed processes left in a folder.
+fn remove_stale(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(ASIDE) {
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::open(entry.path(), flags, Mode::empty()) else { continue };
-        if is_left_behind(&file) {
+        if is_stale(&file) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-fn is_left_behind(file: &OwnedFd) -> bool {
+fn is_stale(file: &OwnedFd) -> bool {
     let own = rustix::process::geteuid().as_raw();
     rustix::fs::fstat(file).is_ok_and(|stat| stat.st_uid == own)
         && rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -170,8 +170,8 @@ fn folder(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    /// With a name while it is written, and without.
-    const WAYS: [fn(&Path) -> io::Result<NewFile>; 2] = [NewFile::create, NewFile::create_aside];
+    /// With a temporary name, and without.
+    const WAYS: [fn(&Path) -> io::Result<NewFile>; 2] = [NewFile::create, NewFile::create_with_name];
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_when_it_is_whole() {
+    fn a_new_file_appears_when_it_is_complete() {
         for create in WAYS {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("file");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_nothing_elses_place() {
+    fn a_new_file_overwrites_nothing() {
         for create in WAYS {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("file");
@@ -211,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_goes_with_the_next_one() {
+    fn stale_temporary_files_are_removed_by_the_next_export() {
         let folder = tempfile::tempdir().unwrap();
-        let left = folder.path().join(format!("{ASIDE}1-1"));
+        let left = folder.path().join(format!("{PREFIX}1-1"));
         std::fs::write(&left, "half").unwrap();
-        let other = NewFile::create_aside(&folder.path().join("other")).unwrap();
+        let other = NewFile::create_with_name(&folder.path().join("other")).unwrap();
         assert!(!left.exists());
-        drop(NewFile::create_aside(&folder.path().join("file")).unwrap());
+        drop(NewFile::create_with_name(&folder.path().join("file")).unwrap());
         assert_eq!(names(folder.path()).len(), 1, "one that is being written is left alone");
         drop(other);
         assert!(names(folder.path()).is_empty());

@@ -1,5 +1,5 @@
-//! What the tool prints. All of it passes one filter: names come from programs, drivers, archives and folders, and may hold
-//! what moves a terminal's cursor or changes its colours.
+//! Printing. All output passes one filter: names from programs, drivers, archives and folders may hold characters
+//! that move a terminal's cursor or change its colours.
 
 use std::io::{self, LineWriter, Write};
 use std::os::fd::BorrowedFd;
@@ -7,11 +7,11 @@ use std::os::fd::BorrowedFd;
 use crate::start;
 use crate::units::plain;
 
-/// Standard output, written to directly: Rust's own handle takes a closed one for a good one.
+/// Standard output by its descriptor: Rust's handle reports no error for a closed one.
 pub(crate) struct StandardOutput(BorrowedFd<'static>);
 
 impl StandardOutput {
-    /// An error where it was closed when the process started.
+    /// Fails where standard output was closed when the process started.
     pub(crate) fn open() -> io::Result<StandardOutput> {
         if start::output_was_closed() {
             return Err(io::Error::other("standard output is closed"));
@@ -31,7 +31,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// For texts: lines without control characters.
+/// Prints text without control characters other than line breaks.
 pub(crate) struct Printer(LineWriter<StandardOutput>);
 
 impl Printer {
@@ -43,7 +43,7 @@ impl Printer {
 impl Write for Printer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.write_all(printable(&String::from_utf8_lossy(bytes)).as_bytes()) {
-            // Who pipes this into `head` has seen what they wanted.
+            // The reader of the pipe, `head` for instance, has closed it: no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
             Err(error) => Err(error),
             Ok(()) => Ok(bytes.len()),
@@ -55,20 +55,20 @@ impl Write for Printer {
     }
 }
 
-/// [`plain`] for a text of several lines.
+/// [`plain`] for text of several lines.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Prints a text on standard output.
+/// Prints text on standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = Printer::open()?;
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Prints one line on standard error. Nobody listening there is no reason to fail.
-pub(crate) fn complain(message: &dyn std::fmt::Display) {
+/// Prints one line on standard error. A failure is ignored: there is no other place to report it.
+pub(crate) fn eprint_line(message: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "vkstash: {}", plain(&message.to_string()));
 }
 

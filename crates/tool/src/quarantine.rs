@@ -1,4 +1,4 @@
-//! `vkstash quarantine`: artifacts of which processes died, listed or given another chance.
+//! `vkstash quarantine`: lists the artifacts of which processes died, or releases them.
 
 use std::io::{self, Write as _};
 

@@ -1,10 +1,10 @@
-//! Where the stash lives.
+//! The place of the stash.
 
 use std::path::{Path, PathBuf};
 
 use VkLayer_vkstash::config::Config;
 
-/// The folder that holds one folder per application: `--dir`, else what the layer itself would use.
+/// The folder that holds one folder for each application: `--dir`, or the folder that the layer would use.
 pub(crate) fn root(dir: Option<&Path>) -> Option<PathBuf> {
     dir.map(Path::to_owned).or_else(|| Config::from_environment().root)
 }

@@ -1,8 +1,7 @@
-//! `vkstash run`: one command, with the layer in its environment.
+//! `vkstash run`: runs one command with the layer in its environment.
 //!
-//! The layer never hurts the program that it serves, and neither does this: whatever cannot be prepared, the
-//! command still runs, without the stash and with a line that says why. Only what somebody asked for by
-//! name and cannot have (`--library`, `--dir`) ends the attempt.
+//! The first law holds here too: if the layer cannot be prepared, the command runs without it, and a line says why.
+//! Only a choice of the user that cannot be followed (`--library`, `--dir`) ends the attempt.
 
 mod folder;
 mod summary;
@@ -17,28 +16,28 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use crate::cli::RunArgs;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, ManifestError};
-use crate::output::complain;
-use crate::signals::{self, Held};
+use crate::output::eprint_line;
+use crate::signals::{self, BlockedSignals};
 use crate::start;
 
 use folder::Folder;
 
-/// Exit statuses of a command that did not start, as shells have them.
+/// Exit statuses of a command that could not be started, as shells use them.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
-/// Where the layer writes one report per process.
+/// The variable that names the folder of reports.
 const REPORT: &str = "VKSTASH_REPORT";
 
-/// What the loader's search takes for an unset XDG_DATA_DIRS. Once the variable is set, the drivers'
-/// manifests are found only if it names them.
+/// The loader's value for an unset XDG_DATA_DIRS. Once the variable is set, it must name these folders, or the loader
+/// finds no driver.
 const DEFAULT_DATA_DIRS: &str = "/usr/local/share:/usr/share";
 
 pub(crate) fn main(args: RunArgs) -> ExitCode {
     match run(args) {
         Ok(status) => end_like(status),
         Err(error) => {
-            complain(&error);
+            eprint_line(&error);
             error.exit_code()
         }
     }
@@ -78,7 +77,8 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref())?,
         Err(error) => Err(Unprepared::Library(error)),
     };
-    let folder = folder.map_err(|error| complain(&format_args!("{error}; running without the stash"))).ok();
+    let folder =
+        folder.map_err(|error| eprint_line(&format_args!("{error}; running without the stash"))).ok();
 
     let status = supervise(&mut command).map_err(|failure| match failure {
         Failure::Start(error) => RunError::Start { command: program.into(), error },
@@ -86,7 +86,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     })?;
     if let Some(folder) = folder {
         if !args.quiet {
-            complain(&summary::of(&folder.reports()));
+            eprint_line(&summary::of(&folder.reports()));
         }
         if let Some(outer) = outer_report() {
             folder.copy_reports(&outer);
@@ -95,7 +95,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     Ok(status)
 }
 
-/// The libraries to use. The outer error is the user's own choice gone wrong.
+/// The libraries to use. The outer error: the user named an unusable one.
 fn libraries(chosen: Option<&Path>) -> Result<Result<Vec<Library>, LibraryError>, LibraryError> {
     match chosen {
         Some(path) => Ok(Ok(vec![library::named(path)?])),
@@ -114,7 +114,7 @@ enum Unprepared {
     Folder(#[from] io::Error),
 }
 
-/// Puts the layer into the command's environment. The outer error is the user's own choice gone wrong.
+/// Puts the layer into the command's environment. The outer error: the user named an unusable folder.
 fn prepare(
     command: &mut Command,
     libraries: &[Library],
@@ -132,11 +132,11 @@ fn prepare(
         command.env("VKSTASH_DIR", dir);
     }
     command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
-    // Loaders from 1.3.296 on would prefer a layer that the user has installed to one in XDG_DATA_DIRS; here
-    // ours comes first. Found in both places, it is still loaded once.
+    // Loaders from 1.3.296 on prefer an installed layer to one in XDG_DATA_DIRS; this variable comes before both. A
+    // layer that is found in both places is loaded once.
     let added = env::var_os("VK_ADD_IMPLICIT_LAYER_PATH");
     command.env("VK_ADD_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), added, ""));
-    // Told to search certain folders only, such a loader looks nowhere else.
+    // If this variable is set, such a loader searches nothing else.
     if let Some(only) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
         command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(only), ""));
     }
@@ -152,7 +152,7 @@ fn make_folder(libraries: &[Library]) -> Result<Folder, Unprepared> {
     Ok(folder)
 }
 
-/// A search path with `folder` in front.
+/// A search path that begins with `folder`.
 fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
     let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
     let mut paths = folder.as_os_str().to_owned();
@@ -163,7 +163,7 @@ fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString
     paths
 }
 
-/// Somebody outside who wants this run's reports too: the user, or another `vkstash run` around this one.
+/// The report folder of the user, or of another `vkstash run` around this one.
 fn outer_report() -> Option<PathBuf> {
     env::var_os(REPORT).filter(|value: &OsString| value.as_os_str() != OsStr::new("")).map(PathBuf::from)
 }
@@ -173,19 +173,19 @@ enum Failure {
     Wait(io::Error),
 }
 
-/// Starts the command and waits for it, as if it had been started in our place.
+/// Starts the command and waits for it.
 fn supervise(command: &mut Command) -> Result<ExitStatus, Failure> {
-    let held = Held::hold().map_err(Failure::Start)?;
-    held.release_in(command);
+    let blocked = BlockedSignals::block().map_err(Failure::Start)?;
+    blocked.restore_in(command);
     start::restore_in(command);
     let mut child: Child = command.spawn().map_err(Failure::Start)?;
-    held.wait(&mut child).map_err(Failure::Wait)
+    blocked.wait(&mut child).map_err(Failure::Wait)
 }
 
-/// Ends as the command did, so that a shell or a launcher sees no difference.
+/// Ends this process as the command ended, so that the caller sees no difference.
 fn end_like(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
-        signals::die_of(signal);
+        signals::end_by(signal);
         return u8::try_from(128 + signal).map_or(ExitCode::FAILURE, ExitCode::from);
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());

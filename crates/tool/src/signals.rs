@@ -1,8 +1,8 @@
-//! Being a transparent parent: signals go on to the child, and its death becomes ours.
+//! Makes this process transparent for signals: they go on to the child, and the child's death becomes its own.
 //!
-//! The signals are blocked and fetched one at a time instead of being handled: nothing of ours then runs in
-//! a signal handler, and their dispositions, which the child inherits, stay what they were. The crate signal-hook works with
-//! handlers: a signal that the caller ignores, as nohup does, would reach the child with its default action.
+//! Signals are blocked and fetched one at a time, so that nothing runs in a signal handler, and their dispositions,
+//! which the child inherits, do not change. The crate signal-hook installs handlers: a signal that the caller
+//! ignores, as nohup does, would reach the child with its default action.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -13,40 +13,40 @@ use libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, c_int, s
 
 const FORWARDED: [c_int; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// The signals that are held back from this process, and what the child gets instead.
-pub(crate) struct Held {
-    held: sigset_t,
+/// The signals that are blocked in this process, and what the child gets instead.
+pub(crate) struct BlockedSignals {
+    blocked: sigset_t,
     mask_before: sigset_t,
-    /// Whether whoever started us ignores SIGCHLD. The child inherits that; we cannot wait with it.
+    /// Whether the caller ignores SIGCHLD. The child inherits that; this process cannot wait with it.
     child_ignored_before: bool,
 }
 
-impl Held {
-    /// Blocks the signals. To be called while the process has one thread.
-    pub(crate) fn hold() -> io::Result<Held> {
-        let mut held = MaybeUninit::uninit();
+impl BlockedSignals {
+    /// Blocks the signals. Call it while the process has one thread.
+    pub(crate) fn block() -> io::Result<BlockedSignals> {
+        let mut blocked = MaybeUninit::uninit();
         let mut mask_before = MaybeUninit::uninit();
         // SAFETY: both sets are initialised by the calls (sigemptyset, sigprocmask) before they are read;
         // every signal number is valid, so only sigprocmask can fail, and that is checked.
         unsafe {
-            libc::sigemptyset(held.as_mut_ptr());
+            libc::sigemptyset(blocked.as_mut_ptr());
             for signal in FORWARDED.into_iter().chain([SIGCHLD]) {
-                libc::sigaddset(held.as_mut_ptr(), signal);
+                libc::sigaddset(blocked.as_mut_ptr(), signal);
             }
-            if libc::sigprocmask(libc::SIG_BLOCK, held.as_ptr(), mask_before.as_mut_ptr()) != 0 {
+            if libc::sigprocmask(libc::SIG_BLOCK, blocked.as_ptr(), mask_before.as_mut_ptr()) != 0 {
                 return Err(io::Error::last_os_error());
             }
             let child_ignored_before = libc::signal(SIGCHLD, libc::SIG_DFL) == libc::SIG_IGN;
-            Ok(Held {
-                held: held.assume_init(),
+            Ok(BlockedSignals {
+                blocked: blocked.assume_init(),
                 mask_before: mask_before.assume_init(),
                 child_ignored_before,
             })
         }
     }
 
-    /// Lets `command` start with the signals as they were before `hold`.
-    pub(crate) fn release_in(&self, command: &mut Command) {
+    /// Lets `command` start with the signals as they were before `block`.
+    pub(crate) fn restore_in(&self, command: &mut Command) {
         let (mask, child_ignored) = (self.mask_before, self.child_ignored_before);
         let restore = move || {
             // SAFETY: `mask` is a set that the kernel handed out, and both numbers are constants.
@@ -63,7 +63,7 @@ impl Held {
         unsafe { command.pre_exec(restore) };
     }
 
-    /// Waits for the child's end, and passes on what arrives until then.
+    /// Waits for the child's end, and passes on the signals that arrive until then.
     pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = child.try_wait()? {
@@ -71,15 +71,15 @@ impl Held {
             }
             let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
             // SAFETY: the set is initialised and blocked; `info` is written where the call succeeds.
-            let signal = unsafe { libc::sigwaitinfo(&self.held, info.as_mut_ptr()) };
+            let signal = unsafe { libc::sigwaitinfo(&self.blocked, info.as_mut_ptr()) };
             if signal < 0 || signal == SIGCHLD {
-                // Interrupted (stopped and continued), or some child's state changed: look again.
+                // Interrupted by stop and continue, or the state of a child changed: try again.
                 continue;
             }
             // SAFETY: the call succeeded, so it filled `info` in.
             let from_kernel = unsafe { info.assume_init() }.si_code == libc::SI_KERNEL;
-            // What the terminal sends reaches the whole foreground process group, the child included; a
-            // second copy of ctrl-C makes many programs give up at once.
+            // The terminal signals the whole foreground process group, so the child has this signal already; a second
+            // one makes many programs give up at once.
             if !from_kernel {
                 forward(child, signal);
             }
@@ -94,12 +94,12 @@ fn forward(child: &Child, signal: c_int) {
 }
 
 /// Ends this process by `signal`, as the child ended. Returns only where the signal does not end a process.
-pub(crate) fn die_of(signal: c_int) {
-    // The child has left its core file; a second one, of this process, would only mislead.
+pub(crate) fn end_by(signal: c_int) {
+    // The child has written a core file; one of this process would only mislead.
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let mut only = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set before it is used, and the number is one that the kernel
-    // reported. The default action needs no handler that could outlive anything.
+    // SAFETY: sigemptyset initialises the set before it is used, and `signal` is a number that the kernel reported.
+    // The default action calls no code of this process.
     unsafe {
         libc::sigemptyset(only.as_mut_ptr());
         libc::sigaddset(only.as_mut_ptr(), signal);

@@ -1,5 +1,5 @@
-//! How this process was started, as far as it is changed before `main`: Rust's runtime ignores SIGPIPE and opens /dev/null
-//! in the place of standard streams that are closed; SIGXFSZ is ignored here, so that a limit is an error of the write.
+//! How this process was started, recorded before `main`: Rust's runtime then ignores SIGPIPE and opens /dev/null in
+//! place of closed standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -11,18 +11,18 @@ use libc::c_int;
 const STREAMS: [c_int; 3] = [0, 1, 2];
 
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
-/// What a write can raise.
+/// Signals that a write can raise.
 const RAISED: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 static IGNORED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
-// As the crate ctor would declare it, here with its contract beside it.
-// SAFETY: .init_array holds pointers to functions that take nothing they need and return (System V ABI, "Initialization
-// and Termination Functions"); they run before `main`. `look` uses three system calls and atomics, nothing of the runtime.
+// Declared as the crate ctor would declare it, with the contract beside it.
+// SAFETY: .init_array holds pointers to functions that return and need no argument (System V ABI, "Initialization and
+// Termination Functions"); they run before `main`. `record` makes three system calls and stores to atomics.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK: extern "C" fn() = look;
+static RECORD: extern "C" fn() = record;
 
-extern "C" fn look() {
+extern "C" fn record() {
     for (stream, closed) in STREAMS.iter().zip(&CLOSED) {
         // SAFETY: F_GETFD takes no argument, and any number may be asked for.
         let is_open = unsafe { libc::fcntl(*stream, libc::F_GETFD) } != -1;
@@ -38,7 +38,7 @@ extern "C" fn look() {
         };
         ignored.store(before, Ordering::Relaxed);
     }
-    // SAFETY: constants.
+    // SAFETY: both arguments are constants, and SIG_IGN is no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
@@ -47,12 +47,13 @@ pub(crate) fn output_was_closed() -> bool {
     CLOSED[1].load(Ordering::Relaxed)
 }
 
-/// Lets `command` start with SIGPIPE, SIGXFSZ and the standard streams as this process got them.
+/// Lets `command` start with the SIGPIPE, SIGXFSZ and standard streams that this process was given.
 pub(crate) fn restore_in(command: &mut Command) {
     let ignored = IGNORED.each_ref().map(|ignored| ignored.load(Ordering::Relaxed));
     let closed = CLOSED.each_ref().map(|closed| closed.load(Ordering::Relaxed));
     let restore = move || {
-        // SAFETY: the numbers are constants. Rust's runtime has opened these streams; nothing else uses them here.
+        // SAFETY: the numbers are constants. Rust's runtime opened these streams, and nothing else uses them in the
+        // child.
         unsafe {
             for (signal, ignored) in RAISED.iter().zip(ignored) {
                 libc::signal(*signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
@@ -63,7 +64,7 @@ pub(crate) fn restore_in(command: &mut Command) {
         }
         io::Result::Ok(())
     };
-    // SAFETY: the closure runs between fork and exec, after the runtime has put SIGPIPE to its default: signal and close are
-    // async-signal-safe, and nothing in it allocates.
+    // SAFETY: the closure runs between fork and exec, after the runtime has reset SIGPIPE: signal and close are
+    // async-signal-safe, and the closure does not allocate.
     unsafe { command.pre_exec(restore) };
 }

@@ -1,4 +1,4 @@
-//! `vkstash stats`: what the stash did, per application and device.
+//! `vkstash stats`: shows what the stash did for each application and device.
 
 mod collect;
 mod model;
@@ -34,7 +34,7 @@ pub(crate) fn main(args: &StatsArgs) -> Result<(), StatsError> {
     Ok(output::print(&text)?)
 }
 
-/// JSON in which also those control characters are escaped that need not be: nothing of it is lost then where it is printed.
+/// Escapes control characters that JSON allows unescaped, so that the output filter changes nothing.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {

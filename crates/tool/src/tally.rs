@@ -1,4 +1,4 @@
-//! Counters of several devices and runs, added up, and what they amount to.
+//! Sums of counters over devices and runs.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds what one device of one run counted. Reports are files that anybody may have written, so no sum
-    /// may overflow.
+    /// Adds the counters of one device in one run. Reports may be forged, so sums saturate.
     pub(crate) fn add(&mut self, device: &DeviceReport) {
         for (name, &value) in &device.counters {
             grow(self.counters.entry(name.clone()).or_default(), value);
@@ -28,7 +27,7 @@ impl Tally {
         self.counters.get(what.name()).copied().unwrap_or(0)
     }
 
-    /// Every counter that this version knows, zeros included, and those that a newer one may have added.
+    /// Every counter of this version, zeros included, and those that a newer version added.
     pub(crate) fn counters(&self) -> BTreeMap<String, u64> {
         let known = Count::ALL.iter().map(|&what| (what.name().to_owned(), self.get(what)));
         known.chain(self.counters.clone()).collect()
@@ -54,7 +53,7 @@ impl Tally {
         ])
     }
 
-    /// All requests: also those that failed, those that the stash must not touch, and those of which there is nothing to
+    /// All requests: also those that failed, that the stash must not touch, or that leave the driver nothing to
     /// compile.
     pub(crate) fn requests(&self) -> u64 {
         self.asked().saturating_add(self.sum(&[Count::Failed, Count::Bypassed, Count::NothingToCompile]))
@@ -65,8 +64,8 @@ impl Tally {
         self.sum(&[Count::Compiled, Count::CompiledUnrecorded])
     }
 
-    /// Of the requests that the stash could have served, how many it did: percent with one decimal, rounded
-    /// down, so that 100 means all of them.
+    /// Share of the requests that the stash could have served and did: percent with one decimal, rounded down, so
+    /// that 100 means all.
     pub(crate) fn hit_percent(&self) -> Option<f64> {
         let asked = u128::from(self.asked());
         let tenths = (u128::from(self.get(Count::Served)) * 1000).checked_div(asked)?;
@@ -78,7 +77,7 @@ impl Tally {
     }
 }
 
-/// Adds without overflowing.
+/// Adds; saturates.
 pub(crate) fn grow(sum: &mut u64, value: u64) {
     *sum = sum.saturating_add(value);
 }

@@ -1,4 +1,4 @@
-//! Numbers and texts as people read them.
+//! Numbers and text for people.
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
@@ -6,15 +6,15 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytesize::ByteSize;
 use humantime::FormattedDuration;
 
-/// A text from outside (a program's or a device's name, a file name) without anything that could move a
-/// terminal's cursor or change its colours.
+/// Text from outside (names of programs, devices, files) without control characters, which could move a terminal's
+/// cursor or change its colours.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// A span of time: `850us`, `3ms 400us`, `12s 400ms`, `3m 20s`, `2h 5m`.
 pub(crate) fn span(nanos: u64) -> FormattedDuration {
-    // Rounded to what people read of it. What is shorter than a microsecond still is some time.
+    // Rounded to the digits that matter. A time below a microsecond is not shown as 0.
     let step = match nanos {
         0..1_000_000 => 1_000,
         1_000_000..1_000_000_000 => 100_000,
@@ -39,7 +39,7 @@ pub(crate) fn size(bytes: u64) -> bytesize::Display {
     ByteSize::b(bytes).display().iec()
 }
 
-/// A moment, in UTC, to the minute: `2026-11-21 04:10`. Whatever is later than the year 9999 is shown as its end.
+/// A moment in UTC, to the minute: `2026-11-21 04:10`. Later ones than the year 9999 are shown as its last minute.
 pub(crate) fn moment(unix_ms: u64) -> String {
     const LAST_SECOND: u64 = 253_402_300_799;
     let time = UNIX_EPOCH + Duration::from_secs((unix_ms / 1000).min(LAST_SECOND));

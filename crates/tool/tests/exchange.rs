@@ -1,4 +1,4 @@
-//! `vkstash export` and `vkstash import`: from one machine to another, with whatever is on the way.
+//! `vkstash export` and `vkstash import`: from one machine to another, over pipes, with other tools and with errors.
 
 use VkLayer_vkstash::recipe::identifier::module_identity;
 use vkstash_store::format::app_name::AppName;
@@ -30,8 +30,8 @@ fn artifacts(root: &Path, name: &str) -> usize {
     Stash::open_patiently(root, &app(name)).unwrap().device(&header()).unwrap().len(Kind::Artifact)
 }
 
-fn vkstash(house: &House, arguments: &[&str], dir: &Path) -> Output {
-    output(house.tool().args(arguments).arg("--dir").arg(dir))
+fn vkstash(sandbox: &Sandbox, arguments: &[&str], dir: &Path) -> Output {
+    output(sandbox.tool().args(arguments).arg("--dir").arg(dir))
 }
 
 fn done(output: &Output) -> &str {
@@ -40,34 +40,34 @@ fn done(output: &Output) -> &str {
 }
 
 #[test]
-fn what_one_machine_recorded_another_one_has() {
-    let house = House::new();
-    let (from, to, file) = (house.path("from"), house.path("to"), house.path("game.tar"));
+fn records_of_one_machine_are_imported_on_another() {
+    let sandbox = Sandbox::new();
+    let (from, to, file) = (sandbox.path("from"), sandbox.path("to"), sandbox.path("game.tar"));
     fill(&from, "game");
     fill(&from, "other");
     let file = file.to_str().unwrap();
-    let told = vkstash(&house, &["export", file, "game"], &from);
+    let told = vkstash(&sandbox, &["export", file, "game"], &from);
     assert!(done(&told).starts_with("2 files with ") && done(&told).contains(file), "{told:?}");
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let told = vkstash(&house, &["import", file], &to);
+    let told = vkstash(&sandbox, &["import", file], &to);
     let said = done(&told);
-    assert!(said.starts_with("game: 3 modules imported\n  1 file of what drivers made left out: "), "{said}");
+    assert!(said.starts_with("game: 3 modules imported\n  1 file with artifacts left out: "), "{said}");
     assert_eq!((modules(&to, "game"), artifacts(&to, "game"), modules(&to, "other")), (3, 0, 0));
-    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    let told = vkstash(&sandbox, &["import", file, "--artifacts"], &to);
     assert_eq!(done(&told), "game: 1 artifact imported; 3 records here already\n");
     assert_eq!(artifacts(&to, "game"), 1);
-    let told = vkstash(&house, &["import", file, "--artifacts"], &to);
+    let told = vkstash(&sandbox, &["import", file, "--artifacts"], &to);
     assert_eq!(done(&told), "game: nothing new; 4 records here already\n");
 }
 
 #[test]
-fn all_of_it_goes_through_a_pipe() {
-    let house = House::new();
-    let (from, to) = (house.path("from"), house.path("to"));
+fn export_and_import_work_through_a_pipe() {
+    let sandbox = Sandbox::new();
+    let (from, to) = (sandbox.path("from"), sandbox.path("to"));
     fill(&from, "game");
     fill(&from, "other");
-    let mut export = house
+    let mut export = sandbox
         .tool()
         .args(["export", "-", "--portable", "--dir"])
         .arg(&from)
@@ -75,55 +75,58 @@ fn all_of_it_goes_through_a_pipe() {
         .spawn()
         .unwrap();
     let archive = export.stdout.take().unwrap();
-    let told = output(house.tool().args(["import", "-", "--dir"]).arg(&to).stdin(archive));
+    let told = output(sandbox.tool().args(["import", "-", "--dir"]).arg(&to).stdin(archive));
     assert!(export.wait().unwrap().success());
     assert_eq!(done(&told), "game: 3 modules imported\nother: 3 modules imported\n");
     assert_eq!((modules(&to, "game"), modules(&to, "other")), (3, 3));
 }
 
-/// People unpack, look, and pack again, with names that are longer than a header of the old format holds.
+/// Unpacked and packed again by tar, with names longer than a header of the old format holds.
 #[test]
 fn archives_that_other_programs_packed_are_read() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let from =
-        house.path("a folder with quite a long name, in which somebody keeps what he got from elsewhere");
+        sandbox.path("a folder with quite a long name, in which somebody keeps what he got from elsewhere");
     fill(&from, "a game whose name is long as well, like many");
     for (format, base) in [("gnu", "."), ("pax", "."), ("gnu", "/"), ("pax", "/")] {
-        let (file, to) = (house.path("packed.tar"), house.path("to"));
+        let (file, to) = (sandbox.path("packed.tar"), sandbox.path("to"));
         let mut tar = Command::new("tar");
         let whole = from.strip_prefix("/").unwrap();
         let (folder, what) =
             if base == "/" { (Path::new("/"), whole) } else { (from.as_path(), Path::new(".")) };
         tar.args(["--format", format, "-C"]).arg(folder).arg("-cf").arg(&file).arg(what);
         assert!(tar.status().unwrap().success());
-        let told = vkstash(&house, &["import", file.to_str().unwrap(), "--artifacts"], &to);
+        let told = vkstash(&sandbox, &["import", file.to_str().unwrap(), "--artifacts"], &to);
         let said = done(&told);
         let expected = "a_game_whose_name_is_long_as_well_like_many: 3 modules, 1 artifact imported\n";
-        assert!(said.starts_with(expected) && said.contains("passed over"), "{format} {base}: {said}");
+        assert!(
+            said.starts_with(expected) && said.contains("in the archive skipped"),
+            "{format} {base}: {said}"
+        );
         fs::remove_dir_all(to).unwrap();
     }
 }
 
 #[test]
-fn an_archive_takes_nothing_elses_place() {
-    let house = House::new();
-    let from = house.path("from");
+fn an_export_overwrites_nothing() {
+    let sandbox = Sandbox::new();
+    let from = sandbox.path("from");
     fill(&from, "game");
-    let file = house.path("precious");
+    let file = sandbox.path("precious");
     fs::write(&file, "precious").unwrap();
-    let refused = vkstash(&house, &["export", file.to_str().unwrap()], &from);
+    let refused = vkstash(&sandbox, &["export", file.to_str().unwrap()], &from);
     assert_eq!(refused.status.code(), Some(1));
     assert!(one_error_line(&refused).contains("is there already"));
     assert_eq!(fs::read(&file).unwrap(), b"precious");
 }
 
 #[test]
-fn what_cannot_be_done_is_said_in_one_line() {
-    let house = House::new();
-    let (from, none, file) = (house.path("from"), house.path("none"), house.path("archive.tar"));
+fn errors_are_printed_in_one_line() {
+    let sandbox = Sandbox::new();
+    let (from, none, file) = (sandbox.path("from"), sandbox.path("none"), sandbox.path("archive.tar"));
     fill(&from, "game");
     let file = file.to_str().unwrap();
-    let other = house.path("other.txt");
+    let other = sandbox.path("other.txt");
     fs::write(&other, "something else".repeat(100)).unwrap();
     for (arguments, dir, what) in [
         (&["export", file][..], &none, "there is nothing to export"),
@@ -131,9 +134,9 @@ fn what_cannot_be_done_is_said_in_one_line() {
         (&["export", "/nowhere/archive.tar"], &from, "cannot create /nowhere/archive.tar"),
         (&["import", "/nowhere/archive.tar"], &from, "cannot open /nowhere/archive.tar"),
         (&["import", other.to_str().unwrap()], &from, "cannot read the archive"),
-        (&["import", "/dev/null"], &from, "nothing of a stash"),
+        (&["import", "/dev/null"], &from, "no files of a stash"),
     ] {
-        let refused = vkstash(&house, arguments, dir);
+        let refused = vkstash(&sandbox, arguments, dir);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
         assert!(one_error_line(&refused).contains(what), "{arguments:?}: {refused:?}");
     }
@@ -141,7 +144,7 @@ fn what_cannot_be_done_is_said_in_one_line() {
     assert_eq!(modules(&from, "game"), 3);
 }
 
-/// A file's header in an archive, of which a field holds what no number does.
+/// An archive's file header in which one field holds something other than a number.
 fn odd_header(field: std::ops::Range<usize>, text: &[u8], path: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_size(0);
@@ -162,9 +165,9 @@ fn odd_header(field: std::ops::Range<usize>, text: &[u8], path: &[u8]) -> Vec<u8
 }
 
 #[test]
-fn what_an_archive_says_reaches_no_terminal_as_it_is() {
-    let house = House::new();
-    let (to, file) = (house.path("to"), house.path("odd.tar"));
+fn control_characters_of_an_archive_do_not_reach_the_terminal() {
+    let sandbox = Sandbox::new();
+    let (to, file) = (sandbox.path("to"), sandbox.path("odd.tar"));
     let odd = b"\x1b[2J\x07\x9b";
     let path = b"g-0123456789abcdef/portable/\x1b[2J\x07.vks";
     let plain = b"g-0123456789abcdef/portable/x.vks";
@@ -174,7 +177,7 @@ fn what_an_archive_says_reaches_no_terminal_as_it_is() {
     {
         let text = if field.is_empty() { &b""[..] } else { &odd[..] };
         fs::write(&file, odd_header(field.clone(), text, path)).unwrap();
-        let output = vkstash(&house, &["import", file.to_str().unwrap()], &to);
+        let output = vkstash(&sandbox, &["import", file.to_str().unwrap()], &to);
         for bytes in [&output.stdout, &output.stderr] {
             let shown = text_of(bytes);
             told += usize::from(shown.contains("[2J"));
@@ -188,7 +191,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Everything below a folder, with lengths.
+/// The files below a folder, with their lengths.
 fn listed(folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -205,13 +208,13 @@ const ENDINGS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGK
 
 #[test]
 fn an_interrupted_import_leaves_nothing_behind() {
-    let house = House::new();
-    let from = house.path("from");
+    let sandbox = Sandbox::new();
+    let from = sandbox.path("from");
     fill(&from, "game");
-    let archive = output(house.tool().args(["export", "-", "--dir"]).arg(&from)).stdout;
+    let archive = output(sandbox.tool().args(["export", "-", "--dir"]).arg(&from)).stdout;
     for signal in ENDINGS {
-        let to = house.path("to");
-        let mut command = house.tool();
+        let to = sandbox.path("to");
+        let mut command = sandbox.tool();
         interruptible(&mut command);
         command.args(["import", "-", "--artifacts", "--dir"]).arg(&to).stdin(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -237,18 +240,18 @@ fn an_interrupted_import_leaves_nothing_behind() {
 
 #[test]
 fn an_interrupted_export_leaves_nothing_behind() {
-    let house = House::new();
-    let (from, place) = (house.path("from"), house.path("place"));
+    let sandbox = Sandbox::new();
+    let (from, place) = (sandbox.path("from"), sandbox.path("place"));
     fs::create_dir(&place).unwrap();
     let stash = Stash::open_patiently(&from, &app("game")).unwrap();
     assert!(stash.portable().put(Kind::Module, &[1; 32], noise(100)));
     drop(stash);
-    // Long enough to be interrupted, and takes no room.
+    // Long enough to be interrupted, and sparse.
     let segment = fs::read_dir(from.join(app("game").folder).join("portable")).unwrap().next().unwrap();
     let segment = fs::File::options().write(true).open(segment.unwrap().path()).unwrap();
     segment.set_len(1 << 30).unwrap();
     for signal in ENDINGS {
-        let mut command = house.tool();
+        let mut command = sandbox.tool();
         interruptible(&mut command);
         command.args(["export"]).arg(place.join("file.tar")).arg("--dir").arg(&from);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
@@ -270,9 +273,9 @@ fn an_interrupted_export_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_of_an_archive() {
-    let house = House::new();
-    let (from, file) = (house.path("from"), house.path("archive.tar"));
+fn a_full_disk_leaves_no_partial_archive() {
+    let sandbox = Sandbox::new();
+    let (from, file) = (sandbox.path("from"), sandbox.path("archive.tar"));
     fill(&from, "game");
     let mut limited = Command::new("sh");
     limited.args([

@@ -1,4 +1,4 @@
-//! `vkstash install` and `vkstash uninstall`: manifests, and nothing else.
+//! `vkstash install` and `vkstash uninstall` write and remove manifests, and nothing else.
 
 use super::*;
 
@@ -17,12 +17,12 @@ fn json(path: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn both_manifests_of_a_user_come_and_go() {
-    let house = House::new();
-    let installed = output(house.tool().arg("install"));
+fn both_manifests_are_installed_and_removed() {
+    let sandbox = Sandbox::new();
+    let installed = output(sandbox.tool().arg("install"));
     assert!(installed.status.success(), "{installed:?}");
     assert!(text(&installed.stdout).contains("VKSTASH=1"));
-    let vulkan = house.home().join(".local/share/vulkan");
+    let vulkan = sandbox.home().join(".local/share/vulkan");
     let found = manifests(&vulkan);
     assert_eq!(found.len(), 2);
     for path in &found {
@@ -34,36 +34,36 @@ fn both_manifests_of_a_user_come_and_go() {
         assert_eq!(path.file_name(), Some(OsStr::new(&name)));
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);
     }
-    // Once more is an update.
-    assert!(output(house.tool().arg("install")).status.success());
+    // A second installation is an update.
+    assert!(output(sandbox.tool().arg("install")).status.success());
     assert_eq!(manifests(&vulkan).len(), 2);
 
-    let removed = output(house.tool().arg("uninstall"));
+    let removed = output(sandbox.tool().arg("uninstall"));
     assert!(removed.status.success());
     assert_eq!(text(&removed.stdout).lines().count(), 2);
     assert!(manifests(&vulkan).is_empty());
-    let again = output(house.tool().arg("uninstall"));
+    let again = output(sandbox.tool().arg("uninstall"));
     assert!(again.status.success() && text(&again.stdout).contains("not installed"));
 }
 
 #[test]
 fn the_users_data_folder_is_respected() {
-    let house = House::new();
-    let data = house.path("data");
-    assert!(output(house.tool().arg("install").env("XDG_DATA_HOME", &data)).status.success());
+    let sandbox = Sandbox::new();
+    let data = sandbox.path("data");
+    assert!(output(sandbox.tool().arg("install").env("XDG_DATA_HOME", &data)).status.success());
     assert_eq!(manifests(&data.join("vulkan")).len(), 2);
-    assert!(manifests(&house.home().join(".local/share/vulkan")).is_empty());
+    assert!(manifests(&sandbox.home().join(".local/share/vulkan")).is_empty());
 }
 
 #[test]
 fn a_packager_writes_into_a_staging_folder_and_names_the_final_library() {
-    let house = House::new();
-    let stage = house.path("stage");
+    let sandbox = Sandbox::new();
+    let stage = sandbox.path("stage");
     let library = "/usr/lib/vkstash-test/libVkLayer_vkstash.so";
     let staged = stage.join(&library[1..]);
     fs::create_dir_all(staged.parent().unwrap()).unwrap();
     fs::copy(std::env::current_exe().unwrap(), &staged).unwrap();
-    let mut command = house.tool();
+    let mut command = sandbox.tool();
     command.args(["install", "--prefix", "/usr", "--library", library, "--destdir"]).arg(&stage);
     let installed = output(&mut command);
     assert!(installed.status.success(), "{installed:?}");
@@ -74,15 +74,15 @@ fn a_packager_writes_into_a_staging_folder_and_names_the_final_library() {
 
 #[test]
 fn a_foreign_file_is_neither_overwritten_nor_removed_and_stops_everything() {
-    let house = House::new();
-    let prefix = house.path("prefix");
+    let sandbox = Sandbox::new();
+    let prefix = sandbox.path("prefix");
     let folder = prefix.join("share/vulkan/explicit_layer.d");
     fs::create_dir_all(&folder).unwrap();
     let foreign = folder.join(format!("VkLayer_vkstash.{}.json", std::env::consts::ARCH));
     for content in ["{\"layer\": {\"name\": \"VK_LAYER_other\"}}", "not json", ""] {
         fs::write(&foreign, content).unwrap();
         for verb in ["install", "uninstall"] {
-            let refused = output(house.tool().args([verb, "--prefix"]).arg(&prefix));
+            let refused = output(sandbox.tool().args([verb, "--prefix"]).arg(&prefix));
             assert_eq!(refused.status.code(), Some(1));
             assert!(one_error_line(&refused).contains("left alone"));
             assert_eq!(fs::read_to_string(&foreign).unwrap(), content);
@@ -93,53 +93,53 @@ fn a_foreign_file_is_neither_overwritten_nor_removed_and_stops_everything() {
 
 #[test]
 fn a_symbolic_link_is_not_followed() {
-    let house = House::new();
-    let prefix = house.path("prefix");
-    assert!(output(house.tool().args(["install", "--prefix"]).arg(&prefix)).status.success());
+    let sandbox = Sandbox::new();
+    let prefix = sandbox.path("prefix");
+    assert!(output(sandbox.tool().args(["install", "--prefix"]).arg(&prefix)).status.success());
     let path = manifests(&prefix.join("share/vulkan")).remove(0);
-    let elsewhere = house.path("elsewhere.json");
+    let elsewhere = sandbox.path("elsewhere.json");
     fs::rename(&path, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-    let refused = output(house.tool().args(["install", "--prefix"]).arg(&prefix));
+    let refused = output(sandbox.tool().args(["install", "--prefix"]).arg(&prefix));
     assert_eq!(refused.status.code(), Some(1));
     assert!(path.is_symlink());
 }
 
 #[test]
-fn a_library_that_is_none_is_refused() {
-    let house = House::new();
-    let file = house.path("text.so");
+fn a_file_that_is_not_a_library_is_refused() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("text.so");
     fs::write(&file, "text").unwrap();
-    let refused = output(house.tool().args(["install", "--library"]).arg(&file));
+    let refused = output(sandbox.tool().args(["install", "--library"]).arg(&file));
     assert_eq!(refused.status.code(), Some(1));
     assert!(one_error_line(&refused).contains("not a shared library"));
-    assert!(manifests(&house.home().join(".local/share/vulkan")).is_empty());
+    assert!(manifests(&sandbox.home().join(".local/share/vulkan")).is_empty());
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_one_clear_line() {
-    let house = House::new();
-    let file = house.path("file");
+fn a_folder_that_cannot_be_written_is_reported_in_one_line() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("file");
     fs::write(&file, "").unwrap();
-    let refused = output(house.tool().args(["install", "--prefix"]).arg(&file));
+    let refused = output(sandbox.tool().args(["install", "--prefix"]).arg(&file));
     assert_eq!(refused.status.code(), Some(1));
     assert!(one_error_line(&refused).contains("file/share/vulkan"));
 }
 
-/// `sudo` may leave HOME as it is.
+/// `sudo` may keep HOME.
 #[test]
 fn root_installs_nothing_into_a_users_home() {
-    // SAFETY: no preconditions.
+    // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
         return skip::not_here(&skip::this_test(), "only root can be in somebody's home");
     }
-    let house = House::new();
-    std::os::unix::fs::chown(house.home(), Some(1234), Some(1234)).unwrap();
-    let refused = output(house.tool().arg("install"));
+    let sandbox = Sandbox::new();
+    std::os::unix::fs::chown(sandbox.home(), Some(1234), Some(1234)).unwrap();
+    let refused = output(sandbox.tool().arg("install"));
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(one_error_line(&refused).contains("user 1234"), "{refused:?}");
-    let kept = output(house.tool().args(["keep", "--limit", "1GiB"]));
+    let kept = output(sandbox.tool().args(["keep", "--limit", "1GiB"]));
     assert_eq!(kept.status.code(), Some(1), "{kept:?}");
     assert!(one_error_line(&kept).contains("user 1234"), "{kept:?}");
-    assert!(fs::read_dir(house.home()).unwrap().next().is_none());
+    assert!(fs::read_dir(sandbox.home()).unwrap().next().is_none());
 }

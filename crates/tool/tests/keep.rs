@@ -1,4 +1,4 @@
-//! `vkstash keep`: what is in force and where it comes from, and what setting it leaves on the disk.
+//! `vkstash keep`: the values in force, their sources, and the settings files it writes.
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
@@ -8,14 +8,14 @@ use vkstash_store::stash::open::Stash;
 
 use super::*;
 
-fn keep(house: &House, dir: &Path, arguments: &[&str]) -> Output {
-    let mut command = house.tool();
+fn keep(sandbox: &Sandbox, dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = sandbox.tool();
     command.arg("keep").arg("--dir").arg(dir).args(arguments);
     output(&mut command)
 }
 
-fn shown(house: &House, dir: &Path, arguments: &[&str]) -> String {
-    let output = keep(house, dir, arguments);
+fn shown(sandbox: &Sandbox, dir: &Path, arguments: &[&str]) -> String {
+    let output = keep(sandbox, dir, arguments);
     assert!(output.status.success(), "{output:?}");
     text(&output.stdout).to_owned()
 }
@@ -30,7 +30,7 @@ fn app(name: &str, program: &str) -> AppName {
     AppName::new(Some(name.as_bytes()), program.as_bytes(), &[])
 }
 
-/// A stash of one module of that size.
+/// A stash with one module of this size.
 fn fill(dir: &Path, app: &AppName, module: usize) {
     let stash = Stash::open_patiently(dir, app).unwrap();
     assert!(stash.portable().put(Kind::Module, &[1; 32], noise(module)));
@@ -42,9 +42,9 @@ fn of_root(dir: &Path) -> Settings {
 
 #[test]
 fn without_settings_everything_is_at_its_default() {
-    let house = House::new();
-    let dir = house.path("stash");
-    let shown = shown(&house, &dir, &[]);
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let shown = shown(&sandbox, &dir, &[]);
     assert!(shown.starts_with(&format!("{}: 0 B, 0.0 % of 4.0 GiB\n", dir.display())), "{shown}");
     assert_eq!(row(&shown, "limit"), "limit 4.0 GiB default");
     assert_eq!(row(&shown, "application-limit"), "application-limit none default");
@@ -55,12 +55,13 @@ fn without_settings_everything_is_at_its_default() {
 }
 
 #[test]
-fn what_is_set_is_kept_and_can_be_unset() {
-    let house = House::new();
-    let dir = house.path("stash");
+fn settings_are_stored_and_can_be_unset() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
     let all = ["--limit", "512MiB", "--application-limit", "1GiB", "--free-space", "none"];
-    let shown_at_once = shown(&house, &dir, &[&all[..], &["--device-age", "30", "--modules", "5"]].concat());
-    assert_eq!(shown_at_once, shown(&house, &dir, &[]));
+    let shown_at_once =
+        shown(&sandbox, &dir, &[&all[..], &["--device-age", "30", "--modules", "5"]].concat());
+    assert_eq!(shown_at_once, shown(&sandbox, &dir, &[]));
     for expected in [
         "limit 512.0 MiB set for all",
         "application-limit 1.0 GiB set for all",
@@ -74,22 +75,22 @@ fn what_is_set_is_kept_and_can_be_unset() {
     assert_eq!(fs::read_to_string(dir.join(settings::FILE)).unwrap(), expected);
     assert_eq!(fs::metadata(dir.join(settings::FILE)).unwrap().permissions().mode() & 0o777, 0o600);
 
-    let after = shown(&house, &dir, &["--default", "limit", "free-space", "--modules", "none"]);
+    let after = shown(&sandbox, &dir, &["--default", "limit", "free-space", "--modules", "none"]);
     assert_eq!(row(&after, "limit"), "limit 4.0 GiB default");
     assert_eq!(row(&after, "modules"), "modules none set for all");
     assert_eq!((of_root(&dir).limit, of_root(&dir).free_space), (None, None));
-    assert_eq!(row(&shown(&house, &dir, &["--limit", "none"]), "limit"), "limit none set for all");
+    assert_eq!(row(&shown(&sandbox, &dir, &["--limit", "none"]), "limit"), "limit none set for all");
 }
 
 #[test]
-fn an_application_has_its_own_by_its_name_or_its_folder() {
-    let house = House::new();
-    let dir = house.path("stash");
+fn an_application_is_named_by_its_name_or_its_folder() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
     let (game, other) = (app("game", "/bin/a"), app("other", "/bin/b"));
     fill(&dir, &game, 9000);
     fill(&dir, &other, 10);
-    shown(&house, &dir, &["--application-limit", "1GiB", "--modules", "3"]);
-    let one = shown(&house, &dir, &["--application", "game", "--limit", "64KiB", "--modules", "all"]);
+    shown(&sandbox, &dir, &["--application-limit", "1GiB", "--modules", "3"]);
+    let one = shown(&sandbox, &dir, &["--application", "game", "--limit", "64KiB", "--modules", "all"]);
     assert!(one.starts_with(&format!("game ({}): ", game.folder)), "{one}");
     assert!(one.contains(" % of 64.0 KiB\n") && one.contains("  modules take "), "{one}");
     assert_eq!(row(&one, "limit"), "limit 64.0 KiB set for this application");
@@ -99,32 +100,32 @@ fn an_application_has_its_own_by_its_name_or_its_folder() {
     let (_, share) = one.split_once("modules take 8.8 KiB, ").unwrap_or_else(|| panic!("{one}"));
     let share: f64 = share.strip_suffix(" % of it\n").unwrap().parse().unwrap();
     assert!((share - 9000.0 / 1024.0 * 100.0 / bytes).abs() < 1.0, "{one}");
-    let another = shown(&house, &dir, &["--application", &other.folder]);
+    let another = shown(&sandbox, &dir, &["--application", &other.folder]);
     assert_eq!(row(&another, "limit"), "limit 1.0 GiB set for all");
     assert_eq!(row(&another, "modules"), "modules last 3 runs set for all");
-    // All of them at once, and the root's file as it was.
-    let all = shown(&house, &dir, &[]);
+    // All applications at once; the root's file is unchanged.
+    let all = shown(&sandbox, &dir, &[]);
     assert!(all.contains(&one) && all.contains(&another), "{all}");
     assert_eq!(of_root(&dir).limit, None);
-    shown(&house, &dir, &["--application", "game", "--default", "limit", "modules"]);
+    shown(&sandbox, &dir, &["--application", "game", "--default", "limit", "modules"]);
     assert!(!dir.join(&game.folder).join(settings::FILE).exists());
 }
 
 #[test]
-fn a_name_that_is_nobodys_or_that_of_two_changes_nothing() {
-    let house = House::new();
-    let dir = house.path("stash");
+fn an_unknown_or_ambiguous_application_name_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
     let (one, two) = (app("game", "/bin/a"), app("game", "/bin/b"));
     fill(&dir, &one, 10);
     fill(&dir, &two, 10);
     for (name, said) in
         [("game", one.folder.as_str()), ("nobody", "no application"), ("../x", "no application")]
     {
-        let failed = keep(&house, &dir, &["--application", name, "--limit", "1"]);
+        let failed = keep(&sandbox, &dir, &["--application", name, "--limit", "1"]);
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         assert!(one_error_line(&failed).contains(said), "{failed:?}");
     }
-    let failed = keep(&house, &dir, &["--application", &one.folder, "--default", "free-space"]);
+    let failed = keep(&sandbox, &dir, &["--application", &one.folder, "--default", "free-space"]);
     assert!(one_error_line(&failed).contains("free-space is set for all applications"), "{failed:?}");
     for folder in [dir.clone(), dir.join(&one.folder), dir.join(&two.folder)] {
         assert!(!folder.join(settings::FILE).exists());
@@ -133,8 +134,8 @@ fn a_name_that_is_nobodys_or_that_of_two_changes_nothing() {
 
 #[test]
 fn nonsense_on_the_command_line_is_wrong_usage() {
-    let house = House::new();
-    let dir = house.path("stash");
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
     for arguments in [
         &["--limit", "much"][..],
         &["--limit", "-1"],
@@ -143,30 +144,30 @@ fn nonsense_on_the_command_line_is_wrong_usage() {
         &["--default", "everything"],
         &["--application", "game", "--free-space", "1"],
     ] {
-        assert_eq!(keep(&house, &dir, arguments).status.code(), Some(2), "{arguments:?}");
+        assert_eq!(keep(&sandbox, &dir, arguments).status.code(), Some(2), "{arguments:?}");
     }
     assert!(!dir.exists());
 }
 
 #[test]
-fn what_somebody_wrote_by_hand_is_kept_and_what_is_not_understood_is_named() {
-    let house = House::new();
-    let dir = house.path("stash");
+fn hand_written_lines_are_kept_and_unknown_ones_named() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
     fs::create_dir(&dir).unwrap();
     let file = dir.join(settings::FILE);
     fs::write(&file, "# mine\nlimit = 1 GiB\nshaders = 4\nmodules = some\n").unwrap();
-    let first = shown(&house, &dir, &[]);
+    let first = shown(&sandbox, &dir, &[]);
     assert_eq!(row(&first, "limit"), "limit 1.0 GiB set for all");
     assert_eq!(first.lines().filter(|line| line.starts_with("ignored: ")).count(), 2, "{first}");
-    let second = shown(&house, &dir, &["--modules", "2"]);
+    let second = shown(&sandbox, &dir, &["--modules", "2"]);
     assert!(second.contains("\"shaders\" is no setting") && !second.contains("some"), "{second}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\nshaders = 4\nlimit = 1GiB\nmodules = 2\n");
 
-    // A file that cannot be read is shown as ignored, and is not replaced.
+    // An unreadable file is shown as ignored, and is not replaced.
     fs::write(&file, b"limit = 1\n\xff").unwrap();
-    let third = shown(&house, &dir, &[]);
+    let third = shown(&sandbox, &dir, &[]);
     assert!(third.contains("is not UTF-8 text") && row(&third, "limit").ends_with("default"), "{third}");
-    let failed = keep(&house, &dir, &["--limit", "1"]);
+    let failed = keep(&sandbox, &dir, &["--limit", "1"]);
     assert!(one_error_line(&failed).contains("is not UTF-8 text"), "{failed:?}");
     assert_eq!(fs::read(&file).unwrap(), b"limit = 1\n\xff");
 }

@@ -2,19 +2,19 @@
 
 use super::*;
 
-/// What lies in the target folder when the whole workspace is built, and a driver that needs no GPU.
+/// The layer and programs in the target folder, and a driver that needs no GPU.
 struct Real {
-    house: House,
+    sandbox: Sandbox,
     library: PathBuf,
     driver: PathBuf,
     program: PathBuf,
 }
 
 const LAVAPIPE: &str = "lvp_icd";
-/// On its null device.
+/// RADV, on its null device.
 const RADV: &str = "radeon_icd";
 
-/// None, with a line that says why, where something is missing.
+/// None, with a line that says why, where a file is missing.
 fn real(driver_name: &str) -> Option<Real> {
     let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
     let library = target.join("libVkLayer_vkstash.so");
@@ -34,13 +34,13 @@ fn real(driver_name: &str) -> Option<Real> {
         skip::missing(&skip::this_test(), &format!("no {what}"));
         return None;
     }
-    Some(Real { house: House::new(), library, driver: driver?, program })
+    Some(Real { sandbox: Sandbox::new(), library, driver: driver?, program })
 }
 
 impl Real {
     /// `vkstash run -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
     fn run(&self, arguments: &[&str]) -> Command {
-        let mut command = self.house.tool();
+        let mut command = self.sandbox.tool();
         command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");
         command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
         command.env("RADV_FORCE_FAMILY", "navi21");
@@ -50,7 +50,7 @@ impl Real {
 
     /// A folder with one small compute shader.
     fn modules(&self) -> String {
-        let folder = self.house.path("modules");
+        let folder = self.sandbox.path("modules");
         fs::create_dir_all(&folder).unwrap();
         let words = SHADER.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
         fs::write(folder.join("empty.spv"), words).unwrap();
@@ -59,7 +59,8 @@ impl Real {
 }
 
 impl Real {
-    /// A first run, in which one pipeline is compiled. False, with a line that says why, where this driver needs a GPU.
+    /// A first run, in which one pipeline is compiled. False, with a line that says why, where this driver needs a
+    /// GPU.
     fn compiles(&self, arguments: &[&str]) -> bool {
         let first = output(&mut self.run(arguments));
         if !first.status.success() {
@@ -93,7 +94,7 @@ fn last_line(output: &Output) -> &str {
 }
 
 #[test]
-fn the_second_run_is_served_and_the_statistics_know() {
+fn the_second_run_is_served_and_the_statistics_show_it() {
     let Some(real) = real(RADV) else { return };
     let modules = real.modules();
     let arguments = ["--modules", &modules];
@@ -102,9 +103,9 @@ fn the_second_run_is_served_and_the_statistics_know() {
     }
     let second = output(&mut real.run(&arguments));
     assert!(last_line(&second).starts_with("vkstash: 1 served (100.0 %), 0 compiled, "), "{second:?}");
-    assert!(real.house.nothing_left_in_temp());
+    assert!(real.sandbox.nothing_left_in_temp());
 
-    let stats = output(real.house.tool().args(["stats", "--json"]));
+    let stats = output(real.sandbox.tool().args(["stats", "--json"]));
     let json: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
     let application = &json["applications"][0];
     assert_eq!((&application["name"], &application["runs"]), (&"vkstash-corpus".into(), &2.into()));
@@ -113,18 +114,18 @@ fn the_second_run_is_served_and_the_statistics_know() {
 }
 
 #[test]
-fn what_was_imported_is_served() {
+fn imported_artifacts_are_served() {
     let Some(real) = real(RADV) else { return };
     let modules = real.modules();
     let arguments = ["--modules", &modules];
     if !real.compiles(&arguments) {
         return;
     }
-    let archive = real.house.path("archive.tar");
-    let exported = output(real.house.tool().arg("export").arg(&archive));
+    let archive = real.sandbox.path("archive.tar");
+    let exported = output(real.sandbox.tool().arg("export").arg(&archive));
     assert!(exported.status.success(), "{exported:?}");
-    fs::remove_dir_all(real.house.home().join(".cache/vkstash")).unwrap();
-    let imported = output(real.house.tool().args(["import", "--artifacts"]).arg(&archive));
+    fs::remove_dir_all(real.sandbox.home().join(".cache/vkstash")).unwrap();
+    let imported = output(real.sandbox.tool().args(["import", "--artifacts"]).arg(&archive));
     let told = text(&imported.stdout);
     assert!(told.starts_with("vkstash-corpus: 1 recipe, 1 module, 1 artifact, "), "{imported:?}");
     let warm = output(&mut real.run(&arguments));
@@ -145,20 +146,20 @@ fn a_disabled_layer_records_nothing() {
     let Some(real) = real(LAVAPIPE) else { return };
     let output = output(real.run(&["--modules", &real.modules()]).env("VKSTASH_DISABLE", "1"));
     assert!(last_line(&output).contains("VKSTASH_DISABLE is set"), "{output:?}");
-    assert!(!real.house.home().join(".cache/vkstash").exists());
+    assert!(!real.sandbox.home().join(".cache/vkstash").exists());
 }
 
 #[test]
-fn an_installed_layer_waits_to_be_switched_on() {
+fn an_installed_layer_is_off_until_switched_on() {
     let Some(real) = real(LAVAPIPE) else { return };
-    let house = &real.house;
-    let installed = output(house.tool().arg("install").env("VKSTASH_LIBRARY", &real.library));
+    let sandbox = &real.sandbox;
+    let installed = output(sandbox.tool().arg("install").env("VKSTASH_LIBRARY", &real.library));
     assert!(installed.status.success(), "{installed:?}");
-    let report = house.path("report");
+    let report = sandbox.path("report");
     let program = |switch: Option<&str>| {
         // As a user starts it: without the tool.
         let mut command = Command::new(&real.program);
-        command.args(["--modules", &real.modules()]).env_clear().env("HOME", house.home());
+        command.args(["--modules", &real.modules()]).env_clear().env("HOME", sandbox.home());
         command.env("VK_DRIVER_FILES", &real.driver).env("VK_ICD_FILENAMES", &real.driver);
         command
             .env("VKSTASH_END_MS", "100000")
@@ -173,10 +174,10 @@ fn an_installed_layer_waits_to_be_switched_on() {
 }
 
 #[test]
-fn a_program_without_pipelines_is_told_so() {
+fn a_run_without_pipelines_is_reported() {
     let Some(real) = real(LAVAPIPE) else { return };
     let output = output(&mut real.run(&["--no-pipelines"]));
     assert!(output.status.success(), "{output:?}");
     assert!(text(&output.stderr).starts_with("vkstash: no pipeline was created"), "{output:?}");
-    assert!(real.house.nothing_left_in_temp());
+    assert!(real.sandbox.nothing_left_in_temp());
 }

@@ -34,16 +34,16 @@ use self::numbers::Numbers;
 const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 
 /// A home, a temporary folder and a stand-in for the layer library, for one test.
-struct House {
+struct Sandbox {
     folder: TempDir,
 }
 
-impl House {
-    fn new() -> House {
-        let house = House { folder: TempDir::new().unwrap() };
-        fs::create_dir(house.temp()).unwrap();
-        fs::create_dir(house.home()).unwrap();
-        house
+impl Sandbox {
+    fn new() -> Sandbox {
+        let sandbox = Sandbox { folder: TempDir::new().unwrap() };
+        fs::create_dir(sandbox.temp()).unwrap();
+        fs::create_dir(sandbox.home()).unwrap();
+        sandbox
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -58,8 +58,8 @@ impl House {
         self.path("home")
     }
 
-    /// The tool in an environment of which nothing but PATH comes from the machine. This test's own
-    /// executable stands for the layer library: it has the right architecture, and nothing here loads it.
+    /// The tool in an environment that holds only PATH of the machine. This test's own executable stands for the
+    /// layer library: it has the right architecture, and nothing loads it here.
     fn tool(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
@@ -81,7 +81,7 @@ impl House {
     }
 }
 
-/// Whoever starts these tests in the background, or by nohup, has signals ignored in them, and so in what they start.
+/// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.
 fn interruptible(command: &mut Command) {
     // SAFETY: signal is async-signal-safe.
     unsafe {
@@ -109,7 +109,7 @@ fn one_error_line(output: &Output) -> &str {
     line
 }
 
-/// Starts `command` and waits until the command inside has said that it is ready.
+/// Starts `command` and waits until the command inside has printed "ready".
 fn started(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -121,7 +121,7 @@ fn started(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout
 
 fn send(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).unwrap();
-    // SAFETY: kill takes plain numbers, and the child has not been waited for.
+    // SAFETY: kill takes plain numbers; the child has not been waited for, so the id is its own.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 

@@ -4,49 +4,49 @@ use super::*;
 
 #[test]
 fn the_exit_status_is_the_commands() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     for code in [0, 1, 2, 77, 126, 255] {
-        assert_eq!(output(&mut house.run(&format!("exit {code}"))).status.code(), Some(code));
+        assert_eq!(output(&mut sandbox.run(&format!("exit {code}"))).status.code(), Some(code));
     }
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn a_command_that_dies_of_a_signal_takes_the_tool_with_it() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGSEGV, libc::SIGINT, libc::SIGPIPE] {
-        let status = output(&mut house.run(&format!("kill -{signal} $$"))).status;
+        let status = output(&mut sandbox.run(&format!("kill -{signal} $$"))).status;
         assert_eq!(status.signal(), Some(signal), "{status:?}");
         assert!(!status.core_dumped());
     }
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
-fn a_missing_command_is_127_and_one_that_is_no_program_126() {
-    let house = House::new();
-    let missing = output(house.tool().args(["run", "--", "/no/such/command"]));
+fn a_missing_command_is_127_and_a_file_that_is_not_executable_126() {
+    let sandbox = Sandbox::new();
+    let missing = output(sandbox.tool().args(["run", "--", "/no/such/command"]));
     assert_eq!(missing.status.code(), Some(127));
     assert!(one_error_line(&missing).contains("/no/such/command"));
 
-    let file = house.path("not-a-program");
+    let file = sandbox.path("not-a-program");
     fs::write(&file, "text").unwrap();
-    let refused = output(house.tool().args(["run", "--"]).arg(&file));
+    let refused = output(sandbox.tool().args(["run", "--"]).arg(&file));
     assert_eq!(refused.status.code(), Some(126));
     assert!(one_error_line(&refused).contains("not-a-program"));
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn arguments_arrive_as_they_were_given() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let script = r#"for a in "$@"; do printf '[%s]' "$a"; done"#;
-    let mut command = house.tool();
+    let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "sh", "-c", script, "sh"]);
     command.args(["--quiet", "-x", "--", "two words", "", "$HOME", "--dir=a"]);
     assert_eq!(text(&output(&mut command).stdout), "[--quiet][-x][--][two words][][$HOME][--dir=a]");
 
-    let mut without_dashes = house.tool();
+    let mut without_dashes = sandbox.tool();
     without_dashes.args(["run", "-q", "sh", "-c", script, "sh", "--quiet"]);
     assert_eq!(text(&output(&mut without_dashes).stdout), "[--quiet]");
 }
@@ -54,16 +54,16 @@ fn arguments_arrive_as_they_were_given() {
 #[test]
 fn an_argument_that_is_no_text_arrives_too() {
     use std::os::unix::ffi::OsStrExt as _;
-    let house = House::new();
-    let mut command = house.tool();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"\xff\xfe"));
     assert_eq!(output(&mut command).stdout, b"\xff\xfe");
 }
 
 #[test]
 fn standard_streams_are_the_commands() {
-    let house = House::new();
-    let mut command = house.run("cat; echo error >&2");
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.run("cat; echo error >&2");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"in\0put").unwrap();
@@ -73,29 +73,29 @@ fn standard_streams_are_the_commands() {
 
 #[test]
 fn the_environment_is_the_callers_plus_the_layer() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let script =
         "echo $MINE; echo $VKSTASH; echo ${VKSTASH_DIR-unset}; test -d $VKSTASH_REPORT && echo folder";
-    let output = output(house.run(script).env("MINE", "kept").env("VKSTASH", "0"));
+    let output = output(sandbox.run(script).env("MINE", "kept").env("VKSTASH", "0"));
     assert_eq!(text(&output.stdout), "kept\n1\nunset\nfolder\n");
 }
 
 #[test]
 fn a_relative_stash_folder_becomes_absolute() {
-    let house = House::new();
-    let mut command = house.tool();
-    command.current_dir(house.home());
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.tool();
+    command.current_dir(sandbox.home());
     command.args(["run", "--quiet", "--dir", "stash", "--", "sh", "-c", "echo $VKSTASH_DIR"]);
-    let expected = format!("{}\n", fs::canonicalize(house.home()).unwrap().join("stash").display());
+    let expected = format!("{}\n", fs::canonicalize(sandbox.home()).unwrap().join("stash").display());
     assert_eq!(text(&output(&mut command).stdout), expected);
 }
 
 #[test]
 fn the_manifest_is_in_front_of_the_data_folders() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let script = "echo $XDG_DATA_DIRS; cat ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d/*.json";
     let rest = |dirs: Option<&str>| {
-        let mut command = house.run(script);
+        let mut command = sandbox.run(script);
         if let Some(dirs) = dirs {
             command.env("XDG_DATA_DIRS", dirs);
         }
@@ -106,59 +106,59 @@ fn the_manifest_is_in_front_of_the_data_folders() {
         let library = std::env::current_exe().unwrap();
         assert_eq!(manifest["layer"]["library_path"], library.to_str().unwrap());
         let (folder, rest) = line.split_once(':').unwrap();
-        assert!(Path::new(folder).starts_with(house.temp()));
+        assert!(Path::new(folder).starts_with(sandbox.temp()));
         rest.to_owned()
     };
     assert_eq!(rest(None), "/usr/local/share:/usr/share");
     assert_eq!(rest(Some("")), "/usr/local/share:/usr/share");
     assert_eq!(rest(Some("/a:/b")), "/a:/b");
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn newer_loaders_find_the_manifest_through_their_own_variables() {
-    let house = House::new();
-    let only = output(house.run("ls ${VK_IMPLICIT_LAYER_PATH%%:*}").env("VK_IMPLICIT_LAYER_PATH", "/a"));
+    let sandbox = Sandbox::new();
+    let only = output(sandbox.run("ls ${VK_IMPLICIT_LAYER_PATH%%:*}").env("VK_IMPLICIT_LAYER_PATH", "/a"));
     assert!(text(&only.stdout).starts_with("VkLayer_vkstash."), "{only:?}");
     let unset =
-        output(&mut house.run("echo ${VK_IMPLICIT_LAYER_PATH-unset}; ls $VK_ADD_IMPLICIT_LAYER_PATH"));
+        output(&mut sandbox.run("echo ${VK_IMPLICIT_LAYER_PATH-unset}; ls $VK_ADD_IMPLICIT_LAYER_PATH"));
     assert!(text(&unset.stdout).starts_with("unset\nVkLayer_vkstash."), "{unset:?}");
-    let mut command = house.run("echo ${VK_ADD_IMPLICIT_LAYER_PATH#*:}");
+    let mut command = sandbox.run("echo ${VK_ADD_IMPLICIT_LAYER_PATH#*:}");
     let added = output(command.env("VK_ADD_IMPLICIT_LAYER_PATH", "/a:/b"));
     assert_eq!(text(&added.stdout), "/a:/b\n");
 }
 
 #[test]
 fn the_folder_of_the_run_is_private() {
-    let house = House::new();
-    let output = output(&mut house.run("stat -c %a ${XDG_DATA_DIRS%%:*}"));
+    let sandbox = Sandbox::new();
+    let output = output(&mut sandbox.run("stat -c %a ${XDG_DATA_DIRS%%:*}"));
     assert_eq!(text(&output.stdout), "700\n");
 }
 
 #[test]
 fn a_temporary_folder_that_a_search_path_cannot_name_is_not_used() {
-    let house = House::new();
-    let odd = house.path("a:b");
+    let sandbox = Sandbox::new();
+    let odd = sandbox.path("a:b");
     fs::create_dir(&odd).unwrap();
-    let output = output(house.run("ls ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d").env("TMPDIR", &odd));
+    let output = output(sandbox.run("ls ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d").env("TMPDIR", &odd));
     assert!(text(&output.stdout).starts_with("VkLayer_vkstash."), "{output:?}");
     assert!(fs::read_dir(&odd).unwrap().next().is_none());
 }
 
 #[test]
 fn the_end_is_one_line_unless_quiet() {
-    let house = House::new();
-    let loud = output(house.tool().args(["run", "--", "true"]));
+    let sandbox = Sandbox::new();
+    let loud = output(sandbox.tool().args(["run", "--", "true"]));
     assert!(one_error_line(&loud).contains("no pipeline was created ("));
     assert!(loud.stdout.is_empty());
-    let quiet = output(house.tool().args(["run", "--quiet", "--", "true"]));
+    let quiet = output(sandbox.tool().args(["run", "--quiet", "--", "true"]));
     assert!(quiet.stderr.is_empty() && quiet.stdout.is_empty());
 }
 
 #[test]
 fn a_disabled_layer_stays_disabled_and_is_named() {
-    let house = House::new();
-    let mut command = house.tool();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.tool();
     command.args(["run", "--", "sh", "-c", "echo $VKSTASH_DISABLE"]).env("VKSTASH_DISABLE", "yes");
     let output = output(&mut command);
     assert_eq!(text(&output.stdout), "yes\n");
@@ -167,49 +167,49 @@ fn a_disabled_layer_stays_disabled_and_is_named() {
 
 #[test]
 fn without_a_library_the_command_still_runs() {
-    let house = House::new();
-    let mut command = house.run("echo ran; echo ${VKSTASH-unset}; exit 3");
-    let output = output(command.env("VKSTASH_LIBRARY", house.path("gone.so")));
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.run("echo ran; echo ${VKSTASH-unset}; exit 3");
+    let output = output(command.env("VKSTASH_LIBRARY", sandbox.path("gone.so")));
     assert_eq!((text(&output.stdout), output.status.code()), ("ran\nunset\n", Some(3)));
     assert!(one_error_line(&output).contains("gone.so"));
 }
 
 #[test]
 fn without_a_temporary_folder_the_command_still_runs() {
-    let house = House::new();
-    let output = output(house.run("echo ran").env("TMPDIR", house.path("nowhere")));
+    let sandbox = Sandbox::new();
+    let output = output(sandbox.run("echo ran").env("TMPDIR", sandbox.path("nowhere")));
     assert_eq!((text(&output.stdout), output.status.code()), ("ran\n", Some(0)));
     assert!(one_error_line(&output).contains("running without the stash"));
 }
 
 #[test]
-fn a_library_that_was_asked_for_by_name_must_be_one() {
-    let house = House::new();
-    let file = house.path("text.so");
+fn a_library_named_by_the_user_must_be_usable() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("text.so");
     fs::write(&file, "not a library").unwrap();
-    let output = output(house.tool().args(["run", "--library"]).arg(&file).args(["--", "echo", "ran"]));
+    let output = output(sandbox.tool().args(["run", "--library"]).arg(&file).args(["--", "echo", "ran"]));
     assert_eq!((text(&output.stdout), output.status.code()), ("", Some(1)));
     assert!(one_error_line(&output).contains("not a shared library"));
 }
 
 #[test]
 fn wrong_usage_is_2() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     for wrong in [vec![], vec!["run"], vec!["run", "--typo", "true"], vec!["fly"]] {
-        assert_eq!(output(house.tool().args(&wrong)).status.code(), Some(2), "{wrong:?}");
+        assert_eq!(output(sandbox.tool().args(&wrong)).status.code(), Some(2), "{wrong:?}");
     }
 }
 
 #[test]
 fn signals_reach_the_command() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     for (name, signal) in
         [("TERM", libc::SIGTERM), ("HUP", libc::SIGHUP), ("USR1", libc::SIGUSR1), ("USR2", libc::SIGUSR2)]
     {
         let script = format!("trap 'echo got; exit 7' {name}; echo ready; while :; do sleep 0.02; done");
-        let mut command = house.run(&script);
-        // A shell cannot trap what whoever started these tests (nohup) has ignored.
-        // SAFETY: signal is async-signal-safe.
+        let mut command = sandbox.run(&script);
+        // A shell cannot trap a signal that it inherits as ignored, from nohup for instance.
+        // SAFETY: signal is async-signal-safe and gets constants.
         unsafe {
             command.pre_exec(move || {
                 libc::signal(signal, libc::SIG_DFL);
@@ -222,23 +222,23 @@ fn signals_reach_the_command() {
         lines.read_line(&mut line).unwrap();
         assert_eq!((line.as_str(), child.wait().unwrap().code()), ("got\n", Some(7)), "{name}");
     }
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn a_terminated_command_leaves_no_folder_behind() {
-    let house = House::new();
-    let (mut child, _lines) = started(&mut house.run("echo ready; exec sleep 60"));
-    assert!(!house.nothing_left_in_temp());
+    let sandbox = Sandbox::new();
+    let (mut child, _lines) = started(&mut sandbox.run("echo ready; exec sleep 60"));
+    assert!(!sandbox.nothing_left_in_temp());
     send(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn an_interrupt_sent_to_the_tool_alone_is_passed_on() {
-    let house = House::new();
-    let (mut child, _lines) = started(&mut house.run("echo ready; exec sleep 60"));
+    let sandbox = Sandbox::new();
+    let (mut child, _lines) = started(&mut sandbox.run("echo ready; exec sleep 60"));
     send(&child, libc::SIGINT);
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
 }
@@ -247,7 +247,7 @@ fn an_interrupt_sent_to_the_tool_alone_is_passed_on() {
 fn a_control_c_at_the_terminal_arrives_once() {
     use std::fs::File;
     use std::os::fd::FromRawFd as _;
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let (mut master, mut terminal) = (-1, -1);
     // SAFETY: openpty writes the two numbers, and NULL stands for what is not wanted.
     let opened = unsafe {
@@ -258,11 +258,11 @@ fn a_control_c_at_the_terminal_arrives_once() {
         skip::not_here(&skip::this_test(), &format!("no terminals: {why}"));
         return;
     }
-    // SAFETY: both are open and belong to nobody else.
+    // SAFETY: openpty opened both, and nothing else owns them.
     let (mut master, terminal) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(terminal)) };
     let script = "n=0; trap 'n=$((n+1))' INT; echo ready; \
                   while [ $n = 0 ]; do sleep 0.02; done; sleep 0.3; exit $((10 + n))";
-    let mut command = house.run(script);
+    let mut command = sandbox.run(script);
     command.stdin(terminal.try_clone().unwrap());
     // SAFETY: setsid and ioctl are async-signal-safe; standard input is the terminal by now.
     unsafe {
@@ -278,14 +278,13 @@ fn a_control_c_at_the_terminal_arrives_once() {
 
 #[test]
 fn the_command_starts_with_no_signal_blocked() {
-    let house = House::new();
-    let mut command = house.tool();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "grep", "-E", "SigBlk|SigIgn", "/proc/self/status"]);
     let mut direct = Command::new("grep");
     direct.args(["-E", "SigBlk|SigIgn", "/proc/self/status"]);
     interruptible(&mut direct);
-    // Without the signals that the C library keeps to itself: it sets them as it likes when it starts
-    // a program.
+    // Without the signals that the C library reserves: it sets them when it starts a program.
     let signals = |command: &mut Command| -> Vec<u64> {
         let output = super::output(command);
         let masks = text(&output.stdout).lines().map(|line| line.split_whitespace().last().unwrap());
@@ -296,8 +295,8 @@ fn the_command_starts_with_no_signal_blocked() {
 
 #[test]
 fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
-    let house = House::new();
-    let mut command = house.tool();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
     // SAFETY: signal is async-signal-safe and gets constants.
     unsafe {
@@ -313,9 +312,9 @@ fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
     assert_ne!(ignored & (1 << (libc::SIGCHLD - 1)), 0, "the command inherits what the caller chose");
 }
 
-/// What `grep` says of the command's signals, with this one as the caller has it.
-fn ignored_with(house: &House, signal: i32, before: libc::sighandler_t) -> u64 {
-    let mut command = house.tool();
+/// The ignored signals that `grep` prints of the command, with `signal` set as the caller has it.
+fn ignored_with(sandbox: &Sandbox, signal: i32, before: libc::sighandler_t) -> u64 {
+    let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
     // SAFETY: signal is async-signal-safe and gets constants.
     unsafe {
@@ -329,20 +328,20 @@ fn ignored_with(house: &House, signal: i32, before: libc::sighandler_t) -> u64 {
 }
 
 #[test]
-fn a_failing_write_is_to_the_command_what_it_was_to_the_caller() {
-    let house = House::new();
+fn the_command_meets_failing_writes_as_the_caller_would() {
+    let sandbox = Sandbox::new();
     for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
         let bit = 1 << (signal - 1);
-        assert_ne!(ignored_with(&house, signal, libc::SIG_IGN) & bit, 0, "{signal}");
-        assert_eq!(ignored_with(&house, signal, libc::SIG_DFL) & bit, 0, "{signal}");
+        assert_ne!(ignored_with(&sandbox, signal, libc::SIG_IGN) & bit, 0, "{signal}");
+        assert_eq!(ignored_with(&sandbox, signal, libc::SIG_DFL) & bit, 0, "{signal}");
     }
 }
 
 #[test]
 fn where_no_file_may_be_written_the_tool_says_so_and_runs_the_command() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let limited = |arguments: &str| {
-        let tool = house.tool();
+        let tool = sandbox.tool();
         let environment = tool.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("ulimit -f 0; exec \"$0\" {arguments}")).arg(tool.get_program());
@@ -358,10 +357,10 @@ fn where_no_file_may_be_written_the_tool_says_so_and_runs_the_command() {
     }
 }
 
-/// `SCRIPT` in a shell, with `$0` the tool.
-fn shell(house: &House, script: &str) -> Command {
+/// `script` in a shell, with the tool as `$0`.
+fn shell(sandbox: &Sandbox, script: &str) -> Command {
     let mut command = Command::new("sh");
-    let tool = house.tool();
+    let tool = sandbox.tool();
     command.args(["-c", script]).arg(tool.get_program()).env_clear();
     command.envs(tool.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
@@ -369,16 +368,20 @@ fn shell(house: &House, script: &str) -> Command {
 
 #[test]
 fn streams_that_are_closed_are_closed_for_the_command() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let list =
         "\"$0\" run --quiet -- sh -c 'for n in 0 1 2; do [ -e /proc/$$/fd/$n ] || echo $n >>seen; done'";
     for (closed, expected) in
         [("", ""), ("<&-", "0\n"), (">&-", "1\n"), ("2>&-", "2\n"), ("<&- >&-", "0\n1\n")]
     {
-        let seen = house.home().join("seen");
+        let seen = sandbox.home().join("seen");
         fs::write(&seen, "").unwrap();
         assert!(
-            shell(&house, &format!("{list} {closed}")).current_dir(house.home()).status().unwrap().success()
+            shell(&sandbox, &format!("{list} {closed}"))
+                .current_dir(sandbox.home())
+                .status()
+                .unwrap()
+                .success()
         );
         assert_eq!(fs::read_to_string(&seen).unwrap(), expected, "{closed:?}");
     }
@@ -386,58 +389,58 @@ fn streams_that_are_closed_are_closed_for_the_command() {
 
 #[test]
 fn a_closed_standard_output_is_an_error() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     for arguments in
         ["stats", "stats --json", "keep", "gc", "quarantine", "uninstall", "--help", "stats --help", "-V"]
     {
         // Closed, open for reading only, and full.
         for where_to in [">&-", "1</dev/null", ">/dev/full"] {
-            let output = output(&mut shell(&house, &format!("\"$0\" {arguments} {where_to}")));
+            let output = output(&mut shell(&sandbox, &format!("\"$0\" {arguments} {where_to}")));
             assert_eq!(output.status.code(), Some(1), "{arguments} {where_to}");
             assert!(one_error_line(&output).contains("cannot print"), "{arguments} {where_to}: {output:?}");
         }
-        let fine = shell(&house, &format!("\"$0\" {arguments} | true")).status().unwrap();
+        let fine = shell(&sandbox, &format!("\"$0\" {arguments} | true")).status().unwrap();
         assert!(fine.success());
     }
 }
 
 #[test]
-fn what_a_killed_run_left_is_gone_with_the_next() {
-    let house = House::new();
-    let (mut killed, lines) = started(house.run("echo ready; read line").stdin(Stdio::piped()));
-    let (mut alive, _lines) = started(house.run("echo ready; read line").stdin(Stdio::piped()));
+fn folders_of_killed_runs_are_removed_by_the_next_run() {
+    let sandbox = Sandbox::new();
+    let (mut killed, lines) = started(sandbox.run("echo ready; read line").stdin(Stdio::piped()));
+    let (mut alive, _lines) = started(sandbox.run("echo ready; read line").stdin(Stdio::piped()));
     killed.kill().unwrap();
     killed.wait().unwrap();
     drop(lines);
-    let folders = || fs::read_dir(house.temp()).unwrap().count();
+    let folders = || fs::read_dir(sandbox.temp()).unwrap().count();
     assert_eq!(folders(), 2);
-    // What others keep there is theirs, whatever it is called.
-    let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| house.temp().join(name));
+    // Folders of others in the same place.
+    let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| sandbox.temp().join(name));
     odd.iter().for_each(|path| fs::create_dir(path).unwrap());
-    let link = house.temp().join("vkstash-run-1-2-3");
-    std::os::unix::fs::symlink(house.home(), &link).unwrap();
-    fs::write(house.home().join("precious"), "").unwrap();
-    assert!(output(&mut house.run("true")).status.success());
+    let link = sandbox.temp().join("vkstash-run-1-2-3");
+    std::os::unix::fs::symlink(sandbox.home(), &link).unwrap();
+    fs::write(sandbox.home().join("precious"), "").unwrap();
+    assert!(output(&mut sandbox.run("true")).status.success());
     odd.iter().for_each(|path| fs::remove_dir(path).unwrap());
     fs::remove_file(&link).unwrap();
-    assert!(house.home().join("precious").exists());
+    assert!(sandbox.home().join("precious").exists());
     assert_eq!(folders(), 1, "the one that goes on keeps its folder");
     drop(alive.stdin.take());
     alive.wait().unwrap();
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
-/// The state of a process, as /proc has it: R, S, T for stopped, Z.
+/// The state of a process by /proc: R, S, T (stopped), Z.
 fn state(pid: u32) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name before it stands in parentheses and may hold some itself.
+    // The name stands in parentheses before it, and may contain some itself.
     stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
 }
 
 #[test]
 fn a_stopped_and_continued_tool_goes_on_waiting() {
-    let house = House::new();
-    let mut command = house.run("echo ready; read line; exit 9");
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.run("echo ready; read line; exit 9");
     let (mut child, _lines) = started(command.stdin(Stdio::piped()));
     send(&child, libc::SIGSTOP);
     while state(child.id()) != 'T' {
@@ -450,21 +453,21 @@ fn a_stopped_and_continued_tool_goes_on_waiting() {
 
 #[test]
 fn the_tool_ends_with_its_command_whatever_that_leaves_running() {
-    let house = House::new();
-    let output = output(&mut house.run("sleep 600 >/dev/null 2>&1 & echo $!; exit 3"));
+    let sandbox = Sandbox::new();
+    let output = output(&mut sandbox.run("sleep 600 >/dev/null 2>&1 & echo $!; exit 3"));
     let left: libc::pid_t = text(&output.stdout).trim().parse().unwrap();
-    // SAFETY: kill takes plain numbers. The shell has named the process, and init or a subreaper alone could have waited for it.
+    // SAFETY: kill takes plain numbers; the shell printed this one for the process that it left running.
     let was_running = unsafe { libc::kill(left, libc::SIGKILL) } == 0;
     assert!(was_running, "the tool has waited for it");
     assert_eq!(output.status.code(), Some(3));
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }
 
 #[test]
 fn a_run_within_a_run_works() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let tool = env!("CARGO_BIN_EXE_vkstash");
-    let output = output(&mut house.run(&format!("{tool} run --quiet -- sh -c 'exit 4'")));
+    let output = output(&mut sandbox.run(&format!("{tool} run --quiet -- sh -c 'exit 4'")));
     assert_eq!(output.status.code(), Some(4));
-    assert!(house.nothing_left_in_temp());
+    assert!(sandbox.nothing_left_in_temp());
 }

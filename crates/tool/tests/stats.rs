@@ -1,4 +1,4 @@
-//! `vkstash stats` over stashes of all conditions.
+//! `vkstash stats` over stashes in all conditions.
 
 use VkLayer_vkstash::stats::Count;
 use vkstash_store::format::app_name::AppName;
@@ -8,8 +8,8 @@ use vkstash_store::stash::open::Stash;
 
 use super::*;
 
-fn stats(house: &House, dir: &Path, json: bool) -> Output {
-    let mut command = house.tool();
+fn stats(sandbox: &Sandbox, dir: &Path, json: bool) -> Output {
+    let mut command = sandbox.tool();
     command.arg("stats").arg("--dir").arg(dir);
     if json {
         command.arg("--json");
@@ -24,12 +24,12 @@ fn parsed(output: &Output) -> serde_json::Value {
 
 #[test]
 fn a_missing_and_an_empty_root_have_nothing_recorded_yet() {
-    let house = House::new();
-    for dir in [house.path("missing"), house.temp()] {
-        let output = stats(&house, &dir, false);
+    let sandbox = Sandbox::new();
+    for dir in [sandbox.path("missing"), sandbox.temp()] {
+        let output = stats(&sandbox, &dir, false);
         assert!(output.status.success());
         assert_eq!(text(&output.stdout), format!("nothing recorded yet in {}\n", dir.display()));
-        let json = parsed(&stats(&house, &dir, true));
+        let json = parsed(&stats(&sandbox, &dir, true));
         assert_eq!(json["schema"], 1);
         assert_eq!(json["applications"], serde_json::json!([]));
     }
@@ -37,39 +37,39 @@ fn a_missing_and_an_empty_root_have_nothing_recorded_yet() {
 
 #[test]
 fn the_users_cache_folder_is_the_default() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let of = |command: &mut Command| parsed(&output(command.args(["stats", "--json"])))["root"].clone();
-    assert_eq!(of(&mut house.tool()), house.home().join(".cache/vkstash").to_str().unwrap());
-    let cache = house.path("cache");
-    assert_eq!(of(house.tool().env("XDG_CACHE_HOME", &cache)), cache.join("vkstash").to_str().unwrap());
-    assert_eq!(of(house.tool().env("VKSTASH_DIR", &cache)), cache.to_str().unwrap());
+    assert_eq!(of(&mut sandbox.tool()), sandbox.home().join(".cache/vkstash").to_str().unwrap());
+    let cache = sandbox.path("cache");
+    assert_eq!(of(sandbox.tool().env("XDG_CACHE_HOME", &cache)), cache.join("vkstash").to_str().unwrap());
+    assert_eq!(of(sandbox.tool().env("VKSTASH_DIR", &cache)), cache.to_str().unwrap());
 }
 
 #[test]
-fn a_root_that_is_a_file_is_one_clear_line() {
-    let house = House::new();
-    let file = house.path("file");
+fn a_root_that_is_a_file_is_reported_in_one_line() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("file");
     fs::write(&file, "").unwrap();
-    let output = stats(&house, &file, false);
+    let output = stats(&sandbox, &file, false);
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), b"".as_slice()));
     assert!(one_error_line(&output).contains("cannot read the stash"));
 }
 
 #[test]
 fn a_root_full_of_other_things_has_nothing_recorded_yet() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     fs::create_dir_all(root.join("some-folder/runs")).unwrap();
     fs::write(root.join("some-folder/runs/x"), "x").unwrap();
     fs::write(root.join("game-0123456789abcdef"), "a file").unwrap();
     std::os::unix::fs::symlink("/", root.join("link-0123456789abcdef")).unwrap();
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.starts_with("nothing recorded yet"), "{shown}");
     assert!(shown.contains("is a symbolic link") && shown.lines().count() == 2, "{shown}");
 }
 
-/// A process that is not there any more: reports of running ones are never folded.
+/// The id of a process that has ended: reports of running processes are not merged.
 fn ended_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
@@ -80,7 +80,7 @@ fn key(number: u8) -> Key {
     [number; std::mem::size_of::<Key>()]
 }
 
-/// One run of an application as the layer does it: `put` goes into its device part.
+/// One run of an application as the layer records it: `put` goes into its device part.
 fn run_of(root: &Path, app: &AppName, moment: u64, pid: u32, counters: &[(Count, u64)], put: &[u8]) {
     let stash = Stash::open_patiently(root, app).unwrap();
     let part = stash.device(&header()).unwrap();
@@ -118,9 +118,9 @@ fn game() -> AppName {
 }
 
 #[test]
-fn folded_runs_count_like_the_others() {
-    let house = House::new();
-    let root = house.path("root");
+fn merged_reports_count_like_the_others() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     let pid = ended_process();
     for run in 0..150 {
         let served = if run == 0 { 0 } else { 2 };
@@ -132,7 +132,7 @@ fn folded_runs_count_like_the_others() {
     let left = reports.filter(|entry| entry.as_ref().unwrap().path().extension() == Some("vkr".as_ref()));
     assert!(left.count() < 100, "nothing was folded");
 
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let application = &json["applications"][0];
     assert_eq!(application["runs"], 150);
     assert_eq!(application["since_unix_ms"], 1_000_000);
@@ -141,17 +141,17 @@ fn folded_runs_count_like_the_others() {
     assert_eq!(application["hit_percent"], 99.3);
     assert_eq!(application["store"]["written_records"], 4);
     assert_eq!(application["benefit"], "some");
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.contains("My_Game: ") && shown.contains(", 150 runs since 1970-01-01"), "{shown}");
 }
 
 #[test]
 fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let application = &json["applications"][0];
     let parts = application["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 2, "{parts:?}");
@@ -166,22 +166,22 @@ fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
     assert!(bytes > 12_300);
     assert_eq!((&application["bytes"], &json["bytes"]), (&bytes.into(), &bytes.into()));
     assert_eq!(application["benefit"], "unknown");
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.contains("(MESA_RADV 25.0.7): ") && shown.contains(", 3 artifacts\n"), "{shown}");
 }
 
 #[test]
 fn limits_and_what_they_cost_are_shown() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     let counters = [(Count::Compiled, 5), (Count::ServedBefore, 4), (Count::ServedBeforeNanos, 3_400_000)];
     run_of(&root, &game(), 1000, 1, &counters, &[1, 2]);
     run_of(&root, &game(), 2000, 1, &[(Count::ModuleMissing, 7)], &[]);
     let stash = Stash::open_patiently(&root, &game()).unwrap();
     assert!(stash.portable().put(Kind::Module, &key(1), noise(2000)));
     drop(stash);
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
     assert_eq!((&all["limit_bytes"], &all["limit_used_percent"]), (&(4_u64 << 30).into(), &0.0.into()));
     assert_eq!((&own["limit_bytes"], &own["modules"]), (&serde_json::Value::Null, &"all".into()));
@@ -197,7 +197,7 @@ fn limits_and_what_they_cost_are_shown() {
     let limit = "limit = 1MiB\nfree-space = 5\ndevice-age = none\nnonsense\n";
     fs::write(root.join("settings"), limit).unwrap();
     fs::write(root.join(game().folder).join("settings"), "limit = 16KiB\nmodules = 2\n").unwrap();
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
     assert_eq!([&all["limit_bytes"], &all["free_space_bytes"]], [1 << 20, 5]);
     assert!(all["device_age_ms"].is_null());
@@ -206,7 +206,7 @@ fn limits_and_what_they_cost_are_shown() {
     let percent = own["limit_used_percent"].as_f64().unwrap();
     let expected = json["applications"][0]["bytes"].as_f64().unwrap() * 100.0 / 16384.0;
     assert!((expected - percent).abs() <= 0.1, "{percent} {expected}");
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     for part in [
         " % of 1.0 MiB\n",
@@ -222,14 +222,14 @@ fn limits_and_what_they_cost_are_shown() {
 
 #[test]
 fn nothing_served_in_several_runs_is_said_plainly() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     for run in 1..=3 {
         run_of(&root, &game(), run * 1000, 1, &[(Count::DriverHad, 9)], &[]);
     }
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     assert_eq!(json["applications"][0]["benefit"], "none");
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(
         shown.contains("  no benefit here: nothing was served in 3 runs; the driver's own cache"),
@@ -238,9 +238,9 @@ fn nothing_served_in_several_runs_is_said_plainly() {
 }
 
 #[test]
-fn a_last_run_that_only_bypassed_is_said() {
-    let house = House::new();
-    let root = house.path("root");
+fn a_last_run_that_only_bypassed_is_reported() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3), (Count::CompileNanos, 9)], &[1]);
     let report = RunReport {
         started_unix_ms: 2000,
@@ -255,7 +255,7 @@ fn a_last_run_that_only_bypassed_is_said() {
     let stash = Stash::open(&root, &game()).unwrap();
     stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
     drop(stash);
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let last = &json["applications"][0]["last_run"];
     assert_eq!((&last["started_unix_ms"], &last["last_use_unix_ms"]), (&2000.into(), &2005.into()));
     assert_eq!((&last["counters"]["bypassed"], &last["counters"]["compiled"]), (&21.into(), &0.into()));
@@ -263,28 +263,28 @@ fn a_last_run_that_only_bypassed_is_said() {
     assert!(last["hit_percent"].is_null());
     let line =
         "  in the last run nothing but 21 pipelines that bypassed the stash: pipeline statistics asked for\n";
-    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
     assert!(shown.contains(line), "{shown}");
     run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);
-    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
     assert!(!shown.contains("in the last run"), "{shown}");
 }
 
 #[test]
 fn a_compile_time_that_nobody_measured_is_not_zero() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::CompiledUnrecorded, 416), (Count::NothingKept, 416)], &[]);
-    let shown = text(&stats(&house, &root, false).stdout).to_owned();
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
     let line = "    compiled               416  time not measured, 416 of them not recorded\n";
     assert!(shown.contains(line), "{shown}");
-    assert!(shown.contains("    nothing kept           416  of those: this driver's caches hold"), "{shown}");
+    assert!(shown.contains("    nothing kept           416  of those: this driver's caches keep"), "{shown}");
 }
 
 #[test]
 fn damaged_and_foreign_segments_are_named() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 3)], &[1, 2, 3]);
     let stash = root.join(game().folder);
     let device = fs::read_dir(&stash).unwrap().map(|entry| entry.unwrap().path());
@@ -296,17 +296,17 @@ fn damaged_and_foreign_segments_are_named() {
     fs::copy(&portable, device.join("bbb.vks")).unwrap();
     fs::write(device.join("ccc.vks"), "").unwrap();
     std::os::unix::fs::symlink(&own, device.join("ddd.vks")).unwrap();
-    // Without its end it has no index, and the record at the end is cut.
+    // Without its end the segment has no index, and its last record is cut.
     let whole = fs::read(&own).unwrap();
     fs::write(&own, &whole[..9000]).unwrap();
 
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     let part = &json["applications"][0]["parts"][1];
     let refused = part["refused_files"].as_array().unwrap();
     let reasons: Vec<_> = refused.iter().map(|file| file["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["not_a_segment", "other_part", "truncated", "symbolic_link"]);
     assert_eq!((&part["sealed_segments"], &part["records"]["artifact"]), (&0.into(), &2.into()));
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.contains("    refused aaa.vks: not a segment\n"), "{shown}");
     assert!(shown.contains("    refused ddd.vks: a symbolic link\n"), "{shown}");
@@ -314,9 +314,9 @@ fn damaged_and_foreign_segments_are_named() {
 }
 
 #[test]
-fn what_the_store_met_is_shown() {
-    let house = House::new();
-    let root = house.path("root");
+fn errors_of_the_store_are_shown() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     let stash = Stash::open_patiently(&root, &game()).unwrap();
     stash.set_reporter(Box::new(|_| RunReport {
         store: StoreReport {
@@ -335,7 +335,7 @@ fn what_the_store_met_is_shown() {
     }));
     stash.touch();
     drop(stash);
-    let store = &parsed(&stats(&house, &root, true))["applications"][0]["store"];
+    let store = &parsed(&stats(&sandbox, &root, true))["applications"][0]["store"];
     assert_eq!(store["unusable"]["a read-only file system"], 1);
     assert_eq!((&store["damaged_records"], &store["dropped"]), (&4.into(), &1.into()));
     assert_eq!(store["write_errors"]["no space left on device"], 3);
@@ -344,7 +344,7 @@ fn what_the_store_met_is_shown() {
         [&store["evicted_records"], &store["compacted_bytes"], &store["reclaimed_bytes"]],
         [2, 2048, 512]
     );
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     for line in [
         "  the stash could not be used in 1 run: a read-only file system\n",
@@ -360,53 +360,53 @@ fn what_the_store_met_is_shown() {
 }
 
 #[test]
-fn a_root_that_others_may_write_to_is_one_clear_line() {
-    let house = House::new();
-    let root = house.path("root");
+fn a_root_that_others_may_write_to_is_reported_in_one_line() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[], &[1]);
     fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
-    let refused = stats(&house, &root, false);
+    let refused = stats(&sandbox, &root, false);
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
     assert!(one_error_line(&refused).contains("can be written to by others (mode 777)"));
 }
 
 #[test]
-fn a_root_that_cannot_be_read_is_one_clear_line() {
-    let house = House::new();
-    let root = house.path("root");
+fn a_root_that_cannot_be_read_is_reported_in_one_line() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     fs::create_dir(&root).unwrap();
     fs::set_permissions(&root, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&root).is_ok() {
         skip::not_here(&skip::this_test(), "permissions do not bind this user");
         return;
     }
-    let refused = stats(&house, &root, true);
+    let refused = stats(&sandbox, &root, true);
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), b"".as_slice()));
     assert!(one_error_line(&refused).contains("cannot be opened"));
 }
 
 #[test]
 fn an_application_that_others_may_write_to_is_left_out_with_its_reason() {
-    let house = House::new();
-    let root = house.path("root");
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 1)], &[1]);
     let other = AppName::new(Some(b"Other"), b"/usr/bin/other", &[]);
     run_of(&root, &other, 2000, 1, &[(Count::Compiled, 1)], &[1]);
     let folder = root.join(&other.folder);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
-    let json = parsed(&stats(&house, &root, true));
+    let json = parsed(&stats(&sandbox, &root, true));
     assert_eq!(json["applications"].as_array().unwrap().len(), 1);
     assert_eq!(json["unreadable"][0]["path"], folder.to_str().unwrap());
-    let output = stats(&house, &root, false);
+    let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.contains("left out: ") && shown.contains("(mode 770)"), "{shown}");
 }
 
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let house = House::new();
+    let sandbox = Sandbox::new();
     let tool = env!("CARGO_BIN_EXE_vkstash");
     let mut shell = Command::new("sh");
-    shell.args(["-c", "{ sleep 0.1; \"$0\" stats; echo $? >&2; } | true", tool]).env("HOME", house.home());
+    shell.args(["-c", "{ sleep 0.1; \"$0\" stats; echo $? >&2; } | true", tool]).env("HOME", sandbox.home());
     assert_eq!(text(&output(&mut shell).stderr), "0\n");
 }

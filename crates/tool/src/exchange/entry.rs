@@ -1,4 +1,4 @@
-//! What a file in an archive is called, and how that is said in tar's own terms.
+//! The names of files in an archive, and tar's ways of storing long ones.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use tar::{Entry, EntryType, PaxExtensions};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::stash::transfer::{Place, age_of};
 
-/// More than any name, and less than anybody minds.
+/// Bytes of a tar extension that are read; longer than any name of a segment.
 const LONGEST_EXTENSION: u64 = 64 << 10;
 
 /// Where a segment stands below a root.
@@ -15,12 +15,12 @@ const LONGEST_EXTENSION: u64 = 64 << 10;
 pub(super) struct Name {
     pub(super) application: AppName,
     pub(super) place: Place,
-    /// Of the file, in Unix milliseconds; 0 where its name is none that a writer makes.
+    /// Age of the file by its name, in Unix milliseconds; 0 where no writer makes such a name.
     pub(super) age: u64,
 }
 
 impl Name {
-    /// From a path in an archive, of which only the last three components count; `None`: not a segment's.
+    /// Parses a path in an archive, of which only the last three components count; `None`: not a segment.
     pub(super) fn of(path: &[u8]) -> Option<Name> {
         let path = std::str::from_utf8(path).ok()?;
         let mut components = path.rsplit('/');
@@ -31,14 +31,14 @@ impl Name {
     }
 }
 
-/// A name that did not fit into the next file's header.
+/// A name too long for the header of the entry that it belongs to.
 #[derive(Default)]
 pub(super) struct LongName(Option<Vec<u8>>);
 
 impl LongName {
-    /// Takes an entry that only says what the next one is called; false: it is something else.
+    /// Reads an entry that holds the name of the next one; false: the entry is something else.
     ///
-    /// Done here because the tar library would hold extensions of any length in memory.
+    /// Done here because the tar crate would hold an extension of any length in memory.
     pub(super) fn takes(&mut self, entry: &mut Entry<'_, impl Read>) -> io::Result<bool> {
         let kind = entry.header().entry_type();
         if !matches!(kind, EntryType::GNULongName | EntryType::XHeader) {
@@ -59,7 +59,7 @@ impl LongName {
         Ok(true)
     }
 
-    /// What a file is called.
+    /// The path of an entry.
     pub(super) fn or_of(&mut self, entry: &Entry<'_, impl Read>) -> Vec<u8> {
         self.0.take().unwrap_or_else(|| entry.path_bytes().into_owned())
     }

@@ -1,4 +1,4 @@
-//! Writing archives.
+//! Writes archives.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,27 +18,27 @@ pub enum ExportError {
     /// The archive cannot be written, or a file of the stash cannot be read.
     #[error("cannot export {path}: {source}")]
     Copy {
-        /// The file at which it happened, below the root.
+        /// The file that was being copied, below the root.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The archive cannot be ended.
+    /// The end of the archive cannot be written.
     #[error("cannot write the archive: {0}")]
     End(io::Error),
 }
 
-/// What went into an archive.
+/// What an archive holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Segment files.
     pub files: u64,
-    /// Bytes of those.
+    /// Bytes of those files.
     pub bytes: u64,
 }
 
-/// Writes an archive of parts, each the folders of an application and of a part of it. Programs that write to them
-/// meanwhile are not disturbed; what they write from then on is left out.
+/// Writes an archive of the given parts, each named by the folders of its application and of the part. Running
+/// programs may write to these parts; records that they add from now on are not exported.
 pub fn export(root: &Path, parts: &[(String, String)], sink: impl Write) -> Result<Exported, ExportError> {
     let mut archive = Builder::new(sink);
     let mut exported = Exported::default();

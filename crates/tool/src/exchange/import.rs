@@ -1,4 +1,4 @@
-//! Reading archives, which are taken for hostile.
+//! Reads archives. Their content is not trusted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
@@ -20,62 +20,63 @@ use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
 
-/// What may wait for the writer: far less than makes it drop something.
+/// Bytes that may wait for the writer: far fewer than those at which it drops records.
 const QUEUED_BYTES: usize = 16 << 20;
-/// What a record takes beside its payload while it waits.
+/// Bytes that a waiting record takes beside its payload.
 const RECORD_BYTES: usize = 512;
-/// How long one wait for the writer is.
+/// Length of one wait for the writer.
 const WAIT: Duration = Duration::from_secs(10);
-/// The payload of an artifact has as much before the driver's data.
+/// Bytes of an artifact's payload before the driver's data.
 const ARTIFACT_PREFIX: usize = 8;
-/// The payload of an identifier pair.
+/// Length of the payload of an identifier pair.
 const IDENTITY_BYTES: usize = 32;
 
-/// Why an archive could not be read to its end. What was taken by then stays.
+/// Why an archive could not be read to its end. Records that were taken before the error stay.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It cannot be read, or is not a tar file.
+    /// The archive cannot be read, or is not a tar file.
     #[error("cannot read the archive: {0}")]
     Archive(io::Error),
-    /// There is no segment in it.
-    #[error("there is nothing of a stash in it: it is not an archive that `vkstash export` wrote")]
+    /// The archive holds no segment.
+    #[error("it holds no files of a stash: it is not an archive that `vkstash export` wrote")]
     Nothing,
     /// The stash cannot be opened.
     #[error("cannot open the stash: {0}")]
     Open(#[from] OpenError),
-    /// What came cannot be written to the stash.
+    /// Imported records cannot be written to the stash.
     #[error("cannot write to the stash ({0}); what was imported until then is in it")]
     NotWritten(String),
 }
 
-/// What came out of an archive, by application.
+/// What was imported, by application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// In the order of their folders' names.
+    /// Sorted by the names of the folders.
     pub applications: BTreeMap<String, Taken>,
-    /// Things in the archive that are no segments.
-    pub passed_over: u64,
+    /// Entries of the archive that are not segments.
+    pub skipped: u64,
 }
 
-/// What was taken of one application.
+/// What was imported for one application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Records that are new here, by kind.
     pub records: BTreeMap<Kind, u64>,
     /// Records that the stash had already.
     pub present: u64,
-    /// Records that are not what their key says, or have no place in such a file.
-    pub untrue: u64,
-    /// Places in files where a record is damaged.
+    /// Records that do not match their key, or may not stand in such a file.
+    pub mismatched: u64,
+    /// Places in files at which a record is damaged.
     pub damaged: u64,
-    /// Files of device parts that were not asked for.
+    /// Files of device parts, which the user did not ask for.
     pub left_out: u64,
-    /// Files that were refused, and why.
+    /// Files that were refused, with the reason.
     pub refused: Vec<(String, Refusal)>,
 }
 
-/// Takes what `source`, an archive, has into the stash below `root`: of device parts only if `artifacts`. Then the drivers of
-/// this machine will be given what came, so the archive must be from somebody who is trusted like the maker of a program.
+/// Imports the archive `source` into the stash below `root`: the portable records, and device parts if `artifacts` is
+/// set. Drivers of this machine are then given those artifacts, so the archive's author must be trusted like the
+/// author of a program.
 pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     let mut intake: Option<Intake> = None;
@@ -90,7 +91,7 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
         let path = long.or_of(&entry);
         let is_file = entry.header().entry_type().is_file();
         let Some(name) = Name::of(&path).filter(|_| is_file) else {
-            imported.passed_over += 1;
+            imported.skipped += 1;
             continue;
         };
         if name.place != Place::Portable && !artifacts {
@@ -116,18 +117,18 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
     if imported.applications.is_empty() { Err(ImportError::Nothing) } else { Ok(imported) }
 }
 
-/// The application that the archive is about at the moment.
+/// The application to which the current entries of the archive belong.
 struct Target<'a> {
     root: &'a Path,
     app: AppName,
-    /// Opened for the first record that is to be in it: an application without records has no folder.
+    /// Opened for the first record, so that an application without records gets no folder.
     stash: Option<Arc<Stash>>,
     taken: Taken,
-    /// The newest use of each key. Their recipes may come later.
+    /// The newest use of each key. The recipe of a key may come later.
     uses: HashMap<Key, UseRecord>,
     /// Artifacts whose data another artifact of their part has, which may come later.
     same: Vec<(DeviceHeader, Key, Same)>,
-    /// Bytes and records that may wait for the writer, and what was queued in all.
+    /// Bytes that wait for the writer, and the number of records that were queued in all.
     waiting: usize,
     queued: u64,
 }
@@ -138,7 +139,7 @@ impl<'a> Target<'a> {
         Target { root, app, stash: None, taken, uses, same: Vec::new(), waiting: 0, queued: 0 }
     }
 
-    /// The part of a device, or the portable one; made where missing.
+    /// The part of a device, or the portable part; created if missing.
     fn part(&mut self, of_device: Option<&DeviceHeader>) -> Result<Arc<Part>, ImportError> {
         let stash = match &self.stash {
             Some(stash) => stash,
@@ -151,7 +152,7 @@ impl<'a> Target<'a> {
         Ok(of_device.map_or_else(|| Ok(stash.portable().clone()), |header| stash.device(header))?)
     }
 
-    /// Takes one file. What is wrong with it is noted; an error is one of the stash's or the archive's.
+    /// Imports one file. What is wrong with the file is counted; an error is one of the stash or of the archive.
     fn take(
         &mut self,
         intake: &Intake,
@@ -180,7 +181,7 @@ impl<'a> Target<'a> {
                 None if kind == Kind::Use => {
                     match UseRecord::decode(payload) {
                         Some(found) => self.note(key, found, age, now),
-                        None => self.taken.untrue += 1,
+                        None => self.taken.mismatched += 1,
                     }
                     return;
                 }
@@ -189,19 +190,19 @@ impl<'a> Target<'a> {
                     Kind::Same => {
                         match Same::decode(payload) {
                             Some(same) => self.same.push(((*header).clone(), *key, same)),
-                            None => self.taken.untrue += 1,
+                            None => self.taken.mismatched += 1,
                         }
                         return;
                     }
                     Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
                     Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
-                    // To be found out here.
+                    // Not imported: this machine finds out by itself.
                     Kind::Proven | Kind::Deaths | Kind::Failed => return,
                     _ => false,
                 },
             };
             if !wanted {
-                self.taken.untrue += 1;
+                self.taken.mismatched += 1;
             } else if outcome.is_ok() {
                 outcome = self.take_record(&mut part, of_device, kind, key, payload);
             }
@@ -210,7 +211,7 @@ impl<'a> Target<'a> {
         outcome
     }
 
-    /// Takes one good record into `part`, which is opened for the first one.
+    /// Imports one valid record into `part`, which is opened for the first one.
     fn take_record(
         &mut self,
         part: &mut Option<Arc<Part>>,
@@ -287,7 +288,7 @@ impl<'a> Target<'a> {
             } else if part.read(Kind::Artifact, &same.target, &mut payload) && same.complete(&mut payload) {
                 self.put(&part, Kind::Artifact, &key, &payload)?;
             } else {
-                self.taken.untrue += 1;
+                self.taken.mismatched += 1;
             }
         }
         Ok(())
@@ -296,14 +297,14 @@ impl<'a> Target<'a> {
     fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
         let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
         if self.stash.is_none() && !self.root.join(&self.app.folder).is_dir() {
-            // There are no recipes that could have been used.
-            self.taken.untrue += std::mem::take(&mut uses).len() as u64;
+            // Without a folder the application has no recipes to which these uses could belong.
+            self.taken.mismatched += std::mem::take(&mut uses).len() as u64;
         }
         uses.sort_unstable_by_key(|(key, found)| (found.run, found.sequence, *key));
         for (key, found) in uses {
             let portable = self.part(None)?;
             if !portable.contains(Kind::Recipe, &key) {
-                self.taken.untrue += 1;
+                self.taken.mismatched += 1;
             } else if portable.contains(Kind::Use, &key) {
                 self.taken.present += 1;
             } else {
@@ -324,13 +325,13 @@ impl Imported {
 }
 
 impl Taken {
-    /// An application may come in several pieces.
+    /// Adds what came in a later piece of the same application.
     fn add(&mut self, other: Taken) {
         for (kind, count) in other.records {
             *self.records.entry(kind).or_default() += count;
         }
         self.present += other.present;
-        self.untrue += other.untrue;
+        self.mismatched += other.mismatched;
         self.damaged += other.damaged;
         self.left_out += other.left_out;
         self.refused.extend(other.refused);

@@ -1,11 +1,11 @@
-//! Stashes that leave this machine, and come to it: archives (docs/format.md, "Archives"). Of the command-line tool alone;
-//! none of it is linked into the layer.
+//! Archives of stashes, for other machines (docs/format.md, "Archives"). Used by the command-line tool alone; not
+//! linked into the layer.
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `export` | which files of a stash make an archive |
-//! | `import` | what of an archive is taken, and where it goes |
-//! | `entry` | what a file in an archive is called |
+//! | `export` | which files of a stash go into an archive |
+//! | `import` | which records of an archive are taken, and where they go |
+//! | `entry` | names of files in an archive |
 
 mod entry;
 pub mod export;

@@ -1,4 +1,4 @@
-//! The private folder of one run: the manifest for the loader, and the reports from the layer.
+//! The private folder of one run: the loader's manifest, and the layer's reports.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -17,20 +17,20 @@ use vkstash_store::reports::runs;
 
 use crate::manifest::Kind;
 
-/// How the names of such folders start.
+/// Prefix of the names of such folders.
 const PREFIX: &str = "vkstash-run-";
-/// So often another run may come in between.
+/// Attempts to lock a new folder before another run removes it.
 const ATTEMPTS: u32 = 64;
 
-/// Removed with everything in it when dropped; where this process is killed before, by the next run.
+/// Removed with its content when dropped; after a kill, by the next run.
 pub(crate) struct Folder {
     folder: TempDir,
-    /// Says that it is in use. Not inherited by the command: its end is not ours.
+    /// The lock says that the folder is in use. The command does not inherit it, because it may outlive this process.
     _locked: OwnedFd,
 }
 
 impl Folder {
-    /// Makes a new one, for this user only, and removes those that killed runs have left.
+    /// Makes a new folder, for this user only, and removes the folders of killed runs.
     pub(crate) fn create() -> io::Result<Folder> {
         let parent = parent()?;
         remove_stale(&parent);
@@ -46,29 +46,29 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// What goes into XDG_DATA_DIRS.
+    /// The folder for XDG_DATA_DIRS.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the loader searches below it.
+    /// The folder below it that the loader searches.
     pub(crate) fn manifest_folder(&self) -> PathBuf {
         self.path().join("vulkan").join(Kind::Implicit.folder())
     }
 
-    /// What goes into VKSTASH_REPORT.
+    /// The folder for VKSTASH_REPORT.
     pub(crate) fn report_folder(&self) -> PathBuf {
         self.path().join("reports")
     }
 
-    /// What the command's processes reported.
+    /// The reports of the command's processes.
     pub(crate) fn reports(&self) -> Vec<RunReport> {
         let folder = self.report_folder();
         let empty = fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
         if empty { Vec::new() } else { runs::read_all(&folder) }
     }
 
-    /// Leaves a copy of the reports in `target` too. A failure costs somebody a report, never the run.
+    /// Copies the reports to `target`. A failure loses reports; the run goes on.
     pub(crate) fn copy_reports(&self, target: &Path) {
         let _ = fs::create_dir_all(target);
         let Ok(entries) = fs::read_dir(self.report_folder()) else { return };
@@ -117,7 +117,7 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// The temporary folder, unless a search path could not name it.
+/// The temporary folder, or /tmp where a search path cannot name that folder.
 fn parent() -> io::Result<PathBuf> {
     let parent = env::temp_dir();
     if parent.as_os_str().as_bytes().contains(&b':') {

@@ -1,4 +1,4 @@
-//! The one line that `vkstash run` ends with.
+//! The line that `vkstash run` prints at its end.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -10,10 +10,10 @@ use crate::names;
 use crate::tally::Tally;
 use crate::units::{counted, plain, saved};
 
-/// Reasons for bypasses that are named, the most frequent first.
+/// Number of reasons for bypasses that are named, the most frequent first.
 const MOST_REASONS: usize = 2;
 
-/// What the reports of one run amount to.
+/// The reports of one run in one line.
 pub(crate) fn of(reports: &[RunReport]) -> String {
     let mut parts = vec![outcome(reports)];
     parts.extend(trouble(reports));
@@ -68,11 +68,11 @@ fn outcome(reports: &[RunReport]) -> String {
     line
 }
 
-/// What to look at when the layer did not say a word.
+/// Hints for a run without reports.
 fn nothing_reported(silent: bool) -> String {
     let set = |name| env::var_os(name).is_some();
     let hint = if set("VKSTASH_DISABLE") {
-        "VKSTASH_DISABLE is set, so the layer stood aside"
+        "VKSTASH_DISABLE is set, so the layer did nothing"
     } else if silent && set("VK_LOADER_LAYERS_DISABLE") {
         "no pipeline was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
     } else if silent {
@@ -83,7 +83,7 @@ fn nothing_reported(silent: bool) -> String {
     hint.to_owned()
 }
 
-/// What the user should know beside the numbers.
+/// Problems that the user should know of.
 fn trouble(reports: &[RunReport]) -> Vec<String> {
     let mut lines = Vec::new();
     let unusable: BTreeSet<_> = reports.iter().map(|report| report.store.unusable.as_str()).collect();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_and_a_failure_of_ours_are_told() {
+    fn failed_writes_and_internal_failures_are_reported() {
         let mut one = report(&[(Count::Compiled, 1), (Count::InternalFailures, 1)]);
         one.store.write_errors = BTreeMap::from([("no space left".to_owned(), 2)]);
         one.store.damaged_records = 1;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_explained() {
+    fn a_run_without_reports_is_explained() {
         assert!(of(&[]).starts_with("no pipeline was created"));
         assert_eq!(of(&[RunReport::default()]), "no pipeline was created");
         assert_eq!(of(&[report(&[])]), "no pipeline was created");

@@ -1,4 +1,4 @@
-//! From what the store knows of itself to the statistics that are shown.
+//! Makes the statistics from what the store knows.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::{kept, names};
 #[error("cannot read the stash: {0}")]
 pub(crate) struct CollectError(#[from] OpenError);
 
-/// Looks at every application below `root`. A root that is not there is one in which nothing was recorded.
+/// Looks at every application below `root`. A missing root counts as empty.
 pub(crate) fn collect(root: &Path) -> Result<Stash, CollectError> {
     Ok(shown(root, inspect::list_applications(root)?))
 }
@@ -59,7 +59,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
     }
 }
 
-/// Whether there is anything of a stash in that folder: other things may lie beside the stashes.
+/// Whether the folder holds a stash: other folders may lie beside the stashes.
 fn is_ours(info: &ApplicationInfo) -> bool {
     !info.parts.is_empty() || info.runs.runs > 0
 }
@@ -67,14 +67,14 @@ fn is_ours(info: &ApplicationInfo) -> bool {
 fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
     let of = |(name, reason): (&String, &String)| {
         let folder = root.join(&info.folder);
-        // Under its own name: the application's whole folder.
+        // Under its own name stands the application's whole folder.
         let path = if *name == info.folder { folder } else { folder.join(name) };
         Unreadable { path: path.to_string_lossy().into_owned(), reason: reason.clone() }
     };
     info.unusable.iter().map(of).collect()
 }
 
-/// What may be kept of an application, under the root's settings and its own.
+/// The limits of an application under the settings of the root and its own.
 fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
     let limit_bytes = kept::application_limit(of_root, own).value;
     Keep {
@@ -85,7 +85,7 @@ fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
     }
 }
 
-/// What is known of one application; as if nobody had set anything.
+/// The statistics of one application, with default settings.
 pub(super) fn application(info: &ApplicationInfo) -> Application {
     let runs = &info.runs;
     let mut tally = Tally::default();
@@ -128,7 +128,7 @@ fn last_run(run: &RunReport) -> LastRun {
     }
 }
 
-/// One row for each device and driver version, whatever features were enabled. The one that came last first.
+/// One row for each device and driver version, whatever features were enabled; the latest first.
 fn devices(runs: &Totals) -> Vec<Device> {
     let identity = |report: &DeviceReport| {
         let numbers = (report.vendor_id, report.device_id, report.driver_id, report.driver_version);
@@ -198,7 +198,7 @@ fn work(tally: &Tally) -> Work {
     let bypassed = tally.bypassed().into_iter().map(|(reason, s_type, count)| Bypass {
         reason: reason.to_owned(),
         s_type,
-        // 0 stands for "none", although Vulkan has given that number to VkApplicationInfo.
+        // 0 stands for "no structure", although Vulkan gives this number to VkApplicationInfo.
         structure: if s_type == 0 { None } else { names::structure_type(s_type) },
         count,
     });
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_nobodys_stash_are_left_out_and_unusable_ones_named() {
+    fn folders_without_a_stash_are_left_out_and_unusable_ones_named() {
         let mut foreign = example(Totals::default());
         foreign.unusable.insert(foreign.folder.clone(), "not yours".to_owned());
         let stash = shown(Path::new("/r"), vec![foreign]);

@@ -1,5 +1,5 @@
-//! The statistics as they are shown. The field names are the JSON's and stay what they are;
-//! docs/stats.md describes them.
+//! The statistics as they are printed. The field names are those of the JSON and do not change; docs/stats.md
+//! describes them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use VkLayer_vkstash::stats::Count;
 
-/// Version of the JSON's shape. A field that is added does not change it; one that goes or changes does.
+/// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// Everything below one root.
+/// The whole stash below one root.
 #[derive(Debug, Serialize)]
 pub(crate) struct Stash {
     pub(crate) schema: u32,
@@ -18,38 +18,38 @@ pub(crate) struct Stash {
     /// Sum of the applications' sizes.
     pub(crate) bytes: u64,
     pub(crate) keep: KeepAll,
-    /// The one used last comes first.
+    /// Sorted by last use, the latest first.
     pub(crate) applications: Vec<Application>,
-    /// Folders that cannot be used, and why.
+    /// Folders that cannot be used, with the reason.
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
-/// What may be kept of all applications together.
+/// Limits for all applications together.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct KeepAll {
     /// Null: no limit.
     pub(crate) limit_bytes: Option<u64>,
-    /// How much of it is used; null without one.
+    /// Use of the limit in percent; null without one.
     pub(crate) limit_used_percent: Option<f64>,
     pub(crate) free_space_bytes: u64,
-    /// Null: for ever.
+    /// Null: no age limit.
     pub(crate) device_age_ms: Option<u64>,
-    /// What of the settings is ignored, in words.
+    /// Lines of settings that are ignored, in words.
     pub(crate) ignored_settings: Vec<String>,
 }
 
-/// What may be kept of one application.
+/// Limits of one application.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Keep {
-    /// Null: only the limit for all.
+    /// Null: only the limit for all applications counts.
     pub(crate) limit_bytes: Option<u64>,
-    /// How much of it is used; null without one.
+    /// Use of the limit in percent; null without one.
     pub(crate) limit_used_percent: Option<f64>,
     /// `all`, `none`, or a number of runs.
     pub(crate) modules: String,
-    /// What modules take up now.
+    /// Size of the modules.
     pub(crate) module_bytes: u64,
-    /// Their share of the application's stash; null where that is empty.
+    /// Share of the modules in the application's stash; null where that is empty.
     pub(crate) module_percent: Option<f64>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Application {
     pub(crate) last_use_unix_ms: Option<u64>,
     #[serde(flatten)]
     pub(crate) work: Work,
-    /// The run whose report changed last; null without a report that stands alone.
+    /// The run whose report changed last; null where only totals are left.
     pub(crate) last_run: Option<LastRun>,
     pub(crate) devices: Vec<Device>,
     /// The portable part first.
@@ -82,14 +82,14 @@ pub(crate) struct Application {
     pub(crate) remark: Option<String>,
 }
 
-/// What one run did, on all its devices.
+/// What one run did on all its devices.
 #[derive(Debug, Serialize)]
 pub(crate) struct LastRun {
     pub(crate) started_unix_ms: u64,
     pub(crate) last_use_unix_ms: u64,
     #[serde(flatten)]
     pub(crate) work: Work,
-    /// All pipelines that it asked for.
+    /// All pipelines that it requested.
     #[serde(skip)]
     pub(crate) requests: u64,
 }
@@ -99,7 +99,7 @@ impl LastRun {
         self.work.counters.get(Count::Bypassed.name()).copied().unwrap_or(0)
     }
 
-    /// Whether every pipeline went to the driver unchanged.
+    /// Whether every pipeline bypassed the stash.
     pub(crate) fn only_bypassed(&self) -> bool {
         self.requests > 0 && self.bypasses() == self.requests
     }
@@ -116,16 +116,16 @@ pub(crate) struct Device {
     pub(crate) driver: Option<String>,
     pub(crate) driver_version: u32,
     pub(crate) driver_version_text: String,
-    /// The device parts that it used; more than one where the application enabled different features.
+    /// The device parts that it used; several where the application enabled different features.
     pub(crate) parts: Vec<String>,
     #[serde(flatten)]
     pub(crate) work: Work,
 }
 
-/// What was asked and how it was answered.
+/// Requests, and their outcomes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Work {
-    /// Served, in percent of the requests that could have been; null where there were none.
+    /// Share of served requests among those that could have been served, in percent; null where there were none.
     pub(crate) hit_percent: Option<f64>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) bypassed: Vec<Bypass>,
@@ -135,24 +135,24 @@ pub(crate) struct Work {
 pub(crate) struct Bypass {
     pub(crate) reason: String,
     pub(crate) s_type: i32,
-    /// VK_STRUCTURE_TYPE_..., null where no structure is to blame or these headers have no name for it.
+    /// VK_STRUCTURE_TYPE_...; null where no structure caused it, or where these headers have no name for it.
     pub(crate) structure: Option<String>,
     pub(crate) count: u64,
 }
 
-/// One part of an application's stash, as it lies on the disk now.
+/// One part of an application's stash, as it is on the disk now.
 #[derive(Debug, Serialize)]
 pub(crate) struct Part {
-    /// "portable", or what a device's `parts` name.
+    /// "portable", or a name in a device's `parts`.
     pub(crate) name: String,
-    /// What its artifacts are bound to; null for the portable part, and where no file says so any more.
+    /// The device that its artifacts belong to; null for the portable part, and where no readable file names it.
     pub(crate) bound_to: Option<BoundTo>,
     pub(crate) bytes: u64,
     pub(crate) segments: u64,
     pub(crate) sealed_segments: u64,
     /// Records by kind.
     pub(crate) records: BTreeMap<String, u64>,
-    /// Their bytes by kind.
+    /// Bytes of payloads by kind.
     pub(crate) payload_bytes: BTreeMap<String, u64>,
     pub(crate) damaged_places: u64,
     pub(crate) refused_files: Vec<RefusedFile>,
@@ -176,10 +176,10 @@ pub(crate) struct RefusedFile {
     pub(crate) detail: String,
 }
 
-/// What the store met, over all runs.
+/// What happened to the store, over all runs.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Store {
-    /// Reasons for having no store at all, and the number of runs.
+    /// Number of runs without a usable store, by reason.
     pub(crate) unusable: BTreeMap<String, u64>,
     pub(crate) refused: BTreeMap<String, u64>,
     pub(crate) write_errors: BTreeMap<String, u64>,
@@ -187,20 +187,20 @@ pub(crate) struct Store {
     pub(crate) written_records: u64,
     pub(crate) written_bytes: u64,
     pub(crate) dropped: u64,
-    /// By cause.
+    /// Bytes by cause.
     pub(crate) evicted_bytes: BTreeMap<String, u64>,
     pub(crate) evicted_records: u64,
     pub(crate) compacted_bytes: u64,
     pub(crate) reclaimed_bytes: u64,
 }
 
-/// Whether the application gains anything.
+/// Whether the application benefits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Benefit {
-    /// Something was served.
+    /// Pipelines were served.
     Some,
-    /// Nothing was, although there was a run to record and one to serve.
+    /// Nothing was served, although there were runs to record and to serve.
     None,
     /// Too early to tell.
     Unknown,

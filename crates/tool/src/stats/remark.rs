@@ -1,16 +1,17 @@
-//! Whether an application gains from the stash, and if not, why: the honest part of the statistics.
+//! Whether an application benefits from the stash, and if not, why.
 
 use VkLayer_vkstash::stats::Count;
 
 use super::model::{Benefit, Store};
 use crate::tally::Tally;
 
-/// The verdict and, where there is no benefit, the reason in words.
+/// The benefit and, if there is none, the reason in words.
 pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option<String>) {
     if tally.get(Count::Served) > 0 {
         return (Benefit::Some, None);
     }
-    // The first run can only record; and what was offered may have been taken, which such a device cannot say.
+    // The first run can only record. Whether an offered artifact was taken is not known on devices that cannot
+    // confirm it.
     if runs < 2 || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
         return (Benefit::Unknown, None);
     }

@@ -1,4 +1,4 @@
-//! The statistics as people read them.
+//! The statistics as text.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::{kept, names};
 
 const PORTABLE: &str = "portable";
 
-/// Refused files that are named one by one; the JSON has all of them.
+/// Number of refused files that are named; the JSON names all.
 const MOST_FILES: usize = 5;
 
-/// The whole report, without a line break at the end.
+/// The whole report, without a final line break.
 pub(crate) fn of(stash: &Stash) -> String {
     let mut lines = Vec::new();
     if stash.applications.is_empty() {
@@ -77,7 +77,7 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     }
 }
 
-/// The module policy and what it costs.
+/// The module policy and its cost.
 fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
     let kept = match keep.modules.as_str() {
         "all" if keep.module_bytes == 0 => return,
@@ -89,7 +89,7 @@ fn describe_modules(lines: &mut Vec<String>, keep: &Keep) {
     lines.push(format!("  modules: {kept}; {}{share}", size(keep.module_bytes)));
 }
 
-/// What is in a part: `1.2 MiB, 412 artifacts`.
+/// The content of a part: `1.2 MiB, 412 artifacts`.
 fn contents(part: &Part) -> String {
     let mut text = size(part.bytes).to_string();
     for (kind, &count) in &part.records {
@@ -150,14 +150,14 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         0 => String::new(),
         count => format!(", {count} of them not recorded"),
     };
-    // Reports of earlier versions have no time of drivers that were only watched.
+    // Reports of earlier versions lack the time for drivers that were only watched.
     let spent = match get(Count::CompileNanos) {
         0 if compiled > 0 => "time not measured".to_owned(),
         nanos => format!("in {}", span(nanos)),
     };
     row("compiled", compiled, &format!("{spent}{unrecorded}"));
     if get(Count::NothingKept) > 0 {
-        row("nothing kept", get(Count::NothingKept), "of those: this driver's caches hold nothing of them");
+        row("nothing kept", get(Count::NothingKept), "of those: this driver's caches keep nothing of them");
     }
     if get(Count::ServedBefore) > 0 {
         let spent = span(get(Count::ServedBeforeNanos));
@@ -173,8 +173,8 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
         (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
-        (Count::NotTaken, "not taken", "artifacts that the driver did not want"),
-        (Count::Quarantined, "quarantined", "programs died of them: see vkstash quarantine"),
+        (Count::NotTaken, "not taken", "artifacts that the driver refused"),
+        (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
         (Count::Failed, "failed", "the driver answered with an error"),
         (Count::Dropped, "dropped", "not recorded: too much at once"),
         (Count::InternalFailures, "internal failures", "please report"),

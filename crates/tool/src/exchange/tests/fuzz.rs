@@ -1,4 +1,4 @@
-//! Archives that somebody made to deceive: good ones changed, with every checksum repaired.
+//! Archives made to deceive: valid archives, changed, with every checksum repaired.
 
 use super::numbers::{Numbers, first_seed, seeds};
 use super::*;
@@ -14,13 +14,13 @@ fn one_of(numbers: &mut Numbers, places: &[usize]) -> Option<usize> {
     places.get(at).copied()
 }
 
-/// Where tar's headers stand.
+/// Offsets of tar headers.
 fn headers(bytes: &[u8]) -> Vec<usize> {
     let is_header = |at: &usize| bytes[*at..].get(257..262) == Some(b"ustar");
     (0..bytes.len()).step_by(512).filter(is_header).collect()
 }
 
-/// Where records stand.
+/// Offsets of records.
 fn records(bytes: &[u8]) -> Vec<usize> {
     (0..bytes.len()).step_by(8).filter(|&at| bytes[at..].starts_with(b"\x8bvkr")).collect()
 }
@@ -31,7 +31,7 @@ fn repair_header(bytes: &mut [u8], at: usize) {
     bytes[at + 148..at + 156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
-/// So that every checksum of a record is right, if it is all there.
+/// Repairs every checksum of a record, if the record is complete.
 fn repair_record(bytes: &mut [u8], at: usize) {
     let stored = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
     if let Some(payload) = bytes.get(at + 64..at + 64 + stored) {
@@ -50,7 +50,7 @@ fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>) {
             bytes[at] ^= 1 << below(numbers, 8);
         }
         1 => bytes.truncate(below(numbers, length)),
-        // Blocks come again, or go.
+        // A range of blocks is repeated or removed.
         2 if length > 4096 => {
             let from = 512 * below(numbers, length / 512);
             let size = (512 * (1 + below(numbers, 6))).min(length - from);
@@ -74,9 +74,9 @@ fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>) {
             let Some(at) = one_of(numbers, &records(bytes)).filter(|at| at + 64 <= length) else { return };
             let stored = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
             match kind {
-                // Another kind, way of storing, or length.
+                // Another kind, codec or length.
                 5 => bytes[at + 4 + below(numbers, 12)] = numbers.next() as u8 >> below(numbers, 8),
-                // Another key: of another record, or one that nothing has.
+                // Another key: that of another record, or a random one.
                 6 => {
                     let from =
                         one_of(numbers, &records(bytes)).filter(|from| from + 64 <= length).unwrap_or(at);
@@ -97,7 +97,7 @@ fn mutate(numbers: &mut Numbers, bytes: &mut Vec<u8>) {
 }
 
 #[test]
-fn whatever_an_archive_says_the_stash_stays_true() {
+fn a_forged_archive_puts_no_wrong_record_into_the_stash() {
     let (first, seeds) = (first_seed(), seeds(300));
     let good = full_archive();
     let outer = root();

@@ -1,4 +1,4 @@
-//! Archives: what comes in is what went out, and nothing that somebody made up.
+//! Archives: an import brings what was exported, and nothing forged.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod fuzz;
@@ -59,14 +59,14 @@ fn put(part: &Part, kind: Kind, (key, payload): &(Key, Vec<u8>)) {
     assert!(part.put(kind, key, payload.as_slice().into()));
 }
 
-/// An artifact's payload; the rest of it is up to the driver.
+/// An artifact's payload; the driver's data is arbitrary here.
 fn artifact(number: u8) -> Vec<u8> {
     let mut payload = vec![1, 0, 0, 0, 1, 0, 0, 0];
     payload.extend((0..300_u32).map(|at| (at * 3) as u8 ^ number));
     payload
 }
 
-/// A stash with everything in it.
+/// A stash with records of every kind.
 fn fill(root: &Path, app: &AppName) {
     let stash = Stash::open_patiently(root, app).unwrap();
     let portable = stash.portable();
@@ -99,14 +99,14 @@ fn device_folder() -> String {
     format!("device-{}", header().short_digest())
 }
 
-/// An archive of [`fill`], of all parts.
+/// An archive of all parts of [`fill`].
 fn full_archive() -> Vec<u8> {
     let from = root();
     fill(from.path(), &app());
     archive(from.path(), &["portable", &device_folder()])
 }
 
-/// Everything in the stash: in the device part, what, under which key.
+/// All records in the stash by (in the device part, kind, key).
 fn all(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
     let stash = Stash::open_patiently(root, &app()).unwrap();
     let mut all = BTreeMap::new();
@@ -122,11 +122,11 @@ fn all(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
 }
 
 fn only(imported: Imported) -> Taken {
-    assert_eq!((imported.applications.len(), imported.passed_over), (1, 0), "{imported:?}");
+    assert_eq!((imported.applications.len(), imported.skipped), (1, 0), "{imported:?}");
     imported.applications.into_values().next().unwrap()
 }
 
-/// All of it, less what is to be found out again, and uses without the payloads that depend on the time.
+/// All records without those that are not imported, and without the parts of uses that depend on the time.
 fn comparable(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
     let mut all = all(root);
     all.retain(|&(_, kind, _), _| !matches!(kind, Kind::Proven | Kind::Deaths));
@@ -140,7 +140,7 @@ fn comparable(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
 }
 
 #[test]
-fn what_went_out_comes_in() {
+fn an_import_brings_what_was_exported() {
     let (from, to) = (root(), root());
     fill(from.path(), &app());
     let bytes = archive(from.path(), &["portable", &device_folder()]);
@@ -150,7 +150,7 @@ fn what_went_out_comes_in() {
     assert!(!there.keys().any(|(_, kind, _)| matches!(kind, Kind::Proven | Kind::Deaths)));
     assert_eq!(taken.records.values().sum::<u64>(), there.len() as u64);
     assert_eq!(taken, Taken { records: taken.records.clone(), ..Taken::default() });
-    // Their run is the one in which they were noted, not the import.
+    // A use keeps the run in which it was recorded; the import is not a run.
     let runs: Vec<u64> = there
         .iter()
         .filter(|((_, kind, _), _)| *kind == Kind::Use)
@@ -161,7 +161,7 @@ fn what_went_out_comes_in() {
         runs.len() == 9 && runs.iter().all(|run| name.starts_with(&format!("{run:016x}"))),
         "{runs:x?}, {name}"
     );
-    // Nothing is left over in the folders.
+    // No temporary files are left in the folders.
     let left = fs::read_dir(to.path().join(app().folder).join("portable")).unwrap();
     let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".tmp-")), "{names:?}");
@@ -202,7 +202,7 @@ fn artifacts_that_are_stored_once_come_in_whole_whatever_the_order_of_their_file
     let again = only(import(to.path(), &*bytes, true).unwrap());
     assert_eq!(again, Taken { present: 9, ..Taken::default() });
 
-    // What names something that is not in the archive, or something else, is left out.
+    // Records that name something else, or something that the archive lacks, are not imported.
     let (from, to) = (root(), root());
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     let device = stash.device(&header()).unwrap();
@@ -214,11 +214,11 @@ fn artifacts_that_are_stored_once_come_in_whole_whatever_the_order_of_their_file
     put(&stash.device(&header()).unwrap(), Kind::Artifact, &([0; 32], artifact(9)));
     drop(stash);
     let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), true).unwrap());
-    assert_eq!(taken, Taken { present: 1, untrue: 4, ..Taken::default() });
+    assert_eq!(taken, Taken { present: 1, mismatched: 4, ..Taken::default() });
 }
 
 #[test]
-fn a_second_time_nothing_is_new_and_nothing_is_written() {
+fn a_second_import_writes_nothing() {
     let to = root();
     let bytes = full_archive();
     let first = only(import(to.path(), &*bytes, true).unwrap());
@@ -231,13 +231,13 @@ fn a_second_time_nothing_is_new_and_nothing_is_written() {
 }
 
 #[test]
-fn what_a_driver_made_is_left_out_unless_asked_for() {
+fn artifacts_are_left_out_unless_asked_for() {
     let to = root();
     let taken = only(import(to.path(), &*full_archive(), false).unwrap());
-    assert_eq!((taken.left_out, taken.untrue), (1, 0));
+    assert_eq!((taken.left_out, taken.mismatched), (1, 0));
     assert!(taken.records.keys().all(|kind| PORTABLE.contains(kind) || *kind == Kind::Use), "{taken:?}");
     assert!(!to.path().join(app().folder).join(device_folder()).exists());
-    // An application of which nothing was taken has no folder.
+    // An application without imported records gets no folder.
     let (from, to) = (root(), root());
     fill(from.path(), &app());
     let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), false).unwrap());
@@ -246,7 +246,7 @@ fn what_a_driver_made_is_left_out_unless_asked_for() {
 }
 
 #[test]
-fn what_is_there_stays_as_it_is() {
+fn existing_records_stay_as_they_are() {
     let to = root();
     let [(first, _), ..] = recipes()[..] else { unreachable!() };
     let stash = Stash::open_patiently(to.path(), &app()).unwrap();
@@ -262,10 +262,10 @@ fn what_is_there_stays_as_it_is() {
 }
 
 #[test]
-fn of_several_records_of_a_key_the_newest_comes_in() {
+fn the_newest_of_several_records_of_a_key_is_imported() {
     let (from, to) = (root(), root());
     for number in 0..4 {
-        // Each a segment of its own, and the last two in one.
+        // Each in a segment of its own, the last two in one.
         let stash = Stash::open_patiently(from.path(), &app()).unwrap();
         let device = stash.device(&header()).unwrap();
         for number in number..(number + 1).max(5 * (number / 3)) {
@@ -278,7 +278,7 @@ fn of_several_records_of_a_key_the_newest_comes_in() {
 }
 
 #[test]
-fn records_that_are_not_what_their_key_says_are_left_out() {
+fn records_that_do_not_match_their_key_are_left_out() {
     let (from, to) = (root(), root());
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     for kind in PORTABLE {
@@ -286,7 +286,7 @@ fn records_that_are_not_what_their_key_says_are_left_out() {
     }
     let odd = [&[0; 4][..], b"words and a half"].concat();
     put(stash.portable(), Kind::Module, &(module(3).0, odd[..18].to_vec()));
-    // Of another part, and of no recipe.
+    // Records of another part, and a use of no recipe.
     put(stash.portable(), Kind::Artifact, &([1; 32], artifact(1)));
     put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
     put(stash.portable(), Kind::Use, &([3; 32], b"no use".to_vec()));
@@ -297,12 +297,12 @@ fn records_that_are_not_what_their_key_says_are_left_out() {
     drop((stash, device));
     let bytes = archive(from.path(), &["portable", &device_folder()]);
     let taken = only(import(to.path(), &*bytes, true).unwrap());
-    assert_eq!(taken, Taken { untrue: 12, ..Taken::default() });
+    assert_eq!(taken, Taken { mismatched: 12, ..Taken::default() });
     assert_eq!(all(to.path()).len(), 0);
 }
 
 #[test]
-fn times_that_have_not_come_yet_are_now() {
+fn times_in_the_future_count_as_now() {
     let (from, to) = (root(), root());
     let recipe = &recipes()[0];
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
@@ -316,7 +316,7 @@ fn times_that_have_not_come_yet_are_now() {
     assert!(found.unix_ms <= now && found.run <= now && found.sequence == 7, "{found:?}");
 }
 
-/// The same of an application whose name is short enough for tar's oldest headers.
+/// The same path for an application whose name fits into tar's oldest header.
 fn short(path: &str) -> String {
     path.replace("Some_Game-", "g-")
 }
@@ -340,7 +340,7 @@ fn packed(files: &[(String, Vec<u8>)], kind: EntryType) -> Vec<u8> {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(0o4777);
-        // Written by hand: the library refuses names that lead elsewhere.
+        // Written by hand: the tar crate refuses paths that lead out of the folder.
         let name = path.as_bytes();
         header.as_old_mut().name[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
         header.set_size(content.len() as u64);
@@ -351,7 +351,7 @@ fn packed(files: &[(String, Vec<u8>)], kind: EntryType) -> Vec<u8> {
 }
 
 #[test]
-fn names_that_lead_elsewhere_lead_nowhere() {
+fn paths_out_of_the_folder_are_not_followed() {
     let outer = root();
     let to = outer.path().join("stash");
     let good = files(&full_archive());
@@ -383,7 +383,7 @@ fn names_that_lead_elsewhere_lead_nowhere() {
         );
     }
     assert!(!to.exists());
-    // In front of the last three components anything may stand.
+    // Anything may stand before the last three components.
     let leading = [(format!("/../x/{}", short(path)), content.clone())];
     let taken = only(import(&to, &*packed(&leading, EntryType::Regular), false).unwrap());
     assert!(!taken.records.is_empty());
@@ -415,7 +415,7 @@ fn a_segment_of_another_part_or_device_is_refused() {
 }
 
 #[test]
-fn an_archive_that_ends_early_gives_what_came() {
+fn the_complete_entries_of_a_truncated_archive_are_imported() {
     let whole = full_archive();
     let to = root();
     let mut taken = 0;
@@ -436,7 +436,7 @@ fn an_archive_that_ends_early_gives_what_came() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said() {
+fn failed_writes_are_reported() {
     let to = root();
     fs::write(to.path().join("settings"), "free-space = 8000TiB\n").unwrap();
     let error = import(to.path(), &*full_archive(), true).unwrap_err();
@@ -445,7 +445,7 @@ fn what_cannot_be_written_is_said() {
     assert_eq!(list_applications(to.path()).unwrap().len(), 0);
 }
 
-/// As long as its header says, without the memory for it. Counts what is read.
+/// As many bytes as its header says, without holding them in memory. Counts the bytes read.
 struct Long<'a> {
     head: &'a [u8],
     at: u64,
@@ -467,10 +467,10 @@ impl std::io::Read for Long<'_> {
 }
 
 #[test]
-fn nothing_is_copied_that_would_take_the_space_that_is_to_stay_free() {
+fn nothing_is_copied_into_the_free_space_floor() {
     let to = root();
     let free = rustix::fs::statvfs(to.path()).map(|space| space.f_bavail * space.f_frsize).unwrap();
-    // Of 64 MiB one half would fit.
+    // Half of 64 MiB would fit.
     let (size, floor) = (64 << 20, free.saturating_sub(32 << 20));
     fs::write(to.path().join("settings"), format!("free-space = {floor}\n")).unwrap();
     let (path, content) = files(&full_archive()).remove(0);
@@ -490,7 +490,7 @@ fn nothing_is_copied_that_would_take_the_space_that_is_to_stay_free() {
 fn an_application_without_a_record_gets_no_folder() {
     let (from, to) = (root(), root());
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
-    // None of them is taken.
+    // None of these may be imported.
     put(stash.portable(), Kind::Module, &(module(1).0, module(2).1));
     put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
     let device = stash.device(&header()).unwrap();
@@ -507,12 +507,12 @@ fn an_application_without_a_record_gets_no_folder() {
         .collect();
     let imported = import(to.path(), &*packed(&many, EntryType::Regular), true).unwrap();
     assert_eq!(imported.applications.len(), 50);
-    assert!(imported.applications.values().all(|taken| taken.untrue == 3 && taken.refused.len() == 1));
+    assert!(imported.applications.values().all(|taken| taken.mismatched == 3 && taken.refused.len() == 1));
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn what_is_no_archive_is_refused() {
+fn a_file_that_is_not_an_archive_is_refused() {
     let to = root();
     for bytes in [&b""[..], &[0; 1024], b"PK\x03\x04 something else", &[7; 5000]] {
         let outcome = import(to.path(), bytes, false);
