@@ -137,7 +137,10 @@ unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> De
 }
 
 /// The description of a live object.
-fn described<T: Clone>(objects: &Objects<Described<T>>, handle: impl vk::Handle) -> Result<T, Refusal> {
+fn described<T: Clone + Send + Sync + 'static>(
+    objects: &Objects<Described<T>>,
+    handle: impl vk::Handle,
+) -> Result<T, Refusal> {
     let known = objects.read(handle, |object| object.clone());
     known.unwrap_or(Err(Refusal::plain(BypassReason::UnknownObject)))
 }

@@ -6,6 +6,8 @@
 use ash::vk::{self, Handle};
 use papaya::{Compute, HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
+use std::any::Any;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::guard::tls_destroyed;
@@ -15,53 +17,61 @@ use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
 use vkstash_store::base::memory::Taken;
 use vkstash_store::format::record::Key;
 
-struct Entry<T> {
-    created: u32,
-    object: Arc<T>,
-}
+/// An object of whichever type: the map's code is large, and here once instead of once a type.
+type Erased = Arc<dyn Any + Send + Sync>;
 
-impl<T> Clone for Entry<T> {
-    fn clone(&self) -> Self {
-        Entry { created: self.created, object: self.object.clone() }
-    }
+#[derive(Clone)]
+struct Entry {
+    created: u32,
+    object: Erased,
 }
 
 /// The live objects of one type.
-pub struct Objects<T>(HashMap<u64, Entry<T>, FxBuildHasher>);
+pub struct Objects<T> {
+    live: HashMap<u64, Entry, FxBuildHasher>,
+    of: PhantomData<fn() -> T>,
+}
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
         // Neither `compute` nor `update_or_insert` takes part in the map's incremental resizing, and nothing else
         // changes this one: each table that fills up would stay for ever, and every look-up would go through all
         // of them. Programs that make and destroy a module for each pipeline fill one every few dozen calls.
-        let map = HashMap::builder().hasher(FxBuildHasher).resize_mode(ResizeMode::Blocking);
-        Objects(map.build())
+        let live = HashMap::builder().hasher(FxBuildHasher).resize_mode(ResizeMode::Blocking).build();
+        Objects { live, of: PhantomData }
     }
 }
 
-impl<T> Objects<T> {
+/// Adds an object under a handle.
+fn insert(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64, object: Erased) {
+    let first = Entry { created: 1, object: object.clone() };
+    let again = |old: &Entry| Entry { created: old.created + 1, object: object.clone() };
+    live.pin().update_or_insert(handle, again, first);
+}
+
+/// Takes one reference to a handle away.
+fn remove(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64) {
+    // What became of the entry matters to nobody.
+    let _: Compute<'_, _, _, ()> = live.pin().compute(handle, |entry| match entry {
+        Some((_, entry)) if entry.created > 1 => {
+            Operation::Insert(Entry { created: entry.created - 1, object: entry.object.clone() })
+        }
+        Some(_) => Operation::Remove,
+        None => Operation::Abort(()),
+    });
+}
+
+impl<T: Send + Sync + 'static> Objects<T> {
     /// An object was created. A handle that is live already gains a reference; the newest description counts.
     pub fn insert(&self, handle: impl Handle, object: T) {
-        let object = Arc::new(object);
-        let first = Entry { created: 1, object: object.clone() };
-        let again = |old: &Entry<T>| Entry { created: old.created + 1, object: object.clone() };
-        self.0.pin().update_or_insert(handle.as_raw(), again, first);
+        insert(&self.live, handle.as_raw(), Arc::new(object));
     }
 
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
-        if tls_destroyed() {
-            return;
+        if !tls_destroyed() {
+            remove(&self.live, handle.as_raw());
         }
-        let map = self.0.pin();
-        // What became of the entry matters to nobody.
-        let _: Compute<'_, _, _, ()> = map.compute(handle.as_raw(), |entry| match entry {
-            Some((_, entry)) if entry.created > 1 => {
-                Operation::Insert(Entry { created: entry.created - 1, object: entry.object.clone() })
-            }
-            Some(_) => Operation::Remove,
-            None => Operation::Abort(()),
-        });
     }
 
     /// Reads a live object in place.
@@ -69,12 +79,14 @@ impl<T> Objects<T> {
         if tls_destroyed() {
             return None;
         }
-        self.0.pin().get(&handle.as_raw()).map(|entry| reader(&entry.object))
+        self.live.pin().get(&handle.as_raw())?.object.downcast_ref().map(reader)
     }
 
     /// Some live object that fits; looks at all of them.
     pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-        self.0.pin().values().find(|entry| fits(&entry.object)).map(|entry| entry.object.clone())
+        let live = self.live.pin();
+        let found = live.values().find(|entry| entry.object.downcast_ref().is_some_and(&fits))?;
+        found.object.clone().downcast().ok()
     }
 
     /// A reference to a live object.
@@ -82,7 +94,8 @@ impl<T> Objects<T> {
         if tls_destroyed() {
             return None;
         }
-        self.0.pin().get(&handle.as_raw()).map(|entry| entry.object.clone())
+        let object = self.live.pin().get(&handle.as_raw())?.object.clone();
+        object.downcast().ok()
     }
 }
 
