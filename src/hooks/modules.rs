@@ -49,7 +49,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
         Some((module_record(info.flags, code)?, room))
     };
     if let Some(record) = put_off() {
-        let unhashed = Unhashed { flags: info.flags, record: Mutex::new(Some(record)) };
+        let unhashed = Unhashed { record: Mutex::new(Some(record)) };
         let waiting = Module { identity: OnceLock::new(), unhashed: Some(unhashed), refusal };
         device.modules.insert(module, waiting);
         return;

@@ -1,8 +1,7 @@
 //! Whether a record is what its key says: who can make a file can put any bytes under any key.
 
-use ash::vk;
-
 use super::key::{self, digest};
+use super::payload;
 use crate::recipe::identifier::module_identity;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -11,8 +10,7 @@ use vkstash_store::format::record::{Key, Kind};
 pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
     let tag = match kind {
         Kind::Module => {
-            let Some((flags, code)) = payload.split_first_chunk() else { return false };
-            let flags = vk::ShaderModuleCreateFlags::from_raw(u32::from_le_bytes(*flags));
+            let Some((flags, code)) = payload::module_parts(payload) else { return false };
             return code.len() % 4 == 0 && module_identity(flags, code) == *key;
         }
         Kind::Layout => key::LAYOUT,

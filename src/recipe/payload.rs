@@ -8,11 +8,25 @@ use ash::vk;
 use vkstash_store::base::memory;
 
 /// Bytes of a module's record before its code.
-pub const RECORD_FLAGS: usize = 4;
+const RECORD_FLAGS: usize = 4;
 
 /// A module's payload (docs/format.md): its flags, then the SPIR-V words. None where there is no memory for it.
 pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<Box<[u8]>> {
     memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
+}
+
+/// The reverse: a module's flags, and its SPIR-V as bytes. None where it is too short.
+pub fn module_parts(record: &[u8]) -> Option<(vk::ShaderModuleCreateFlags, &[u8])> {
+    let (flags, code) = record.split_first_chunk::<RECORD_FLAGS>()?;
+    Some((vk::ShaderModuleCreateFlags::from_raw(u32::from_le_bytes(*flags)), code))
+}
+
+/// The same with the SPIR-V as words. None where there is no memory for them, too.
+pub fn module(record: &[u8]) -> Option<(vk::ShaderModuleCreateFlags, Vec<u32>)> {
+    let (flags, code) = module_parts(record)?;
+    let mut words: Vec<u32> = memory::room(code.len() / 4)?;
+    words.extend(code.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
+    Some((flags, words))
 }
 
 /// Length of [`prefix`].

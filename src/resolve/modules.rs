@@ -12,9 +12,9 @@ use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
 use crate::recipe::model::{Code, Recipe};
+use crate::recipe::payload;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::stored::Stored;
-use vkstash_store::base::memory;
 use vkstash_store::format::record::Key;
 
 type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;
@@ -160,14 +160,8 @@ impl<'a> StoredModules<'a> {
             self.lacking = true;
             return None;
         }
-        let (flags, code) = bytes.split_at_checked(4)?;
-        let mut words: Vec<u32> = memory::room(code.len() / 4)?;
-        let word = |word: &[u8]| u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-        words.extend(code.chunks_exact(4).map(word));
-        let flags = u32::from_le_bytes([flags[0], flags[1], flags[2], flags[3]]);
-        let info = vk::ShaderModuleCreateInfo::default()
-            .flags(vk::ShaderModuleCreateFlags::from_raw(flags))
-            .code(&words);
+        let (flags, words) = payload::module(&bytes)?;
+        let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(&words);
         let mut module = vk::ShaderModule::null();
         // SAFETY: SPIR-V that a program once passed: the identity is its digest.
         let result = unsafe {

@@ -8,7 +8,7 @@ use ash::vk;
 use super::device::{Device, IdentifierMode};
 use super::objects::{Module, Unhashed};
 use crate::recipe::identifier::{self, NativeIdentifier};
-use crate::recipe::payload::RECORD_FLAGS;
+use crate::recipe::payload;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -44,7 +44,8 @@ impl Device {
             return Some(*identity);
         }
         let (taken, _room) = record.take()?;
-        let identity = identifier::module_identity(waiting.flags, taken.get(RECORD_FLAGS..)?);
+        let (flags, code) = payload::module_parts(&taken)?;
+        let identity = identifier::module_identity(flags, code);
         // SAFETY: the module that the program names in a call is alive.
         unsafe { self.keep_module(module, &identity, || Some(taken)) };
         Some(*object.identity.get_or_init(|| identity))

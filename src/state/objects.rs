@@ -3,7 +3,7 @@
 //! Reading takes no lock: every pipeline call looks up its modules and its layout. Handles need not be
 //! unique (contract 7.2), so entries are counted.
 
-use ash::vk::{self, Handle};
+use ash::vk::Handle;
 use papaya::{Compute, HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::any::Any;
@@ -112,8 +112,6 @@ pub struct Module {
 /// Code that was copied when the module was created and may never have to be hashed: the driver may have
 /// every pipeline that is made of it.
 pub struct Unhashed {
-    /// The create info's flags.
-    pub flags: vk::ShaderModuleCreateFlags,
     /// The module's record (flags, then the SPIR-V words) and the room that it takes, until it is hashed and
     /// handed to the store.
     pub record: Mutex<Option<(Box<[u8]>, Taken)>>,

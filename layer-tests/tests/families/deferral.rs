@@ -10,7 +10,7 @@ use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
 
 use crate::rays::Rays;
-use crate::rig::Rig;
+use crate::rig::{Rig, keep, keep_all};
 
 const WORD: i32 = vk::Result::OPERATION_DEFERRED_KHR.as_raw();
 
@@ -205,6 +205,22 @@ fn an_operation_that_has_failed_goes_straight_down() {
         // Both times it is asked for and then made through a cache of ours.
         let calls = |round: &Value| round["caches"].as_array().unwrap().len();
         assert!(calls(&rounds[0]) > 1 && calls(&rounds[0]) == calls(&rounds[1]), "{rounds}");
+    });
+}
+
+#[test]
+fn what_the_driver_answers_with_an_error_goes_down_without_a_cache_of_the_layers() {
+    scenario(&[("defer one", defer_one)], |scenario| {
+        let error = vk::Result::ERROR_FEATURE_NOT_PRESENT.as_raw();
+        let command = "vkCreateRayTracingPipelinesKHR";
+        let fault = json!({ "command": command, "call": 1, "result": error });
+        let input = json!({ "deferral": "always", "faults": [fault] });
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let told = scenario.run_ok::<Value>("defer one", &env, &input).value;
+        // The question, and then the program's own call.
+        assert_eq!(told[0], json!({ "outcome": 0, "caches": ["null", "null"] }));
+        // The driver answers without an error again, so that the pipeline is made through a cache of the layer's.
+        assert_ne!(told[1]["caches"], told[0]["caches"]);
     });
 }
 
@@ -504,6 +520,50 @@ fn what_was_had_in_part_and_destroyed_again_is_counted_once() {
         let both = scenario.run_ok::<Value>("derived", &env, &json!({}));
         let counts = ["served", "offered", "driver_had", "saved_ns", "compiled"];
         assert_eq!(counts.map(|name| both.reports.sum(name)), [0, 0, 0, 0, 2], "{:?}", both.reports);
+    });
+}
+
+/// One pipeline in an operation, of a module or of its identifier alone.
+fn named(input: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).unwrap();
+    let deferring = &rays.deferring;
+    let device = rays.rig.device.raw.handle();
+    let mut info = rays.plain(80);
+    if input["by_identifier"] == true {
+        // SAFETY: a create info of one stage.
+        let mut stage = unsafe { *info.p_stages };
+        let identifier = keep_all(rays.rig.device.identifier(stage.module));
+        let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(identifier);
+        stage.module = vk::ShaderModule::null();
+        stage.p_next = ptr::from_ref(keep(node)).cast();
+        info.p_stages = keep(stage);
+        info.flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    }
+    let mut made = [vk::Pipeline::null()];
+    // SAFETY: create info and slot live until the operation is complete; everything is destroyed once.
+    let started = unsafe {
+        let operation = deferring.create_deferred_operation(None).unwrap();
+        let started = rays.create(operation, vk::PipelineCache::null(), &[info], &mut made);
+        while (deferring.fp().deferred_operation_join_khr)(device, operation) == vk::Result::THREAD_IDLE_KHR {
+        }
+        deferring.destroy_deferred_operation(operation, None);
+        started
+    };
+    rays.destroy(&made);
+    drop(rays);
+    let violations = TestDriver::open().take_record()["violations"].clone();
+    json!({ "started": started.as_raw(), "made": made[0] != vk::Pipeline::null(), "violations": violations })
+}
+
+#[test]
+fn an_identifier_of_the_layers_never_reaches_the_driver() {
+    scenario(&[("named", named)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({ "deferral": "always" }))).unwrap();
+        scenario.run_ok::<Value>("named", &env, &json!({}));
+        let served = scenario.run_ok::<Value>("named", &env, &json!({ "by_identifier": true }));
+        let told = vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw();
+        assert_eq!(served.value, json!({ "started": told, "made": true, "violations": [] }));
+        assert_eq!(served.reports.sum("identifier_served"), 1, "{:?}", served.reports.counters());
     });
 }
 

@@ -6,6 +6,7 @@ use super::fence::{forbidden, place, place_one};
 use super::helpers::{
     Known, assert_all_differ, compute_info, handle, link, named, of_compute, of_compute_with, reason, shader,
 };
+use crate::recipe::identifier::module_identity;
 use crate::stats::BypassReason;
 
 #[test]
@@ -171,7 +172,11 @@ fn inline_code_is_named_like_a_module_of_the_same_words() {
     let mut info = compute_info();
     info.stage.module = vk::ShaderModule::null();
     info.stage.p_next = (&raw const module).cast();
-    let inline = of_compute(&info).unwrap().0;
+    let (inline, options) = of_compute(&info).unwrap();
+    let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let identity = module_identity(vk::ShaderModuleCreateFlags::empty(), &code);
+    assert_eq!(options.inline, [identity], "whoever records the code need not hash it again");
+    assert!(of_compute(&compute_info()).unwrap().1.inline.is_empty());
     let other_words = [0, 7, 9];
     let other = vk::ShaderModuleCreateInfo::default().code(&other_words);
     info.stage.p_next = (&raw const other).cast();

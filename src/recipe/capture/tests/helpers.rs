@@ -124,6 +124,8 @@ pub struct Options {
     pub linked: bool,
     pub nothing_to_compile: bool,
     pub traits: LibraryTraits,
+    /// The identities of SPIR-V inside stages; of compute pipelines.
+    pub inline: Vec<Key>,
 }
 
 fn told(parsed: &Parsed<'_>, captured: &Captured<'_>) -> (Vec<u8>, Options) {
@@ -138,6 +140,7 @@ fn told(parsed: &Parsed<'_>, captured: &Captured<'_>) -> (Vec<u8>, Options) {
         linked: parsed.is_linked(),
         nothing_to_compile: parsed.has_nothing_to_compile(),
         traits: captured.traits,
+        inline: Vec::new(),
     };
     (encoded(&captured.recipe), options)
 }
@@ -148,10 +151,11 @@ pub fn of_compute_with(
 ) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
     // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
-    unsafe {
+    let (bytes, options) = unsafe {
         let parsed = Parsed::compute(info);
         compute(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured))
-    }
+    }?;
+    Ok((bytes, Options { inline: scratch.inline.to_vec(), ..options }))
 }
 
 pub fn of_compute(info: &vk::ComputePipelineCreateInfo<'_>) -> Result<(Vec<u8>, Options), Refusal> {
