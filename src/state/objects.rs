@@ -145,6 +145,8 @@ pub type EncodedObject = Described<Encoded>;
 
 #[cfg(test)]
 mod tests {
+    use ash::vk;
+
     use super::*;
     use crate::watched;
 
