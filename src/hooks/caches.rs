@@ -31,7 +31,7 @@ pub unsafe extern "system" fn create(
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, &below, allocator, cache) };
     if result == vk::Result::SUCCESS {
-        // SAFETY: as above. A chain may change what the data means (contract 4.7): such a cache is not known.
+        // SAFETY: a valid create info, and the driver has written the handle. A chain may change what the data means (contract 4.7): such a cache is not known.
         let note = || unsafe {
             if (*info).p_next.is_null() && device.keeps_artifacts() {
                 // The driver passes over data of another device or driver (contract 4.3). Without any the pointer may be
@@ -85,7 +85,7 @@ pub unsafe extern "system" fn get_data(
         let answer = complete(&device, cache)?;
         Some(write(&device, answer.as_slice(), &mut *size, data.cast()))
     };
-    // SAFETY: as above.
+    // SAFETY: the program's valid arguments.
     guard("vkGetPipelineCacheData", answer, || None)
         .unwrap_or_else(|| unsafe { next(handle, cache, size, data) })
 }
@@ -130,7 +130,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
     }
     // The header alone is a usable prefix, too.
     let written = if *size >= header && answer.len() >= header { header } else { 0 };
-    // SAFETY: as above; not more than `size`.
+    // SAFETY: `data` is valid for `size` bytes (the caller's contract), and `written` is not more.
     unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, written) };
     *size = written;
     vk::Result::INCOMPLETE

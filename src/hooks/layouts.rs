@@ -29,7 +29,7 @@ macro_rules! object_hooks {
             // SAFETY: the program's valid arguments.
             let result = unsafe { next(handle, info, allocator, object) };
             if result == vk::Result::SUCCESS {
-                // SAFETY: as above; the driver has written the handle.
+                // SAFETY: a valid create info; the driver has written the handle.
                 let describe = || unsafe {
                     if device.describes() {
                         let described = $describe(&device, &*info);

@@ -27,7 +27,7 @@ pub unsafe extern "system" fn create(
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, module) };
     if result == vk::Result::SUCCESS {
-        // SAFETY: as above; the driver has written the handle.
+        // SAFETY: a valid create info; the driver has written the handle.
         guard("vkCreateShaderModule", || unsafe { describe(&device, &*info, *module) }, || ());
     }
     result

@@ -34,7 +34,7 @@ pub unsafe extern "system" fn create_compute(
         let below = || next(handle, cache, count, infos, allocator, pipelines);
         untouched(&device, count, infos, pipelines, below)
     };
-    // SAFETY: as above.
+    // SAFETY: the program's valid arguments.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateComputePipelines", batch, || {
         device.count(Count::InternalFailures);
@@ -59,7 +59,7 @@ pub unsafe extern "system" fn create_graphics(
         let below = || next(handle, cache, count, infos, allocator, pipelines);
         untouched(&device, count, infos, pipelines, below)
     };
-    // SAFETY: as above.
+    // SAFETY: the program's valid arguments.
     let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
     guard("vkCreateGraphicsPipelines", batch, || {
         device.count(Count::InternalFailures);
@@ -131,10 +131,10 @@ pub(super) unsafe fn create<I: CreateInfo>(
         let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
         let call = Call { device, passed, allocator, creation: &creation };
         // What stands before it in the batch is made: what fails here fails for this one alone.
-        // SAFETY: as above.
+        // SAFETY: the create info is valid (the caller's contract), and its base pipeline is named by handle.
         let answer =
             guard("vkCreate*Pipelines", || unsafe { element(&call) }, || unsafe { after_failure(&call) });
-        // SAFETY: as above.
+        // SAFETY: valid for `count`, which `index` is below.
         unsafe { *pipelines.add(index) = answer.pipeline };
         if answer.result == vk::Result::SUCCESS {
             continue;
@@ -146,7 +146,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
         }
         if creation.parsed.returns_early() {
             for rest in index + 1..count as usize {
-                // SAFETY: as above.
+                // SAFETY: valid for `count`, which `rest` is below.
                 unsafe { *pipelines.add(rest) = vk::Pipeline::null() };
             }
             break;

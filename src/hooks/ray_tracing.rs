@@ -29,7 +29,7 @@ pub unsafe extern "system" fn create_khr(
         pipelines::untouched(&device, count, infos, pipelines, below)
     };
     let batch = || {
-        // SAFETY: as above.
+        // SAFETY: the program's valid arguments; pCreateInfos is valid for its count.
         unsafe {
             if operation.is_null() {
                 return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);

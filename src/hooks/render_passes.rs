@@ -34,7 +34,7 @@ pub unsafe extern "system" fn create_render_pass2(
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, object) };
     if result == vk::Result::SUCCESS {
-        // SAFETY: as above; the driver has written the handle.
+        // SAFETY: a valid create info; the driver has written the handle.
         let describe = || unsafe {
             if device.describes() {
                 let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));

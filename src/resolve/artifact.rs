@@ -39,7 +39,7 @@ pub unsafe fn serve<'a, I: CreateInfo>(
             return Rung::Served(served);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the request's create info is valid (the caller's contract).
     unsafe { offer(request, buffer) }.unwrap_or(Rung::Missed(ArtifactOutcome::NotOffered))
 }
 
@@ -84,7 +84,7 @@ unsafe fn offer<'a, I: CreateInfo>(
         return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
     }
     let cache = PrivateCache::new(device, blob)?;
-    // SAFETY: as above; the cache lives until the call is over.
+    // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(handing);
 
@@ -103,7 +103,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
     let first = stored.stash.note_taken(&stored.device, &pipeline.key);
     let (cost, spent) = (first.then_some(cost), started.elapsed());
-    // SAFETY: as above.
+    // SAFETY: the driver has filled the program's structure.
     unsafe { put_feedback_right(request, blob) };
     Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
 }

@@ -198,7 +198,7 @@ impl<'a> Binaries<'a> {
         let mut binaries = Binaries { device, handles };
         list.count = count as u32;
         list.binaries = binaries.handles.as_mut_ptr();
-        // SAFETY: as above, with room for as many as there are.
+        // SAFETY: a valid create info, with room for as many handles as it has binaries.
         let result = unsafe { create(device.handle, from, std::ptr::null(), &mut list) };
         let all_there = binaries.handles.iter().all(|&handle| handle != 0);
         // What was made in part is destroyed all the same.
@@ -221,7 +221,7 @@ impl<'a> Binaries<'a> {
             if !memory::lengthen(&mut data, size) {
                 return None;
             }
-            // SAFETY: as above, with room for it.
+            // SAFETY: a live binary, with room for as many bytes as it has.
             let result =
                 unsafe { get(self.device.handle, &info, &mut name, &mut size, data.as_mut_ptr().cast()) };
             if result != vk::Result::SUCCESS || name.as_bytes().is_empty() {

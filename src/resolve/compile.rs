@@ -135,7 +135,7 @@ unsafe fn call_and_record<I: CreateInfo>(
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
         drop(source);
-        // SAFETY: as above.
+        // SAFETY: the request's create info is valid (the caller's contract).
         answer = unsafe { program_s_own(request, false) };
         return (answer, Outcome::Unrecorded);
     }

@@ -152,7 +152,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     };
     let library = parsed.is_library().then(|| Ok(described.library()));
     let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
-    // SAFETY: as above, and the create info could be captured, so every structure in its chains is known; what the copies
+    // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what the copies
     // need stays on this stack frame.
     unsafe {
         let alone = call.creation.alone(&mut alone_arena, base);
@@ -254,7 +254,7 @@ unsafe fn compile(
     };
     // SAFETY: the program's valid arguments; the cache lives until the operation is complete.
     let below = || unsafe { next(device.handle, operation, cache, count, infos, allocator, pipelines) };
-    // SAFETY: as above.
+    // SAFETY: `below` passes the program's valid arguments on.
     unsafe { hand_over(device, operation, pending, below) }
 }
 
@@ -307,7 +307,7 @@ unsafe fn hand_over(
             // SAFETY: nothing was deferred, so the driver is done, and the call has not returned.
             unsafe { settle(device, operation, Some(ticket), Some(vk::Result::SUCCESS)) };
         }
-        // SAFETY: as above.
+        // SAFETY: the call has failed, so the driver is done, and it has not returned.
         other => unsafe { settle(device, operation, Some(ticket), Some(other)) },
     };
     // The driver has the call: it must not get it once more.
@@ -379,7 +379,7 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
         // SAFETY: a cache of the layer's that the driver is done with.
         unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
     };
-    // SAFETY: as above.
+    // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.cache_data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
         // Who asked for its data meanwhile has an answer without what the driver has put in since.

@@ -64,7 +64,7 @@ pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Q
     }
     // Its shaders are not known, so only a cache that may hold anything is asked where asking another is dear.
     let shaders = ShaderSet::default();
-    // SAFETY: as above.
+    // SAFETY: the call's create info is valid (the caller's contract).
     unsafe {
         match why {
             Early::RecentHit(Holder::Itself) => put_question(call, &shaders, true),
@@ -137,7 +137,7 @@ unsafe fn put_question<I: CreateInfo>(
         return Rung::Missed(Question::NothingThere);
     };
     let started = Instant::now();
-    // SAFETY: as above.
+    // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
     // A loaded cache has a judgement of its own, of all that it is asked for.
@@ -146,7 +146,7 @@ unsafe fn put_question<I: CreateInfo>(
             loaded.itself_first.note(took);
         }
     } else {
-        // SAFETY: as above.
+        // SAFETY: the call's create info is valid (the caller's contract).
         unsafe { recent::note(call, Holder::Itself, took) };
     }
     match answer.result {
@@ -205,7 +205,7 @@ pub unsafe fn ask_for_the_program<I: CreateInfo>(
     match answer.result {
         vk::Result::SUCCESS => device.count(Count::DriverHad),
         vk::Result::PIPELINE_COMPILE_REQUIRED => {
-            // SAFETY: as above.
+            // SAFETY: the request's create info is valid (the caller's contract).
             if let Some(served) = unsafe { companion::ask(request) } {
                 served.count(device, false);
                 return served.answer;

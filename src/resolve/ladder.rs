@@ -61,20 +61,20 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         allowed = unsafe { emulated::without_cache_control(&call, &mut arena) };
         match &allowed {
             Some(creation) => call = call.with(creation),
-            // SAFETY: as above.
+            // SAFETY: the call's create info is valid (the caller's contract).
             None => return unsafe { forbid(&call) },
         }
     }
     if call.parsed().is_fast_link() {
-        // SAFETY: as above.
+        // SAFETY: the call's create info is valid (the caller's contract).
         let answer = unsafe { pass_on(&call) };
         count_result(device, answer.result);
         return answer;
     }
     let mut question = Question::NotAsked;
-    // SAFETY: as above.
+    // SAFETY: the call's create info is valid (the caller's contract).
     if let Some(why) = unsafe { driver::comes_first(&call) } {
-        // SAFETY: as above.
+        // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_first(&call, why) } {
             Rung::Served(served) => {
                 served.count(device, false);
@@ -83,10 +83,10 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
             Rung::Missed(now) => question = now,
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { Described::of(device, call.creation, recipe) } {
         Ok(described) => described,
-        // SAFETY: as above.
+        // SAFETY: the call's create info is valid (the caller's contract).
         Err(refusal) => return unsafe { bypass::bypass(&call, refusal) },
     };
     let mut stripped = Stripped::default();

@@ -38,7 +38,7 @@ impl<'a> Offered<'a> {
             creation = unsafe { self.modules.put_in(&creation, recipe, stored) }?;
         }
         if self.device.cache_control {
-            // SAFETY: as above.
+            // SAFETY: the create info, or its copy with modules, is valid; the caller keeps the arena where it is.
             creation = unsafe { creation.without_compiling(&mut self.arena) }?;
         }
         Some(creation.info)

@@ -198,7 +198,7 @@ unsafe fn record_inline_modules<I: CreateInfo>(request: &Request<'_, I>, stored:
         if !stored.has_module(identity) {
             stored.put_module(device.counters(), identity, module_record(inline.flags, code));
         }
-        // SAFETY: as above.
+        // SAFETY: the code is that of a valid create info, as before.
         unsafe { device.keep_inline_identifier(inline.flags, code, identity) };
     }
 }

@@ -201,7 +201,7 @@ impl Instance {
                 chain = chain.push_next(&mut algorithm);
             }
             if !chain.p_next.is_null() {
-                // SAFETY: as above.
+                // SAFETY: a live physical device, and a chain of structures that the driver knows.
                 unsafe { get(device, &mut chain) };
             }
         }

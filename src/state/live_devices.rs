@@ -121,7 +121,7 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
         entry(handle)
     };
     // Everything fails without it, so there is a second way.
-    // SAFETY: as above.
+    // SAFETY: a live device (the caller's contract).
     let again = || owners().get(&unsafe { dispatch_key(handle) }).cloned();
     match guard("the look-up of a device", look_up, || guard("the look-up of a device", again, || None)) {
         Some(Entry::Active(device)) => Some(device),

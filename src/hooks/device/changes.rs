@@ -204,7 +204,7 @@ impl<'a> Changed<'a> {
                 pipeline_binary::Features { pipeline_binaries: vk::TRUE, ..Default::default() };
             features.p_next = self.info.p_next.cast_mut();
             let size = size_of_val(&features);
-            // SAFETY: as above.
+            // SAFETY: a structure of that size, copied to where it lives as long as the create info.
             self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
         }
         let add_name = add && physical.cache_control == CacheControl::Extension;

@@ -232,7 +232,7 @@ pub unsafe extern "system" fn destroy_device(
             guard(command, || drop(device), || ());
             next
         }
-        // SAFETY: as above.
+        // SAFETY: the look-up is that of the next layer for this live device.
         Some(Entry::Inert { next }) => unsafe { destroy_command(next, handle) },
         None => None,
     };

@@ -76,7 +76,7 @@ unsafe fn embedded(sampler: EmbeddedSampler) -> Result<Option<Box<Sampler>>, Ref
     let opaque = |_: vk::SamplerYcbcrConversion| Err(Refusal::plain(BypassReason::OpaqueObject));
     // SAFETY: the caller's contract.
     match unsafe { sampler.as_ref() } {
-        // SAFETY: as above.
+        // SAFETY: a valid create info (the caller's contract).
         Some(info) => Ok(Some(Box::new(unsafe { objects::sampler(info, opaque) }?))),
         None => Ok(None),
     }

@@ -82,7 +82,7 @@ pub unsafe fn tessellation<'a>(
         // Programs pass something else, and smaller, where the state is dynamic (contract 6).
         return if dynamic.has(vk::DynamicState::PATCH_CONTROL_POINTS_EXT) { Ok(None) } else { Err(WRONG) };
     }
-    // SAFETY: as above, and it is the right structure.
+    // SAFETY: a valid structure of this type, by its sType.
     let info = unsafe { &*info };
     Ok(Some(Tessellation {
         flags: info.flags.as_raw(),
