@@ -230,22 +230,22 @@ fn table() {
 const TABLE: &str = "\
 # Real programs
 
-Written by `scripts/programs.sh --table`; the suite `layer-tests/tests/programs.rs` checks the same with every
-change. Each program runs without the layer, then cold with it, then three times in turns without it and warm.
+Written by `scripts/programs.sh --table`; the suite `layer-tests/tests/programs.rs` checks the same with every change.
+Each program runs without the layer, then cold with it, then three times in turn without it and warm.
 
-- *pipelines*: what the cold run made on RADV (family navi21, on Mesa's stand-in for the kernel driver)
-- *served*: how many of them the second run on RADV got from the stash; the rest the driver found in the program's own
-  cache, as in the first run, and whatever else it did would fail the suite
-- *output*: on lavapipe, with the layer (cold and warm) against without it, byte for byte: what the program
-  computed, drew or showed
-- *ratio*: time of a whole warm run by that of a run without the layer, medians; start-up and waiting included.
-  On lavapipe nothing can be gained (its cache data is empty, the layer stands aside), so 1.00 is the aim. On RADV
-  nothing is drawn, and what is left is the program's start and its pipelines.
+- *pipelines*: pipelines of the cold run on RADV (family navi21, on Mesa's fake render node)
+- *served*: how many of them the stash served in the second run on RADV. The driver found the others in the program's
+  own cache, as in the first run; any other outcome fails the suite
+- *output*: what the program computed, drew or showed on lavapipe, with the layer (cold and warm) and without it,
+  compared byte for byte
+- *ratio*: time of a whole warm run by that of a run without the layer, medians, with start-up and waiting. On
+  lavapipe nothing can be gained (its cache data is empty, and the layer passes calls through), so 1.00 is the aim. On
+  RADV nothing is drawn; what remains is the program's start and its pipelines.
 
-*not run* and *-* are left out on that driver, without the layer as with it: llama.cpp compiles for minutes on lavapipe;
-of zink on RADV nothing can be compared, because what it has compiled by then on threads of its own, when a signal ends
-glxgears, is a matter of chance. *not here* is a program that the machine of this table lacks: GTK 4 draws
-with Vulkan as with its other renderers from 4.14 on, which Debian 12 has not.
+*not run* and *-* mean that the program is left out on that driver, without the layer too: llama.cpp compiles for
+minutes on lavapipe; zink on RADV compiles on threads of its own, and how much it has compiled when a signal ends
+glxgears is a matter of chance. *not here* is a program that the machine of this table lacks: GTK 4 draws with Vulkan
+as with its other renderers from 4.14 on, which Debian 12 does not have.
 
 | program | version | pipelines | served | output on lavapipe | ratio lavapipe | ratio RADV | measured |
 |---|---|---|---|---|---|---|---|
