@@ -18,13 +18,13 @@ use super::outcome::{ArtifactOutcome, Climb, Question, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::refuse::refuse_all;
-use super::request::{Described, Request};
+use super::request::{DescribedPipeline, Request};
 use super::{ladder, record};
 use crate::guard::guard;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
-use crate::state::deferred::{Element, Pending, Taken, Ticket};
+use crate::state::deferred::{DeferredCall, Element, Taken, Ticket};
 use crate::state::device::Device;
 use crate::state::objects::LibraryObject;
 use crate::state::pipeline_class::PipelineClass;
@@ -132,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let tried = Attempt { by_identifier, hopeless: call.names_code_of_the_layers(), ..Attempt::default() };
     let (mut recipe, mut buffer) = (Vec::new(), Vec::new());
     // SAFETY: the caller's contract.
-    let described = match unsafe { Described::of(device, call.creation, &mut recipe) } {
+    let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
         Err(refusal) => {
             let library = parsed.is_library().then_some(Err(refusal));
@@ -240,7 +240,7 @@ unsafe fn compile(
         failed_before,
         made: false,
     });
-    let pending = Pending {
+    let deferred_call = DeferredCall {
         cache: own_cache.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
         elements: elements.collect(),
         passed: match passed {
@@ -255,7 +255,7 @@ unsafe fn compile(
     // SAFETY: the program's valid arguments; the cache lives until the operation is complete.
     let below = || unsafe { next(device.handle, operation, cache, count, infos, allocator, pipelines) };
     // SAFETY: `below` passes the program's valid arguments on.
-    unsafe { hand_over(device, operation, pending, below) }
+    unsafe { hand_over(device, operation, deferred_call, below) }
 }
 
 /// A call with an operation to a driver that is only watched: it is counted when it is complete.
@@ -270,7 +270,7 @@ pub unsafe fn watch(
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     forget(device, operation);
-    let pending = Pending {
+    let deferred_call = DeferredCall {
         cache: vk::PipelineCache::null(),
         elements: (0..count).map(|_| Element::default()).collect(),
         passed: None,
@@ -280,7 +280,7 @@ pub unsafe fn watch(
         started: Instant::now(),
     };
     // SAFETY: the caller's contract.
-    unsafe { hand_over(device, operation, pending, below) }
+    unsafe { hand_over(device, operation, deferred_call, below) }
 }
 
 /// The call goes down, and is remembered until it is complete.
@@ -290,11 +290,11 @@ pub unsafe fn watch(
 unsafe fn hand_over(
     device: &Device,
     operation: vk::DeferredOperationKHR,
-    pending: Pending,
+    deferred_call: DeferredCall,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     // Before the call: other threads may join the operation as soon as the driver knows of it.
-    let ticket = device.deferred.begin(operation, pending);
+    let ticket = device.deferred.begin(operation, deferred_call);
     let result = below();
     let after = || match result {
         vk::Result::OPERATION_DEFERRED_KHR => {
@@ -343,9 +343,9 @@ pub unsafe fn settle(
         }
         // SAFETY: the call is complete, and nobody has been told or its creating call has not returned: until this
         // entry is taken out neither goes on. So the program keeps the array valid.
-        let read = |pending: &mut Pending| unsafe { read(device, pending) };
+        let read = |deferred_call: &mut DeferredCall| unsafe { read(device, deferred_call) };
         match device.deferred.take(operation, ticket, read) {
-            Taken::Over(pending) => return finish(device, pending, outcome),
+            Taken::Over(deferred_call) => return finish(device, deferred_call, outcome),
             Taken::Gone => return,
             // The operation was used again meanwhile: the driver's answer was about what it did before.
             Taken::Another => {}
@@ -357,10 +357,10 @@ pub unsafe fn settle(
 ///
 /// # Safety
 /// The call is complete, and the program has not been told yet, or is still in the creating call.
-unsafe fn read(device: &Device, pending: &mut Pending) {
-    for (index, element) in pending.elements.iter_mut().enumerate() {
+unsafe fn read(device: &Device, deferred_call: &mut DeferredCall) {
+    for (index, element) in deferred_call.elements.iter_mut().enumerate() {
         // SAFETY: the driver has written the handles, and the program has kept them valid until now.
-        let made = unsafe { *pending.pipelines.add(index) };
+        let made = unsafe { *deferred_call.pipelines.add(index) };
         // Where one pipeline of a call fails, others may have been made.
         element.made = !made.is_null();
         if let Some(library) = element.library.take().filter(|_| element.made) {
@@ -370,8 +370,9 @@ unsafe fn read(device: &Device, pending: &mut Pending) {
 }
 
 /// What an operation made is recorded and counted.
-fn finish(device: &Device, pending: Pending, result: vk::Result) {
-    let Pending { cache, elements, passed, passed_null, refusals, started, pipelines: _ } = pending;
+fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
+    let DeferredCall { cache, elements, passed, passed_null, refusals, started, pipelines: _ } =
+        deferred_call;
     let cost = started.elapsed();
     let blob = if cache.is_null() || result != vk::Result::SUCCESS {
         None
@@ -435,8 +436,8 @@ fn finish(device: &Device, pending: Pending, result: vk::Result) {
 
 /// An operation is over, whatever came of it.
 pub fn forget(device: &Device, operation: vk::DeferredOperationKHR) {
-    if let Some(pending) = device.deferred.forget(operation) {
+    if let Some(deferred_call) = device.deferred.forget(operation) {
         // SAFETY: the driver is done with it (03436).
-        unsafe { device.cache_data.destroy(pending.cache) };
+        unsafe { device.cache_data.destroy(deferred_call.cache) };
     }
 }

@@ -12,7 +12,7 @@ use super::modules::{self, Stripped};
 use super::outcome::{Climb, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
-use super::request::{Described, Request};
+use super::request::{DescribedPipeline, Request};
 use super::{artifact, bypass, companion, compile, compile_stored, driver, emulated, record};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
@@ -84,7 +84,7 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         }
     }
     // SAFETY: the call's create info is valid (the caller's contract).
-    let described = match unsafe { Described::of(device, call.creation, recipe) } {
+    let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
         // SAFETY: the call's create info is valid (the caller's contract).
         Err(refusal) => return unsafe { bypass::bypass(&call, refusal) },

@@ -12,7 +12,7 @@ use crate::stats::BypassReason;
 use vkstash_store::format::record::Key;
 
 /// What the stash knows a pipeline by.
-pub struct Described<'a> {
+pub struct DescribedPipeline<'a> {
     /// The digest of its recipe.
     pub key: Key,
     /// The encoded recipe.
@@ -26,7 +26,7 @@ pub struct Described<'a> {
     traits: LibraryTraits,
 }
 
-impl<'a> Described<'a> {
+impl<'a> DescribedPipeline<'a> {
     /// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
     ///
     /// # Safety
@@ -35,7 +35,7 @@ impl<'a> Described<'a> {
         device: &Device,
         creation: &Creation<'_, I>,
         buffer: &'a mut Vec<u8>,
-    ) -> Result<Described<'a>, Refusal> {
+    ) -> Result<DescribedPipeline<'a>, Refusal> {
         let mut scratch = Scratch::default();
         let (parts, shaders, traits) = {
             // SAFETY: the caller's contract.
@@ -45,7 +45,7 @@ impl<'a> Described<'a> {
             (recipe.pipeline.parts(), ShaderSet::of(&recipe.pipeline), traits)
         };
         let key = key::digest(key::RECIPE, buffer);
-        Ok(Described { key, recipe: buffer, parts, shaders, inline: scratch.inline, traits })
+        Ok(DescribedPipeline { key, recipe: buffer, parts, shaders, inline: scratch.inline, traits })
     }
 
     /// What it is remembered as where it is a library.
@@ -59,7 +59,7 @@ pub struct Request<'a, I> {
     /// The call.
     pub call: Call<'a, I>,
     /// What it is about.
-    pub pipeline: &'a Described<'a>,
+    pub pipeline: &'a DescribedPipeline<'a>,
 }
 
 impl<I> Clone for Request<'_, I> {

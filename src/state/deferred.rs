@@ -32,7 +32,7 @@ pub struct Element {
 }
 
 /// A deferred creation call that the driver has not finished.
-pub struct Pending {
+pub struct DeferredCall {
     /// The layer's cache that the driver fills; null where nothing is recorded.
     pub cache: vk::PipelineCache,
     /// The pipelines.
@@ -52,7 +52,7 @@ pub struct Pending {
 
 // SAFETY: the pointer is read by the one call that takes the entry out, before any thread tells the program that
 // the operation is complete, or before the creating call returns (contract 3.6).
-unsafe impl Send for Pending {}
+unsafe impl Send for DeferredCall {}
 
 /// One call that was deferred; an operation may see many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ struct Entry {
     deferred: bool,
     /// A thread asked before that: the program may have been told that the operation is complete.
     asked: bool,
-    pending: Pending,
+    deferred_call: DeferredCall,
 }
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ struct State {
 /// What is known of an operation that is said to be complete.
 pub enum Taken {
     /// The call is over.
-    Over(Pending),
+    Over(DeferredCall),
     /// Another call is under way in the same operation.
     Another,
     /// Somebody else has been told before.
@@ -93,11 +93,13 @@ impl Operations {
     }
 
     /// A call is about to go down with an operation; what the operation had before is complete (03678).
-    pub fn begin(&self, operation: vk::DeferredOperationKHR, pending: Pending) -> Ticket {
+    pub fn begin(&self, operation: vk::DeferredOperationKHR, deferred_call: DeferredCall) -> Ticket {
         let mut state = self.state();
         state.calls += 1;
         let ticket = Ticket(state.calls);
-        state.entries.insert(operation.as_raw(), Entry { ticket, deferred: false, asked: false, pending });
+        state
+            .entries
+            .insert(operation.as_raw(), Entry { ticket, deferred: false, asked: false, deferred_call });
         ticket
     }
 
@@ -127,20 +129,20 @@ impl Operations {
         &self,
         operation: vk::DeferredOperationKHR,
         ticket: Ticket,
-        read: impl FnOnce(&mut Pending),
+        read: impl FnOnce(&mut DeferredCall),
     ) -> Taken {
         let mut state = self.state();
         let Occupied(entry) = state.entries.entry(operation.as_raw()) else { return Taken::Gone };
         if entry.get().ticket != ticket {
             return Taken::Another;
         }
-        let mut pending = entry.remove().pending;
-        read(&mut pending);
-        Taken::Over(pending)
+        let mut deferred_call = entry.remove().deferred_call;
+        read(&mut deferred_call);
+        Taken::Over(deferred_call)
     }
 
     /// Takes out whatever there is: the operation is complete, and nobody asked.
-    pub fn forget(&self, operation: vk::DeferredOperationKHR) -> Option<Pending> {
-        self.state().entries.remove(&operation.as_raw()).map(|entry| entry.pending)
+    pub fn forget(&self, operation: vk::DeferredOperationKHR) -> Option<DeferredCall> {
+        self.state().entries.remove(&operation.as_raw()).map(|entry| entry.deferred_call)
     }
 }
