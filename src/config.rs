@@ -22,6 +22,8 @@ pub const BINARIES: &str = "VKSTASH_BINARIES";
 pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
 /// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
 pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
+/// How many milliseconds a program waits in all, at most, until its stash is open.
+pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
@@ -50,6 +52,8 @@ pub struct Config {
     pub binaries: bool,
     /// [`COMPILE_STORED`].
     pub compile_stored: bool,
+    /// [`OPEN_MS`]; None: the usual.
+    pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
     pub end: Option<Duration>,
     /// Folder for reports.
@@ -70,6 +74,8 @@ impl Config {
             Some("off") => Identifiers::Off,
             _ => Identifiers::Auto,
         };
+        let ms =
+            |name| lookup(name).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis);
         Config {
             root: path(DIR).or_else(default_root),
             identifiers,
@@ -77,7 +83,8 @@ impl Config {
             compile_stored: lookup(COMPILE_STORED)
                 .or_else(|| lookup(COMPILE_STORED_BEFORE))
                 .is_some_and(|value| value == "1"),
-            end: lookup(END_MS).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis),
+            opening: ms(OPEN_MS),
+            end: ms(END_MS),
             report: path(REPORT),
         }
     }

@@ -233,8 +233,9 @@ impl Env {
         ] {
             command.env(name, home.join(folder));
         }
-        // However busy the machine is, what a program made is there when it has ended.
-        command.env("VKSTASH_END_MS", "100000");
+        // However busy the machine is, what the stash has is there when a program asks for it, and what a program made is
+        // there when it has ended.
+        command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);

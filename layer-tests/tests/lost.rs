@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -64,6 +65,27 @@ fn an_artifact_that_was_never_served_is_no_loss() {
         run(scenario, env, &Work::default());
         remove(&device_segments(&env.stash_folder()));
         assert_eq!(losses(&run(scenario, env, &Work::default())), (3, 0, false));
+    });
+}
+
+/// What takes so long to read that the program goes on without it is there all the same: no loss, and not written again.
+#[test]
+fn an_artifact_that_is_not_read_yet_is_no_loss_and_is_not_written_twice() {
+    on(test_driver(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let [artifacts] = device_segments(&env.stash_folder()).try_into().unwrap();
+        // That the driver takes them stands in a file of its own, which is read at once.
+        assert_all_served(&run(scenario, env, &Work::default()), 3);
+        // As if its writer had died and left that much behind it.
+        let mut file = fs::File::options().append(true).open(&artifacts).unwrap();
+        (0..64).for_each(|_| file.write_all(&[0x55; 1 << 20]).unwrap());
+        let again = run(scenario, &env.clone().without_var("VKSTASH_OPEN_MS"), &Work::default());
+        assert!(again.reports.store().refused["put_off"] > 0, "{:?}", again.reports.store());
+        assert_eq!(losses(&again).1, 0, "{:?}", again.reports.counters());
+        let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+        let records: u64 = application.parts.iter().filter_map(|part| part.records.get("artifact")).sum();
+        assert_eq!(records, 3, "compiled {}: {:?}", losses(&again).0, application.parts);
+        assert_all_served(&run(scenario, env, &Work::default()), 3);
     });
 }
 

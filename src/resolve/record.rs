@@ -54,9 +54,11 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
 }
 
 /// Whether the driver has once taken an artifact under this name that is no longer there. Asked when there was none
-/// to offer, before another is queued: a compile of what was never served costs one look-up more.
+/// to offer, before another is queued: a compile of what was never served costs one look-up more. What is not read yet may
+/// well be there.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
-    stored.device.contains(Kind::Proven, name) && !stored.device.contains(Kind::Artifact, name)
+    let is_there = |kind| stored.device.contains(kind, name);
+    is_there(Kind::Proven) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()
 }
 
 /// Counts a compile that an artifact would have spared the program if it had been kept.

@@ -238,7 +238,8 @@ impl Session {
         let run = source.run.clone();
         let place = Place::new(source.clone(), number);
         let opened = match &config.root {
-            Some(root) => Stash::open_in_run(root, name, run, config.end).map_err(|error| error.to_string()),
+            Some(root) => Stash::open_in_run(root, name, run, config.opening, config.end)
+                .map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
         let unread = Arc::<Unread>::default();

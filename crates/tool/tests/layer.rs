@@ -162,6 +162,7 @@ fn an_installed_layer_is_off_until_switched_on() {
         command.args(["--modules", &real.modules()]).env_clear().env("HOME", sandbox.home());
         command.env("VK_DRIVER_FILES", &real.driver).env("VK_ICD_FILENAMES", &real.driver);
         command
+            .env("VKSTASH_OPEN_MS", "100000")
             .env("VKSTASH_END_MS", "100000")
             .env("VKSTASH_REPORT", &report)
             .envs(switch.map(|value| ("VKSTASH", value)));

@@ -26,6 +26,18 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
+/// The system's number of the calling thread.
+pub(crate) fn number() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+/// Whether that thread of this process waits for something: a disk, a lock, or the like. True where that cannot be told.
+pub(crate) fn is_waiting(number: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/self/task/{number}/stat")) else { return true };
+    // The state follows the name, which may hold anything.
+    !stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
+}
+
 /// Gets out of the way of the program's threads.
 pub(crate) fn be_nice() {
     // On Linux "process" 0 is the calling thread.

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::base::descriptor::Descriptor;
 use crate::base::owner;
 use crate::disk::ops as disk;
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::{OpenError, Refusal, is_lack};
 
 /// Mode of every file that the store makes.
 pub(crate) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -189,7 +189,7 @@ impl Folder {
             Err(Errno::NOENT) => return Err(Refusal::NotYet),
             Err(error) => return Err(other(error)),
         };
-        let stat = disk::fstat(&fd).map_err(unreadable)?;
+        let stat = disk::fstat(&fd).map_err(other)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Refusal::NotAFile);
         }
@@ -302,16 +302,6 @@ impl Folder {
         }
         done
     }
-}
-
-/// Whether there were no descriptors or no memory: that passes.
-fn is_lack(error: Errno) -> bool {
-    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
-}
-
-/// The same of an error that the standard library wraps.
-pub(crate) fn is_for_now(error: &io::Error) -> bool {
-    Errno::from_io_error(error).is_some_and(is_lack)
 }
 
 fn unreadable(error: Errno) -> Refusal {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::format::device::HeaderMismatch;
@@ -73,6 +74,26 @@ pub enum OpenError {
     /// This process was forked off the one that opened the stash.
     #[error("a forked process cannot open further parts of its parent's stash")]
     Forked,
+}
+
+impl OpenError {
+    /// Whether the system has no descriptors or no memory at the moment.
+    pub(crate) fn is_for_now(&self) -> bool {
+        match self {
+            OpenError::NotCreated { source, .. } | OpenError::Unreadable { source, .. } => is_for_now(source),
+            _ => false,
+        }
+    }
+}
+
+/// Whether there were no descriptors or no memory: that passes.
+pub(crate) fn is_lack(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
+}
+
+/// The same of an error that the standard library wraps.
+pub(crate) fn is_for_now(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(is_lack)
 }
 
 /// Why one file of a part is not used. It is left as it is.

@@ -3,6 +3,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `open` | reading and queueing records |
+//! | `opening` | waiting for a part to be opened, and for how long |
 //! | `index` | records that are queued, being written, or appended by others |
 //! | `digests` | which data was hashed in this process |
 //! | `view` | the segments of a part as this process sees them |
@@ -15,6 +16,7 @@ pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod index;
 pub mod open;
+pub(crate) mod opening;
 pub(crate) mod queue;
 pub(crate) mod tallies;
 pub(crate) mod threads;

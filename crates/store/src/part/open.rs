@@ -13,14 +13,15 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use crate::base::memory;
 use crate::base::timer::{Timer, never};
 use crate::base::util::{lock, unix_ms};
-use crate::disk::folder::{Folder, is_for_now};
+use crate::disk::folder::Folder;
+use crate::disk::home::Home;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
 use crate::format::codec::Codec;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
-use crate::format::refusal::OpenError;
+use crate::format::refusal::{OpenError, Refusal, is_for_now};
 use crate::format::same::Same;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::table;
@@ -29,6 +30,7 @@ use crate::part::crash_guard as guard;
 use crate::part::crash_guard::{Entered, Guard, Left};
 use crate::part::digests::Digests;
 use crate::part::index::{Index, Place};
+use crate::part::opening::{self, Waited};
 use crate::part::queue::{self, Destination};
 use crate::part::view::{Found, Haste, View};
 use crate::segment::append::{Payload, Slot};
@@ -66,6 +68,8 @@ impl Destination for Part {
     }
 }
 
+/// After so many attempts that failed to read the rest of a part, its records are written all the same.
+const TRIES: u32 = 4;
 /// How long nothing is written to a part after a write failed.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
@@ -76,7 +80,7 @@ pub struct Part {
     name: String,
     folder_name: String,
     identity: PartIdentity,
-    parent: Arc<Folder>,
+    parent: Arc<Home>,
     folder: OnceLock<Arc<Folder>>,
     view: View,
     /// What the view's tables do not have: queued, written by this process, or appended by others since.
@@ -98,6 +102,10 @@ pub struct Part {
     stamped: AtomicBool,
     /// The deaths of others are counted once everything is read.
     uncounted: AtomicBool,
+    /// Nobody has opened it yet.
+    opening: AtomicBool,
+    /// It cannot be used, which was found out when nobody waited any more.
+    refused: AtomicBool,
     /// How often in a row the helper could not read what was put off.
     failures: AtomicU32,
     /// Whether this process has a segment here.
@@ -110,7 +118,7 @@ impl Part {
     /// Opens the part below `parent` and reads the indexes of its segments. A folder that is missing and
     /// can't be made leaves the part empty; one that is not to be trusted is an error.
     pub(crate) fn open(
-        parent: &Arc<Folder>,
+        parent: &Arc<Home>,
         identity: PartIdentity,
         shared: &Arc<Shared>,
     ) -> Result<Arc<Part>, OpenError> {
@@ -122,20 +130,13 @@ impl Part {
                 (name, folder)
             }
         };
-        let (folder, put_off) = match parent.sub(&folder_name, true) {
-            Ok(folder) => (OnceLock::from(Arc::new(folder)), false),
-            Err(OpenError::NotCreated { .. }) => (OnceLock::new(), false),
-            // Left to the helper, as a file is.
-            Err(OpenError::Unreadable { source, .. }) if is_for_now(&source) => (OnceLock::new(), true),
-            Err(error) => return Err(error),
-        };
         let part = Arc::new_cyclic(|me| Part {
             me: me.clone(),
             name,
             folder_name,
             identity,
             parent: parent.clone(),
-            folder,
+            folder: OnceLock::new(),
             view: View::default(),
             index: Index::default(),
             digests: Digests::default(),
@@ -144,50 +145,107 @@ impl Part {
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
             guard: OnceLock::new(),
-            careful: AtomicBool::new(false),
+            careful: AtomicBool::new(true),
             counted: Mutex::default(),
             shared: shared.clone(),
             newest: AtomicU64::new(0),
             closed_until: AtomicU64::new(0),
             stamped: AtomicBool::new(false),
-            uncounted: AtomicBool::new(false),
+            uncounted: AtomicBool::new(true),
+            opening: AtomicBool::new(true),
+            refused: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             written: AtomicBool::new(false),
             left: Mutex::default(),
         });
-        let timer = Timer::of(shared.haste.opening);
-        if put_off {
-            part.view.fall_behind();
-        } else {
-            part.load()?;
-        }
-        if part.view.is_behind() || !part.count_deaths(&|| timer.is_over()) {
-            // What is known of those who died is not all read yet.
-            part.careful.store(true, Ordering::Relaxed);
-            part.uncounted.store(true, Ordering::Relaxed);
-            part.view.fall_behind();
-        }
+        // Until all of it is read, what is known of crashes is not complete.
+        part.view.fall_behind();
         lock(&shared.parts).push(part.me.clone());
-        if part.view.is_behind() {
-            // Asked before, the helper may have looked for its work without finding this part.
-            shared.ask_for_help();
+        match shared.haste.beside {
+            true => part.open_beside()?,
+            false => part.read_all_there_is()?,
         }
         Ok(part)
     }
 
-    fn load(&self) -> Result<(), OpenError> {
-        let Some(folder) = self.folder.get() else { return Ok(()) };
-        let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
-        // Nobody else knows this part yet.
-        if let Some(found) = self.view.look(folder, &self.identity, Haste::Within(self.shared.haste.opening))
-        {
-            match found {
-                Ok(found) => self.take_in(found),
-                Err(error) if is_for_now(&error) => self.view.fall_behind(),
-                Err(error) => return Err(unreadable(error)),
+    /// Has the part opened by a thread of ours. What that finds out too late it deals with itself.
+    fn open_beside(self: &Arc<Self>) -> Result<(), OpenError> {
+        let began = Instant::now();
+        let limit = self.shared.left_for_opening();
+        let (opening, late) = (self.clone(), self.clone());
+        let late = move |outcome: Result<(), OpenError>| {
+            if let Err(error) = outcome {
+                late.refuse(&error);
             }
+        };
+        let outcome = match opening::beside(limit, move || opening.read_all_there_is(), late) {
+            Waited::Done(outcome) => outcome,
+            Waited::NoThread => self.read_all_there_is(),
+            Waited::GoesOn => {
+                self.shared.tallies.refused(&Refusal::PutOff);
+                Ok(())
+            }
+        };
+        self.shared.spent_on_opening(began.elapsed());
+        outcome
+    }
+
+    /// Opens the folder and reads what is in it, as far as there is time for that; the rest is left to the helper.
+    fn read_all_there_is(&self) -> Result<(), OpenError> {
+        let opening = self.shared.haste.opening;
+        let timer = Timer::of(opening);
+        let outcome = self.look_at_all(Haste::Within(opening), &|| timer.is_over());
+        self.opening.store(false, Ordering::Release);
+        match outcome {
+            Ok(true) => self.set_caught_up(),
+            Ok(false) => self.shared.ask_for_help(),
+            Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Opens the folder, reads what is new in it, and counts the deaths of others. False: not all of it.
+    fn look_at_all(&self, haste: Haste<'_>, interrupted: &dyn Fn() -> bool) -> Result<bool, OpenError> {
+        let folder = match self.parent.open().and_then(|_| self.folder()) {
+            Ok(folder) => folder,
+            Err(error) if error.is_for_now() => return Ok(false),
+            // There is nothing to read, then.
+            Err(OpenError::NotCreated { .. }) if self.parent.is_open() => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        let complete = match self.view.look(&folder, &self.identity, haste) {
+            Some(Ok(found)) => {
+                let complete = !found.put_off;
+                self.take_in(found);
+                complete
+            }
+            // What cannot be read for now may say that a driver died of an artifact.
+            Some(Err(error)) if is_for_now(&error) => false,
+            Some(Err(source)) => {
+                return Err(OpenError::Unreadable { path: folder.path().to_owned(), source });
+            }
+            None => false,
+        };
+        let damaged = || self.shared.tallies.damaged(1);
+        Ok(complete
+            && self.view.catch_up(&DamagedIndex { damaged: &damaged, interrupted })
+            && (!self.uncounted.load(Ordering::Relaxed) || self.count_deaths(interrupted)))
+    }
+
+    /// All of it has been read, and the deaths are counted.
+    fn set_caught_up(&self) {
+        self.uncounted.store(false, Ordering::Relaxed);
+        self.failures.store(0, Ordering::Relaxed);
+        self.view.set_caught_up();
+        // It may hold records back that are to be compared with what was read.
+        self.shared.writer.unpark();
+    }
+
+    /// The part cannot be used in this process, and nobody waits to be told.
+    fn refuse(&self, error: &OpenError) {
+        tracing::warn!("nothing is stashed from now on: {error}");
+        self.shared.tallies.set_unusable(error.to_string());
+        self.refused.store(true, Ordering::Release);
     }
 
     /// There is more than a thread of the program has time for.
@@ -201,34 +259,68 @@ impl Part {
     /// For the helper: looks at what the program could not wait for, and lets go of what nobody asks any more.
     pub(crate) fn catch_up(&self, interrupted: &dyn Fn() -> bool) {
         self.index.forget_segments(&std::mem::take(&mut *lock(&self.left)));
-        if !self.view.is_behind() {
+        // The thread that opens it asks for help where it needs some.
+        if !self.view.is_behind() || self.is_opening() || self.is_refused() {
             return;
         }
-        // Opened here where there was no descriptor for it.
-        let found = self
-            .folder()
-            .ok()
-            .and_then(|folder| self.view.look(&folder, &self.identity, Haste::Unless(interrupted)));
-        let looked = match found {
-            Some(Ok(found)) => {
-                let complete = !found.put_off;
-                self.take_in(found);
-                complete
+        match self.look_at_all(Haste::Unless(interrupted), interrupted) {
+            Ok(true) => self.set_caught_up(),
+            // A folder that cannot be listed is tried again too: its disk may come back.
+            Err(error) if self.folder.get().is_none() => self.refuse(&error),
+            Ok(false) | Err(_) => {
+                let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+                self.shared.ask_for_help_later(failures);
             }
-            // What cannot be read for now may say that a driver died of an artifact.
-            Some(Err(_)) | None => false,
-        };
-        let damaged = || self.shared.tallies.damaged(1);
-        let caught_up = looked
-            && self.view.catch_up(&DamagedIndex { damaged: &damaged, interrupted })
-            && (!self.uncounted.load(Ordering::Relaxed) || self.count_deaths(interrupted));
-        if caught_up {
-            self.uncounted.store(false, Ordering::Relaxed);
-            self.failures.store(0, Ordering::Relaxed);
-            self.view.set_caught_up();
-        } else {
-            let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-            self.shared.ask_for_help_later(failures);
+        }
+    }
+
+    /// Whether a thread is still about to open it.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.opening.load(Ordering::Acquire)
+    }
+
+    /// Whether it turned out to be unusable after the program stopped waiting for it.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Acquire)
+    }
+
+    /// Whether records are to be held back until all is read that they have to be compared with.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.view.is_behind() && !self.is_refused() && self.failures.load(Ordering::Relaxed) < TRIES
+    }
+
+    /// For the writer at the end: what could not be read by now is not waited for.
+    pub(crate) fn stop_holding_back(&self) {
+        self.failures.store(TRIES, Ordering::Relaxed);
+    }
+
+    /// Whether there may be records that this process has not seen: a miss says nothing then.
+    pub fn is_incomplete(&self) -> bool {
+        self.view.is_behind()
+    }
+
+    /// For the writer: whether a record that was queued before all was read is there already. Of what its key determines,
+    /// or the driver has made twice, the older one stays.
+    pub(crate) fn has_already(&self, slot: &Slot, payload: &Payload) -> bool {
+        match slot.kind {
+            Kind::Use => false,
+            Kind::Module
+            | Kind::Layout
+            | Kind::RenderPass
+            | Kind::Recipe
+            | Kind::Setup
+            | Kind::Proven
+            | Kind::Same => self.supersedes(slot),
+            Kind::Artifact => self.supersedes(slot) || self.is_same_there(&slot.key),
+            Kind::IdentifierPair | Kind::Deaths | Kind::Failed => {
+                let (mut buffer, mut newest) = (Vec::new(), None);
+                self.find(slot.kind, &slot.key, |segment, row| {
+                    let good = segment.read_row(row, &slot.key, &mut buffer) == Read::Good;
+                    newest = good.then(|| buffer == *payload.0);
+                    good
+                });
+                newest == Some(true)
+            }
         }
     }
 
@@ -574,7 +666,11 @@ impl Part {
     /// [`Part::put`] without seeing to it that somebody writes; the writer itself also calls it while the stash
     /// closes.
     pub(crate) fn enqueue(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
-        if payload.len() > MAX_PAYLOAD as usize || !self.accepts() || !self.shared.reserve(payload.len()) {
+        if payload.len() > MAX_PAYLOAD as usize
+            || self.is_refused()
+            || !self.accepts()
+            || !self.shared.reserve(payload.len())
+        {
             self.shared.tallies.dropped(1);
             return false;
         }
@@ -582,8 +678,9 @@ impl Part {
         let Some(part) = self.me.upgrade() else { return false };
         let payload = Arc::new(Payload(payload));
         let slot = Slot { kind, key: *key };
+        let unseen = self.view.is_behind() && !self.is_itself_there(kind, key);
         self.index.insert(slot, Place::Queued(payload.clone()));
-        self.shared.push(Pending { part, slot, payload, since: Instant::now() });
+        self.shared.push(Pending { part, slot, payload, since: Some(Instant::now()), unseen });
         true
     }
 
@@ -730,7 +827,7 @@ impl Part {
         if let Some(folder) = self.folder.get() {
             return Ok(folder.clone());
         }
-        let folder = Arc::new(self.parent.sub(&self.folder_name, true)?);
+        let folder = Arc::new(self.parent.open()?.folder.sub(&self.folder_name, true)?);
         Ok(self.folder.get_or_init(|| folder).clone())
     }
 }

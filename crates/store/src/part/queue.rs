@@ -34,6 +34,8 @@ const RECORD_OVERHEAD: usize = 256;
 pub(crate) struct Haste {
     /// How long it may take to open a part. A program opens two or three.
     pub(crate) opening: Duration,
+    /// Parts are opened by a thread of ours, which the program waits for so long, in all, and not by who asks for them.
+    pub(crate) beside: bool,
     /// How long it may take, after a miss, to look for what others have written or for what an index does not say.
     pub(crate) look: Duration,
     /// How long it may take, in all, to close the stash or to leave with the stash open.
@@ -49,6 +51,7 @@ impl Haste {
     /// What a program gets.
     pub(crate) const PROGRAM: Haste = Haste {
         opening: Duration::from_millis(15),
+        beside: true,
         look: Duration::from_millis(5),
         end: END,
         helper: Duration::ZERO,
@@ -57,6 +60,7 @@ impl Haste {
     /// For who has nothing better to do.
     pub(crate) const NONE: Haste = Haste {
         opening: Duration::from_secs(3600),
+        beside: false,
         look: Duration::from_secs(3600),
         end: Duration::from_secs(3600),
         helper: Duration::from_secs(3600),
@@ -77,8 +81,10 @@ pub(crate) struct Pending<P> {
     pub(crate) part: Arc<P>,
     pub(crate) slot: Slot,
     pub(crate) payload: Arc<Payload>,
-    /// When it was queued.
-    pub(crate) since: Instant,
+    /// When it was queued; `None`: it has been held back, so that it is late anyway.
+    pub(crate) since: Option<Instant>,
+    /// Its part was not all read then, and what was read had no such record.
+    pub(crate) unseen: bool,
 }
 
 /// Starts the writer.
@@ -112,6 +118,8 @@ pub(crate) struct Shared<P> {
     pub(crate) modules_of: OnceLock<ModulesOf>,
     /// Queues what takes long to get.
     pub(crate) source: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// How long the program has waited for parts to be opened, in microseconds.
+    waited: AtomicU64,
     /// Every part that was opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
     /// The same once the stash is closed: the writer needs them for as long as it takes.
@@ -155,6 +163,7 @@ impl<P: Destination> Shared<P> {
             haste,
             modules_of: OnceLock::new(),
             source: OnceLock::new(),
+            waited: AtomicU64::new(0),
             parts: Mutex::default(),
             kept: Mutex::default(),
             records: SegQueue::new(),
@@ -176,6 +185,18 @@ impl<P: Destination> Shared<P> {
             opened: Instant::now(),
             process: fork::here(),
         })
+    }
+
+    /// How long the program may wait for the next part. The first one leaves some of it for the next.
+    pub(crate) fn left_for_opening(&self) -> Duration {
+        let all = self.haste.opening;
+        let left = all.saturating_sub(Duration::from_micros(self.waited.load(Ordering::Relaxed)));
+        left.min(all * 2 / 3)
+    }
+
+    /// The program has waited so long for a part.
+    pub(crate) fn spent_on_opening(&self, waited: Duration) {
+        self.waited.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
     }
 
     /// Milliseconds since the stash was opened, plus one: never 0.

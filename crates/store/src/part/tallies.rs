@@ -13,6 +13,8 @@ use crate::upkeep::outcome::Outcome;
 /// What the store met so far.
 #[derive(Default)]
 pub(crate) struct Tallies {
+    /// Why the stash cannot be used, where that was found out late.
+    unusable: Mutex<String>,
     refused: Mutex<BTreeMap<String, u64>>,
     write_errors: Mutex<BTreeMap<String, u64>>,
     damaged: AtomicU64,
@@ -45,6 +47,11 @@ impl Tallies {
             }
             _ => tracing::warn!("a file of the stash is refused ({reason}); it is left alone"),
         }
+    }
+
+    /// The stash cannot be used.
+    pub(crate) fn set_unusable(&self, reason: String) {
+        *lock(&self.unusable) = reason;
     }
 
     /// A write failed.
@@ -81,7 +88,7 @@ impl Tallies {
     pub(crate) fn report(&self) -> StoreReport {
         let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.upkeep).clone();
         StoreReport {
-            unusable: String::new(),
+            unusable: lock(&self.unusable).clone(),
             refused: lock(&self.refused).clone(),
             damaged_records: self.damaged.load(Ordering::Relaxed),
             written_records: self.written_records.load(Ordering::Relaxed),

@@ -22,7 +22,7 @@ pub(crate) struct Job {
 
 /// Folds the reports of others.
 pub(crate) fn fold(runs: &Runs) {
-    if let Ok(folder) = runs.parent.sub("runs", false) {
+    if let Ok(folder) = runs.home.open().and_then(|home| home.folder.sub("runs", false)) {
         // Another process may be at it, or the next one will be.
         let _ = totals::fold(&folder);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::disk::folder::Folder;
+use crate::disk::home::Home;
 use crate::disk::ops as disk;
 use crate::format::record::Key;
 use crate::format::sizes::HEAD_BYTES;
@@ -28,16 +28,15 @@ const LOOK_AFTER: u64 = 16 << 20;
 
 /// Keeps the bounds.
 pub(crate) struct Keeper {
-    root: Arc<Folder>,
-    application: String,
+    home: Arc<Home>,
     /// It has done its work.
     done: AtomicBool,
 }
 
 impl Keeper {
-    /// For an application's folder below `root`.
-    pub(crate) fn new(root: Arc<Folder>, application: String) -> Keeper {
-        Keeper { root, application, done: AtomicBool::new(false) }
+    /// For an application.
+    pub(crate) fn new(home: Arc<Home>) -> Keeper {
+        Keeper { home, done: AtomicBool::new(false) }
     }
 
     /// Whether it has nothing more to do in this run.
@@ -68,8 +67,9 @@ impl Keeper {
     fn work(&self, shared: &Arc<Shared>, hasty: bool, interrupted: &dyn Fn() -> bool) -> bool {
         let nothing = |_: &[u8], _: &mut dyn FnMut(&Key)| {};
         let modules_of = shared.modules_of.get().copied().unwrap_or(nothing);
-        let work = Work { application: Some(&self.application), hasty, interrupted, modules_of };
-        let outcome = run::tend(&self.root, &work);
+        let Ok(home) = self.home.open() else { return false };
+        let work = Work { application: Some(self.home.application()), hasty, interrupted, modules_of };
+        let outcome = run::tend(&home.root, &work);
         if outcome == Outcome::default() {
             return false;
         }
@@ -82,7 +82,7 @@ impl Keeper {
 
 /// What the writer may write.
 pub(crate) struct Space {
-    root: Arc<Folder>,
+    home: Arc<Home>,
     /// What may be written before somebody looks again, in bytes; and when that was.
     room: u64,
     looked: Option<Instant>,
@@ -91,9 +91,9 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// On the file system of `root`.
-    pub(crate) fn new(root: Arc<Folder>) -> Space {
-        Space { root, room: 0, looked: None, floor: None }
+    /// On the file system of an application's stash.
+    pub(crate) fn new(home: Arc<Home>) -> Space {
+        Space { home, room: 0, looked: None, floor: None }
     }
 
     /// How many of these the file system has room for, beside what must stay free.
@@ -118,9 +118,11 @@ impl Space {
         self.looked = Some(Instant::now());
         // A file system that does not say is written until it is full.
         let most = bytes.max(LOOK_AFTER);
-        self.room = disk::fstatvfs(&*self.root).map_or(most, |space| {
+        // Where it cannot be opened nothing is written anyway.
+        let Ok(home) = self.home.open() else { return self.room = most };
+        self.room = disk::fstatvfs(&*home.root).map_or(most, |space| {
             let size = space.f_blocks.saturating_mul(space.f_frsize);
-            let settings = || Settings::read_in(&self.root).limits(size).free_space_floor;
+            let settings = || Settings::read_in(&home.root).limits(size).free_space_floor;
             let floor = *self.floor.get_or_insert_with(settings);
             let free = space.f_bavail.saturating_mul(space.f_frsize);
             free.saturating_sub(floor).min(most)

@@ -5,6 +5,7 @@
 //! | `open` | what the rest of the program holds |
 //! | `writer` | the thread that writes |
 //! | `duplicates` | artifacts whose data has been written already |
+//! | `held` | records that wait until everything is read |
 //! | `own_report` | the report of this process |
 //! | `helper` | the thread for whatever takes long |
 //! | `maintenance` | when bounds are kept, and whether there is room to write |
@@ -12,6 +13,7 @@
 //! | `transfer` | segment files on their way out of a stash, and into one |
 
 pub(crate) mod duplicates;
+pub(crate) mod held;
 pub(crate) mod helper;
 pub mod inspect;
 pub(crate) mod maintenance;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::base::util::lock;
-use crate::disk::folder::Folder;
+use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
@@ -22,24 +22,6 @@ use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
 use crate::upkeep::work::ModulesOf;
 
-/// How often a folder is opened again that somebody takes away because it is empty.
-const ATTEMPTS: usize = 16;
-/// How long each of them waits.
-const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
-
-/// An application's folder, which nobody takes away while it is open.
-fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
-    for _ in 0..ATTEMPTS {
-        let folder = root.sub(name, true)?;
-        if folder.hold(root, name) {
-            return Ok(folder);
-        }
-        // Who takes it away has its lock for that long.
-        std::thread::sleep(ATTEMPT_AFTER);
-    }
-    root.sub(name, true)
-}
-
 /// An open stash. Dropping the last reference has what is queued and the report written and this process's segments sealed,
 /// and waits for that and for what else is due, but for a moment only. What is not done by then goes on beside the program for
 /// as long as the process lives; what is left of it the next process does, and what was not written is lost.
@@ -47,7 +29,7 @@ fn held(root: &Folder, name: &str) -> Result<Folder, OpenError> {
 /// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
 pub struct Stash {
     shared: Arc<Shared>,
-    folder: Arc<Folder>,
+    home: Arc<Home>,
     portable: Arc<Part>,
     devices: Mutex<HashMap<[u8; 32], Arc<Part>>>,
     runs: Arc<Runs>,
@@ -60,20 +42,21 @@ impl Stash {
     /// and drops and counts what it can't write. What takes long to read is not there at first: it is read beside the
     /// program, and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_in_run(root, app, RunName::of_this_process(), None)
+        Stash::open_in_run(root, app, RunName::of_this_process(), None, None)
     }
 
-    /// The same for a process that may have had this stash open before: its run has one report. `end`: how long closing it
-    /// may take, in place of the usual moment.
+    /// The same for a process that may have had this stash open before: its run has one report. `opening`, `end`: how long
+    /// the program waits until its parts are open, and until the stash is closed, where that is not the usual time.
     pub fn open_in_run(
         root: &Path,
         app: &AppName,
         run: RunName,
+        opening: Option<Duration>,
         end: Option<Duration>,
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = Haste::PROGRAM;
-        let end = end.unwrap_or(usual.end);
-        Stash::open_within(root, app, run, Haste { end, ..usual })
+        let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
+        Stash::open_within(root, app, run, Haste { opening, end, ..usual })
     }
 
     /// The same for who waits until all of it is read, and in the end until everything is done.
@@ -91,23 +74,20 @@ impl Stash {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
-        let root = Arc::new(Folder::root(root, true)?);
-        let folder = Arc::new(held(&root, &app.folder)?);
+        let home = Arc::new(Home::new(root, &app.folder));
+        if !haste.beside {
+            home.open()?;
+        }
         let shared = Shared::new(haste);
-        let portable = Part::open(&folder, PartIdentity::Portable, &shared)?;
-        let runs = Arc::new(Runs { parent: folder.clone(), name: run });
-        let start = Start {
-            portable: Arc::downgrade(&portable),
-            runs: runs.clone(),
-            root,
-            application: app.folder.clone(),
-        };
+        let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
+        let runs = Arc::new(Runs { home: home.clone(), name: run });
+        let start = Start { portable: Arc::downgrade(&portable), runs: runs.clone(), home: home.clone() };
         // The only place that sets it.
         let _ = shared.start.set(Box::new(move |shared| writer::spawn(shared, &start)));
         if portable.view().is_behind() {
             shared.ask_for_help();
         }
-        Ok(Arc::new(Stash { shared, folder, portable, devices: Mutex::default(), runs }))
+        Ok(Arc::new(Stash { shared, home, portable, devices: Mutex::default(), runs }))
     }
 
     /// The part that every device shares.
@@ -127,7 +107,7 @@ impl Stash {
         if let Some(part) = devices.get(&digest) {
             return Ok(part.clone());
         }
-        let part = Part::open(&self.folder, PartIdentity::Device(header.clone()), &self.shared)?;
+        let part = Part::open(&self.home, PartIdentity::Device(header.clone()), &self.shared)?;
         devices.insert(digest, part.clone());
         Ok(part)
     }

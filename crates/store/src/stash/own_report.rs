@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::base::util::lock;
-use crate::disk::folder::Folder;
+use crate::disk::home::Home;
 use crate::part::open::Shared;
 use crate::reports::runs::{self, RunName};
 
 /// Where this process's report goes.
 pub(crate) struct Runs {
-    /// The application's folder, in which runs/ is.
-    pub(crate) parent: Arc<Folder>,
+    /// Has the application's folder, in which runs/ is.
+    pub(crate) home: Arc<Home>,
     pub(crate) name: RunName,
 }
 
@@ -21,7 +21,8 @@ impl Runs {
         let Some(reporter) = lock(&shared.reporter).clone() else { return };
         let written = self.name.in_turn(|| {
             let report = reporter(shared.tallies.report());
-            let folder = self.parent.sub("runs", true).map_err(|error| error.to_string())?;
+            let folder = self.home.open().and_then(|home| home.folder.sub("runs", true));
+            let folder = folder.map_err(|error| error.to_string())?;
             runs::write_in(&folder, &self.name, &report).map_err(|error| error.kind().to_string())
         });
         if let Err(reason) = written {

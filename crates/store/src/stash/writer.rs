@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use crate::base::thread;
 use crate::base::timer::Timer;
 use crate::base::util::{random, unix_ms};
-use crate::disk::folder::Folder;
+use crate::disk::home::Home;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::format::sizes::HEAD_BYTES;
 use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
 use crate::stash::duplicates::Duplicates;
+use crate::stash::held::Held;
 use crate::stash::helper;
 use crate::stash::helper::Job;
 use crate::stash::maintenance::{Keeper, Space};
@@ -46,19 +47,18 @@ pub(crate) struct Start {
     pub(crate) portable: Weak<Part>,
     /// Where reports are written.
     pub(crate) runs: Arc<Runs>,
-    /// The folder of all applications, and the name of this one's in it.
-    pub(crate) root: Arc<Folder>,
-    pub(crate) application: String,
+    /// The application's folder, and that of all applications.
+    pub(crate) home: Arc<Home>,
 }
 
 /// Starts the thread.
 pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()>> {
     let shared = shared.clone();
-    let root = start.root.clone();
-    let keeper = Arc::new(Keeper::new(root.clone(), start.application.clone()));
+    let home = start.home.clone();
+    let keeper = Arc::new(Keeper::new(home.clone()));
     let (portable, runs) = (start.portable.clone(), start.runs.clone());
     let body = move || {
-        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(root), keeper);
+        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(home), keeper);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         shared.writer.ends(outcome.is_ok());
         if outcome.is_err() {
@@ -84,6 +84,7 @@ struct Writer {
     /// The segments that are being written, by part.
     appenders: HashMap<String, Appender>,
     duplicates: Duplicates,
+    held: Held,
     /// Keys whose first use in this run has been written.
     used: HashSet<Key>,
     /// Something that belongs into the report has happened since it was written.
@@ -110,6 +111,7 @@ impl Writer {
             keeper,
             appenders: HashMap::new(),
             duplicates: Duplicates::default(),
+            held: Held::default(),
             used: HashSet::new(),
             report_due: true,
             reported: None,
@@ -150,6 +152,10 @@ impl Writer {
             self.call_the_helper(active.elapsed());
             self.sleep(active.elapsed(), stirred.elapsed());
         };
+        while !self.held.is_empty() {
+            self.held.read_for(&self.shared);
+            self.drain();
+        }
         self.seal();
         self.report(true);
         self.shared.flush_done(u64::MAX);
@@ -199,7 +205,7 @@ impl Writer {
 
     /// Writes a report for a flush that is still open, and says whether there was one.
     fn answer(&mut self, flush: u64) -> bool {
-        if !self.shared.flush_is_open(flush) {
+        if !self.shared.flush_is_open(flush) || !self.held.is_empty() {
             return false;
         }
         self.report(true);
@@ -208,7 +214,7 @@ impl Writer {
     }
 
     fn sleep(&self, quiet_for: Duration, idle_for: Duration) {
-        if quiet_for < QUIET_AFTER {
+        if quiet_for < QUIET_AFTER || !self.held.is_empty() {
             std::thread::park_timeout(BUSY);
         } else if idle_for < IDLE_AFTER || self.report_due || !self.keeper.is_done() {
             if self.shared.may_doze() {
@@ -236,12 +242,13 @@ impl Writer {
         }
         let noted = self.take_uses();
         let mut wrote = false;
+        self.held.look(&self.shared);
         loop {
             let mut batches: Vec<(Arc<Part>, Vec<Item>)> = Vec::new();
             let (mut bytes, mut late) = (0, false);
             while bytes < BATCH_BYTES {
-                let Some(Pending { part, slot, payload, since }) = self.shared.pop() else { break };
-                late |= since.elapsed() > LATE;
+                let Some(Pending { part, slot, payload, since, .. }) = self.next() else { break };
+                late |= since.is_some_and(|since| since.elapsed() > LATE);
                 bytes += payload.0.len() + HEAD_BYTES;
                 match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
                     Some((_, items)) => items.push((slot, payload)),
@@ -258,6 +265,23 @@ impl Writer {
         }
         self.report_due |= wrote || noted;
         wrote || noted
+    }
+
+    /// The next record that may be written.
+    fn next(&mut self) -> Option<Pending> {
+        if let Some(pending) = self.held.next() {
+            return Some(pending);
+        }
+        loop {
+            let pending = self.shared.pop()?;
+            if pending.part.is_refused() {
+                pending.part.index().unwritten(pending.slot, &pending.payload);
+                self.shared.release(pending.payload.0.len());
+                self.shared.tallies.dropped(1);
+            } else if let Some(pending) = self.held.pass(pending, &self.shared) {
+                return Some(pending);
+            }
+        }
     }
 
     /// Turns noted uses into records. False: there were none.

@@ -23,6 +23,7 @@ mod roundtrip;
 mod same;
 mod settings;
 mod sharing;
+mod slow_disk;
 mod upkeep;
 pub(crate) mod watched;
 

@@ -197,8 +197,8 @@ fn a_damaged_block_of_an_index_costs_nothing_but_a_scan() {
 fn a_full_segment_is_followed_by_another_and_both_are_read() {
     let root = root();
     let stash = open(root.path());
-    // With checkpoints in the second, too.
-    let count: u64 = (1 << 17) + 10_000;
+    // With checkpoints in the second, too. A batch holds up to 15,000 of them, and is not divided.
+    let count: u64 = (1 << 17) + 30_000;
     for number in 0..count {
         let small = || Box::from(number.to_le_bytes());
         while !stash.portable().put(Kind::Recipe, &key(number), small()) {
