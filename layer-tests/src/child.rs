@@ -1,9 +1,9 @@
 //! Test steps in processes of their own.
 //!
-//! What the loader does follows from its environment, which is per process, and a layer that brings a program
-//! down must not bring the suite down. So a test is a [`scenario`]: named steps, and a parent that runs them in
-//! any environment, in any order, as often as it likes. The parent starts this very test program again, for
-//! this one test, with the step's name in a variable; there only the step runs.
+//! The loader's behaviour depends on the environment, which belongs to the process, and a layer that crashes a
+//! program must not crash the suite. So a test is a [`scenario`]: named steps, and a parent that runs them in any
+//! environment, in any order, any number of times. The parent starts this test program again for the same test, with
+//! the name of the step in a variable; in that process only the step runs.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,23 +24,23 @@ use crate::report::Reports;
 use crate::skip;
 use crate::vulkan;
 
-/// Names the step that a child process is to run.
+/// The variable that names the step to run in a child process.
 pub const STEP: &str = "VKSTASH_TEST_STEP";
 const INPUT: &str = "VKSTASH_TEST_INPUT";
-/// How the line with the answer begins, between what the test program itself prints.
+/// Prefix of the line with the answer, among the other output of the test program.
 const ANSWER: &str = "vkstash test answer: ";
 
-/// A step that hangs is killed after this long, so that the suite ends. No test measures time with it.
+/// A step that hangs is killed after this time, so that the suite ends. No test measures with it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 const PROBE: &str = "probe the driver";
 const PROBE_TWO: &str = "probe two devices of one instance";
 
-/// A step: from the parent's input to the value that it gets back.
+/// A step: takes the parent's input, gives its answer.
 pub type Step = fn(&Value) -> Value;
 
-/// Runs `parent`, which may start the steps in processes of their own. In such a process only that step runs,
-/// and the process ends with it, through exit handlers but without unwinding.
+/// Runs `parent`, which may start the steps in child processes. In a child process only the step runs, and then the
+/// process exits through its exit handlers, without unwinding.
 pub fn scenario(steps: &[(&str, Step)], parent: impl FnOnce(&Scenario)) {
     if let Ok(wanted) = std::env::var(STEP) {
         let own: [(&str, Step); 2] = [(PROBE, probe), (PROBE_TWO, probe_two)];
@@ -56,15 +56,15 @@ pub fn scenario(steps: &[(&str, Step)], parent: impl FnOnce(&Scenario)) {
     parent(&Scenario { test, folder: folder.path().to_path_buf(), started: AtomicUsize::new(0) });
 }
 
-/// Hands a value to the parent before the step is over: for steps that do not end well. It goes through
-/// standard output, because a step may have no disk left.
+/// Sends a value to the parent before the end of the step: for steps that do not end normally. It goes through
+/// standard output, because a step may be unable to write files.
 pub fn answer(value: &Value) {
     let mut stdout = std::io::stdout().lock();
     let line = format!("\n{ANSWER}{value}\n");
     stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).expect("the parent reads");
 }
 
-/// What a step answered, among what its process printed; null where it did not get that far.
+/// The answer of a step in its standard output; null if it did not answer.
 pub fn answer_in(stdout: &str) -> Value {
     let answer = stdout.lines().find_map(|line| line.strip_prefix(ANSWER));
     answer.map_or(Value::Null, |text| serde_json::from_str(text).expect("our own JSON"))
@@ -83,11 +83,11 @@ impl Scenario {
         &self.folder
     }
 
-    /// An environment with this driver and everything private below this test's folder; None, and a line that
-    /// says why, where the driver is missing (a failure if VKSTASH_REQUIRE_DRIVERS=1).
+    /// An environment with this driver, private below this test's folder. None, and a line that says why, if the
+    /// driver is missing (a failure with VKSTASH_REQUIRE_DRIVERS=1).
     pub fn on(&self, driver: Driver) -> Option<Env> {
         if driver == Driver::Machine && std::env::var_os(env::MACHINE_DRIVER).is_none() {
-            // Nobody has named one: there is no such test.
+            // The variable is not set: the test does not exist.
             return None;
         }
         match self.available(&driver) {
@@ -99,8 +99,8 @@ impl Scenario {
         }
     }
 
-    /// [`Scenario::on`] for a test that creates two devices of one instance; None, and a line that says why, also where
-    /// the driver cannot do that. RADV of Mesa 25.2 cannot: it frees what the devices of its null device share with each
+    /// [`Scenario::on`] for a test that creates two devices of one instance. Also None, with a line that says why,
+    /// where the driver cannot do that: RADV of Mesa 25.2 frees what the devices of its null device share with each
     /// of them, and the process dies.
     pub fn on_two_devices(&self, driver: Driver) -> Option<Env> {
         let env = self.on(driver.clone())?;
@@ -112,23 +112,24 @@ impl Scenario {
         Some(env)
     }
 
-    /// Says that this test could not be done here; a failure if VKSTASH_REQUIRE_DRIVERS=1.
+    /// Reports that this test is skipped; a failure with VKSTASH_REQUIRE_DRIVERS=1.
     pub fn skip(&self, reason: &str) {
         skip::missing(&self.test, reason);
     }
 
-    /// The same for what set-up cannot install, as a right: never a failure.
+    /// Reports that this test is skipped for lack of something that set-up cannot install, a right for instance;
+    /// never a failure.
     pub fn not_here(&self, reason: &str) {
         skip::not_here(&self.test, reason);
     }
 
-    /// Whether the driver is installed and offers a device, asked once in each test program.
+    /// Whether the driver is installed and offers a device; tried once in each test program.
     pub fn available(&self, driver: &Driver) -> Result<(), String> {
         env::installed(driver)?;
         self.probe(PROBE, driver)
     }
 
-    /// Runs a probing step on the driver alone, once in each test program; it must end well and count a device.
+    /// Runs a probe on the driver alone, once in each test program; the probe must end normally and count a device.
     fn probe(&self, step: &'static str, driver: &Driver) -> Result<(), String> {
         type Known = BTreeMap<(&'static str, &'static str), Result<(), String>>;
         static KNOWN: Mutex<Known> = Mutex::new(BTreeMap::new());
@@ -143,7 +144,7 @@ impl Scenario {
         known.entry((step, driver.name())).or_insert_with(ask).clone()
     }
 
-    /// Starts a step and lets it run beside this process.
+    /// Starts a step in the background.
     pub fn start(&self, step: &str, env: &Env, input: &impl Serialize) -> Running {
         self.started.fetch_add(1, Ordering::Relaxed);
         let mut command = Command::new(std::env::current_exe().expect("the test program knows its own path"));
@@ -162,19 +163,19 @@ impl Scenario {
         Running { step, process, stdout, stderr, report: env.report_folder() }
     }
 
-    /// Runs a step to its end, whatever that is.
+    /// Runs a step to its end, however it ends.
     pub fn run(&self, step: &str, env: &Env, input: &impl Serialize) -> Outcome {
         self.start(step, env, input).wait()
     }
 
-    /// Runs a step that must end well, in a report folder of its own.
+    /// Runs a step that must end normally, in a report folder of its own.
     pub fn run_ok<T: DeserializeOwned>(&self, step: &str, env: &Env, input: &impl Serialize) -> Run<T> {
         let number = self.started.load(Ordering::Relaxed);
         let env = env.clone().report(self.folder.join(format!("report-{number}")));
         let outcome = self.run(step, &env, input);
         let value = serde_json::from_value(outcome.ok()).expect("the step answers what the test expects");
         let Outcome { reports, stderr, .. } = outcome;
-        // A guard that caught something hides a bug from everything but this.
+        // A panic that the layer caught shows only here.
         assert_eq!(reports.sum("internal_failures"), 0, "{stderr}");
         assert!(!stderr.contains("panicked at"), "{stderr}");
         Run { value, reports, stderr }
@@ -226,7 +227,7 @@ fn joined(reader: Option<JoinHandle<String>>) -> String {
     reader.map(|reader| reader.join().expect("a thread that only reads")).unwrap_or_default()
 }
 
-/// A test that gives up takes its steps along.
+/// A test that fails kills its steps.
 impl Drop for Running {
     fn drop(&mut self) {
         if let Ok(None) = self.process.try_wait() {
@@ -242,9 +243,9 @@ pub struct Outcome {
     step: String,
     /// Exit status or signal.
     pub status: ExitStatus,
-    /// It did not end by itself.
+    /// It had to be killed.
     pub hung: bool,
-    /// What it answered; null if it did not.
+    /// Its answer; null if there is none.
     pub value: Value,
     /// Its standard error.
     pub stderr: String,
@@ -265,14 +266,14 @@ impl Outcome {
         format!("step {:?} ended with {}{hung}; standard error:\n{stderr}", self.step, self.status)
     }
 
-    /// The value of a step that ended well.
+    /// The answer of a step that must have ended normally.
     pub fn ok(&self) -> Value {
         assert!(self.status.success(), "{}", self.ending());
         self.value.clone()
     }
 }
 
-/// A step that ended well.
+/// A step that ended normally.
 #[derive(Debug)]
 pub struct Run<T> {
     /// What it answered.
@@ -298,7 +299,7 @@ fn probe(_: &Value) -> Value {
     Value::from(count)
 }
 
-/// Two devices of one instance, alive together and used, and both destroyed.
+/// Creates two devices of one instance, uses both, and destroys both.
 fn probe_two(_: &Value) -> Value {
     let instance = vulkan::Instance::new(&vulkan::InstanceOptions::default()).expect("an instance");
     let options = vulkan::DeviceOptions::default();

@@ -1,4 +1,4 @@
-//! The modules of a corpus: which of a folder's files are taken, and what a pipeline needs to know of them.
+//! The modules of a corpus: selection of the files in a folder, and the properties of a module that a pipeline needs.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 /// Why a folder could not be read.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Modules that take a driver seconds to minutes. Made by `vkstash-corpus find-slow`.
+/// Modules that take a driver seconds to minutes. Written by `vkstash-corpus find-slow`.
 const SLOW: &str = include_str!("../data/slow-modules.txt");
 
-/// Which modules, of what the folder holds.
+/// Selection of modules in a folder.
 #[derive(Args, Clone, Debug)]
 pub struct Selection {
     /// Folder of .spv modules.
@@ -32,7 +32,7 @@ pub struct Selection {
     /// Leave out the modules listed here (SHA-256 prefixes, one a line) instead of the built-in list.
     #[arg(long, value_name = "FILE")]
     pub skip_list: Option<PathBuf>,
-    /// Leave out nothing for being slow.
+    /// Do not leave out slow modules
     #[arg(long, conflicts_with = "skip_list")]
     pub keep_slow: bool,
     /// Only modules whose SHA-256 begins so.
@@ -63,9 +63,8 @@ pub fn module_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Reads the selected modules, sorted by file name; of more than `--count`, evenly
-/// spread ones. The same folder gives the same modules on every driver:
-/// what a device can do plays no part in the choice.
+/// Reads the selected modules, sorted by file name; if there are more than `--count`, evenly spread ones. The choice
+/// does not depend on the device, so the same folder gives the same modules on every driver.
 pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
     let skipped = skip_list(selection)?;
@@ -91,8 +90,7 @@ pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     })
 }
 
-/// Takes `count` evenly spread elements. Names may begin with a module's size: the first ones would all be
-/// tiny.
+/// Takes `count` evenly spread elements. Names may begin with the module's size, so the first ones would all be tiny.
 fn spread(modules: Vec<Module>, count: usize) -> Vec<Module> {
     let all = modules.len();
     let mut taken = (0..count).map(|index| index * all / count).peekable();
@@ -113,7 +111,7 @@ fn skip_list(selection: &Selection) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// None for what is not a compute shader that every driver of the last years can take.
+/// None for files that are not compute shaders with common capabilities.
 fn module(path: &Path) -> Result<Option<Module>, Failure> {
     let bytes = fs::read(path)?;
     let chunks = bytes.chunks_exact(4);
@@ -131,8 +129,8 @@ fn module(path: &Path) -> Result<Option<Module>, Failure> {
     Ok(Some(Module { name, digest, words, entry }))
 }
 
-/// Capabilities that hardware of every vendor has (Vulkan features of versions up to 1.3). A module that
-/// wants more would compile on one driver and fail on the next, and figures could not be compared.
+/// Capabilities that hardware of every vendor has (features of Vulkan up to 1.3). A module with others would compile
+/// on one driver and fail on the next, and figures could not be compared.
 fn is_common(capability: u32) -> bool {
     matches!(capability,
         0 | 1                // Matrix, Shader

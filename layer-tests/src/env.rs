@@ -1,4 +1,4 @@
-//! What a program is started with: driver, layer, folders. Nothing of the tester's own Vulkan set-up leaks in.
+//! The environment of a program: driver, layer, folders. It hides the tester's own Vulkan settings.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ pub const LAYER: &str = "VK_LAYER_VKSTASH_pipeline_cache";
 /// The Khronos validation layer's name.
 pub const VALIDATION: &str = "VK_LAYER_KHRONOS_validation";
 
-/// Names the manifest of [`Driver::Machine`]; its tests exist only where it is set.
+/// Names the manifest of [`Driver::Machine`]; without the variable its tests do not exist.
 pub const MACHINE_DRIVER: &str = "VKSTASH_TEST_DRIVER";
 
 const DRIVER_FOLDERS: [&str; 3] =
@@ -33,11 +33,11 @@ pub enum Driver {
     Test(Value),
     /// RADV on its null device: a real compiler without a GPU.
     Radv,
-    /// RADV on Mesa's fake render node: with memory types, images and queues that do nothing.
+    /// RADV on Mesa's fake render node, with memory types, images and queues that do nothing.
     RadvOnShim,
     /// Mesa's CPU driver.
     Lavapipe,
-    /// The driver whose manifest VKSTASH_TEST_DRIVER names: for suites that are carried to a machine with a GPU.
+    /// The driver whose manifest VKSTASH_TEST_DRIVER names: for test suites on a machine with a GPU.
     Machine,
 }
 
@@ -53,7 +53,7 @@ impl Driver {
         }
     }
 
-    /// The manifest of an installed driver, None for the test driver.
+    /// The manifest of an installed driver; None for the test driver.
     fn manifest(&self) -> Result<Option<PathBuf>, String> {
         let prefix = match self {
             Driver::Test(_) => return paths::test_driver_library().map(|_| None),
@@ -79,7 +79,7 @@ impl Driver {
             .filter(|path| {
                 path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
             })
-            // A 32-bit driver's manifest may lie beside it.
+            // The manifest of a 32-bit driver may lie beside it.
             .filter(|path| !path.to_string_lossy().contains(".i686."))
             .collect();
         found.sort();
@@ -90,16 +90,16 @@ impl Driver {
     }
 }
 
-/// How the layer gets into the program.
+/// How the layer is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// Not at all.
     Off,
-    /// As users have it: an implicit manifest, switched on by VKSTASH=1.
+    /// As users have it: by an implicit manifest, enabled by VKSTASH=1.
     Implicit,
-    /// Named in VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
+    /// By VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
     Explicit,
-    /// Both at once.
+    /// By both manifests.
     Both,
 }
 
@@ -117,8 +117,8 @@ pub struct Env {
 }
 
 impl Env {
-    /// The layer as users have it over this driver, with a stash and a report folder below `folder`. The
-    /// driver's own disk cache is off.
+    /// The layer as users have it, over this driver, with a stash and a report folder below `folder`. The driver's
+    /// own disk cache is off.
     pub fn new(driver: Driver, folder: &Path) -> Env {
         let env = Env {
             driver,
@@ -134,7 +134,7 @@ impl Env {
         env.stash(stash).report(report)
     }
 
-    /// Another way for the layer to get in.
+    /// Loads the layer in another way.
     pub fn layer(mut self, layer: Layer) -> Env {
         self.layer = layer;
         self
@@ -145,7 +145,7 @@ impl Env {
         self.layer(Layer::Off)
     }
 
-    /// Whether the layer is there.
+    /// Whether the layer is loaded.
     pub fn has_layer(&self) -> bool {
         self.layer != Layer::Off
     }
@@ -172,25 +172,25 @@ impl Env {
         self
     }
 
-    /// No file can grow past so many bytes: a full disk, for everybody.
+    /// Limits the size of every file, as a full disk would.
     pub fn file_size_limit(mut self, bytes: u64) -> Env {
         self.file_size = Some(bytes);
         self
     }
 
-    /// No more memory than so many bytes of address space.
+    /// Limits the address space, in bytes.
     pub fn address_space_limit(mut self, bytes: u64) -> Env {
         self.address_space = Some(bytes);
         self
     }
 
-    /// One more variable.
+    /// Sets a variable.
     pub fn var(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Env {
         self.variables.insert(name.as_ref().to_owned(), Some(value.as_ref().to_owned()));
         self
     }
 
-    /// Without a variable that this environment would have.
+    /// Removes a variable that this environment would set.
     pub fn without_var(mut self, name: impl AsRef<OsStr>) -> Env {
         self.variables.insert(name.as_ref().to_owned(), None);
         self
@@ -201,7 +201,7 @@ impl Env {
         &self.driver
     }
 
-    /// A variable that this environment sets itself.
+    /// The value of a variable that this environment sets.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name))?.as_deref()
     }
@@ -233,8 +233,8 @@ impl Env {
         ] {
             command.env(name, home.join(folder));
         }
-        // However busy the machine is, what the stash has is there when a program asks for it, and what a program made is
-        // there when it has ended.
+        // However busy the machine is: the stash is open when a program asks for a pipeline, and complete when it has
+        // ended.
         command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
@@ -252,17 +252,17 @@ impl Env {
     fn apply_limits(&self, command: &mut Command) {
         let bytes = |limit: u64| libc::rlim_t::try_from(limit).unwrap_or(libc::RLIM_INFINITY);
         let (file_size, address_space) = (self.file_size.map(bytes), self.address_space.map(bytes));
-        // Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH a tester who is root meets permissions as everybody else
-        // does. Who is not root has neither, and may not drop them. Reading stays where nothing is found without it.
+        // Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, permissions bind root as they bind other users, who may
+        // not drop these. The right to read stays if nothing under test could be found without it.
         let dropped: &[libc::c_ulong] = if paths::are_private() { &[1] } else { &[1, 2] };
         let limit = move || {
-            // SAFETY: system calls alone, as it must be between fork and exec; the limit is a valid structure.
+            // SAFETY: only system calls, as required between fork and exec; the limit is a valid structure.
             unsafe {
                 for &capability in dropped {
                     libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
                 }
                 if let Some(bytes) = file_size {
-                    // What a full disk does is an error, not a signal.
+                    // A full disk gives an error, not a signal.
                     libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
                     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
                     libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
@@ -276,7 +276,7 @@ impl Env {
             }
             Ok(())
         };
-        // SAFETY: the closure makes system calls only.
+        // SAFETY: the closure makes only system calls, which are async-signal-safe.
         unsafe { command.pre_exec(limit) };
     }
 
@@ -318,7 +318,7 @@ impl Env {
         if matches!(self.layer, Layer::Implicit | Layer::Both) {
             let data = self.folder.join("xdg");
             write_implicit_manifest(&data.join("vulkan/implicit_layer.d"));
-            // Prepended: the loader searches nothing else once the variable is set.
+            // In front of the default folders: the loader searches nothing else once the variable is set.
             let mut list = data.into_os_string();
             list.push(":/usr/local/share:/usr/share");
             command.env("XDG_DATA_DIRS", list).env("VKSTASH", "1");
@@ -331,8 +331,8 @@ impl Env {
             path.push(folder);
         }
         if self.validation {
-            // A folder of its own behind ours: loaders before 1.3.268 order layers by where they were found,
-            // newer ones by the list of names.
+            // A folder of its own behind the layer's: loaders before 1.3.268 order layers by the folder they were
+            // found in, newer ones by the list of names.
             let folder = self.folder.join("validation");
             fs::create_dir_all(&folder).expect("a private folder");
             let manifest = validation_manifest().expect("the validation layer is installed");
@@ -361,17 +361,17 @@ fn shim() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Where the Khronos validation layer's manifest lies, if it is installed.
+/// Path of the Khronos validation layer's manifest, if it is installed.
 pub fn validation_manifest() -> Option<&'static Path> {
     VALIDATION_MANIFESTS.iter().map(Path::new).find(|path| path.exists())
 }
 
-/// Whether this driver can be started here, and why not.
+/// Whether this driver can be started here; the error says why not.
 pub fn installed(driver: &Driver) -> Result<(), String> {
     driver.manifest().map(drop)
 }
 
-/// The manifest of a driver that is installed.
+/// The manifest of an installed driver.
 pub fn installed_manifest(driver: &Driver) -> Option<PathBuf> {
     driver.manifest().ok().flatten()
 }
@@ -382,7 +382,7 @@ pub fn write_implicit_manifest(folder: &Path) {
     write_manifest(&folder.join("VkLayer_vkstash.json"), manifest);
 }
 
-/// Variables of the tester's own that would change what a test sees.
+/// Whether a variable of the tester's environment would change what a test sees.
 fn leaks(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let kept = [
@@ -409,7 +409,7 @@ fn write_json(path: &Path, value: &Value) {
 }
 
 fn write(path: &Path, text: &str) {
-    // Programs that were started before may be about to read it.
+    // A program that was started before may be about to read it.
     if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
         return;
     }

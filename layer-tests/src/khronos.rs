@@ -1,4 +1,4 @@
-//! The Khronos loader's own test driver (layer-tests/khronos), and the layer's interface as the loader meets it.
+//! The Khronos loader's own test driver (layer-tests/khronos), and the layer's interface to the loader.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use crate::child::{Scenario, Step, scenario};
 use crate::env::{Driver, Env};
 use crate::paths;
 
-/// Names the driver in place of the one that scripts/khronos-icd.sh built; `none`: its source is known not to be
-/// had here, so that its tests are skipped even where drivers are required.
+/// Names the driver in place of the one that scripts/khronos-icd.sh built; `none`: its source cannot be had here, so
+/// its tests are skipped even where drivers are required.
 pub const VARIABLE: &str = "VKSTASH_KHRONOS_ICD";
 const FILE: &str = "libkhronos_test_icd.so";
 
@@ -22,7 +22,7 @@ fn library() -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("{}: {error}: run scripts/khronos-icd.sh", path.display()))
 }
 
-/// A test whose steps run on this driver, the layer over it as users have it.
+/// A test whose steps run on this driver, with the layer as users have it.
 pub fn on(steps: &[(&str, Step)], test: impl FnOnce(&Scenario, &Env)) {
     scenario(steps, |scenario| {
         if std::env::var(VARIABLE).is_ok_and(|value| value == "none") {
@@ -36,13 +36,13 @@ pub fn on(steps: &[(&str, Step)], test: impl FnOnce(&Scenario, &Env)) {
         let driver = json!({ "library_path": library, "api_version": "1.3.0" });
         let text = json!({ "file_format_version": "1.0.0", "ICD": driver }).to_string();
         std::fs::write(&manifest, text).expect("a private file");
-        // Where the environment would have another driver, these name this one.
+        // These variables name this driver, where the environment would name another.
         let env = Env::new(Driver::Test(json!({})), scenario.folder());
         test(scenario, &env.var("VK_DRIVER_FILES", &manifest).var("VK_ICD_FILENAMES", &manifest));
     });
 }
 
-/// VkNegotiateLayerInterface, as vk_layer.h has it.
+/// VkNegotiateLayerInterface of vk_layer.h.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Negotiation {
@@ -50,7 +50,7 @@ pub struct Negotiation {
     pub s_type: i32,
     /// pNext.
     pub p_next: *mut c_void,
-    /// loaderLayerInterfaceVersion: in, the loader's; out, the one that is spoken.
+    /// loaderLayerInterfaceVersion: in, the loader's; out, the version in use.
     pub version: u32,
     /// vkGetInstanceProcAddr.
     pub instance: Option<vk::PFN_vkGetInstanceProcAddr>,
@@ -60,7 +60,7 @@ pub struct Negotiation {
     pub physical_device: Option<vk::PFN_vkGetInstanceProcAddr>,
 }
 
-/// The layer's library, opened beside the loader: there is one copy in a process.
+/// The layer's library, opened beside the loader: a process has one copy.
 pub struct LayerLibrary(*mut c_void);
 
 impl LayerLibrary {
@@ -78,8 +78,8 @@ impl LayerLibrary {
     pub fn negotiate(&self, negotiation: Option<&mut Negotiation>) -> vk::Result {
         type Negotiate = unsafe extern "system" fn(*mut Negotiation) -> vk::Result;
         let pointer = negotiation.map_or(std::ptr::null_mut(), std::ptr::from_mut);
-        // SAFETY: the one symbol of every layer, with the type that vk_layer.h gives it, and a valid structure or
-        // NULL, which the layer refuses.
+        // SAFETY: vk_layer.h gives this exported symbol its type; the argument is a valid structure, or NULL, which
+        // the layer refuses.
         unsafe {
             let symbol = libc::dlsym(self.0, c"vkNegotiateLoaderLayerInterfaceVersion".as_ptr());
             assert!(!symbol.is_null(), "the layer exports no negotiation");
@@ -87,7 +87,7 @@ impl LayerLibrary {
         }
     }
 
-    /// The three look-ups, as a loader of this version gets them.
+    /// The three look-up functions that a loader of this version gets.
     pub fn look_ups(&self, version: u32) -> (vk::Result, Negotiation) {
         let mut asked = Negotiation::new(1, version);
         (self.negotiate(Some(&mut asked)), asked)
@@ -102,22 +102,22 @@ impl Drop for LayerLibrary {
 }
 
 impl Negotiation {
-    /// What a loader of this version passes.
+    /// The structure that a loader of this version passes.
     pub fn new(s_type: i32, version: u32) -> Negotiation {
         let p_next = std::ptr::null_mut();
         Negotiation { s_type, p_next, version, instance: None, device: None, physical_device: None }
     }
 }
 
-/// Whose code a command is: `layer`, `driver`, `validation`, `loader`, `none` for NULL, else the library's path.
+/// The owner of a command: `layer`, `driver`, `validation`, `loader`, `none` for NULL, else the library's path.
 pub fn owner(command: vk::PFN_vkVoidFunction) -> String {
     let Some(command) = command else { return "none".to_owned() };
-    // SAFETY: all zeros are a valid Dl_info.
+    // SAFETY: a zeroed Dl_info is valid.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: dladdr takes any address.
     let found = unsafe { libc::dladdr(command as *const c_void, &mut info) };
     assert!(found != 0 && !info.dli_fname.is_null(), "code outside of every library");
-    // SAFETY: found just now, and the library stays loaded meanwhile.
+    // SAFETY: dladdr has just found the name, and the library stays loaded.
     let path = unsafe { CStr::from_ptr(info.dli_fname as *const c_char) }.to_string_lossy().into_owned();
     let known = [
         ("libVkLayer_vkstash", "layer"),

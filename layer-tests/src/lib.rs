@@ -2,20 +2,20 @@
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - [`suite`] what the suites have in common
+//! - [`suite`] helpers that all suites use
 //! - [`work`] the programs that the suites run: pipelines described by a value
-//! - [`khronos`] the Khronos loader's own test driver, and the layer's interface as the loader meets it
+//! - [`khronos`] the Khronos loader's own test driver, and the layer's interface to the loader
 //! - [`programs`] real programs, with and without the layer
-//! - [`child`] test steps in processes of their own, because the loader's environment is per process
-//! - [mod@env] what a program is started with: driver, layer, folders
+//! - [`child`] test steps in processes of their own, because the loader's environment belongs to the process
+//! - [mod@env] the environment of a program: driver, layer, folders
 //! - [`test_driver`] control of the programmable test driver
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
-//! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] what the client and the benchmark
-//!   say to each other; [`report`] what the layer says that it did; [`skip`] what is said where a test cannot do its work
+//! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
+//!   the benchmark; [`report`] the layer's run reports; [`skip`] reports of skipped tests
 //! - [`imports`] the imports of a crate, circles among them, and imports upwards
 //!
-//! The suites stand in `tests/`, one concern a file.
+//! The suites are in `tests/`, one concern in a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 pub mod bench;

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// Names the layer library to test in place of the one that cargo built.
+/// Names the layer library to test, in place of the one that cargo built.
 pub const LAYER_VARIABLE: &str = "VKSTASH_LAYER_LIBRARY";
-/// Names the test driver in place of the one that cargo built.
+/// Names the test driver, in place of the one that cargo built.
 pub const TEST_DRIVER_VARIABLE: &str = "VKSTASH_TEST_ICD_LIBRARY";
 
-/// The layer under test: the library that VKSTASH_LAYER_LIBRARY names, else the one of this build.
+/// The layer under test: the library that VKSTASH_LAYER_LIBRARY names, or the one of this build.
 pub fn layer_library() -> PathBuf {
     library(LAYER_VARIABLE, "libVkLayer_vkstash.so").unwrap_or_else(|missing| panic!("{missing}"))
 }
 
-/// The programmable test driver: the library that VKSTASH_TEST_ICD_LIBRARY names, else the one of this build.
+/// The programmable test driver: the library that VKSTASH_TEST_ICD_LIBRARY names, or the one of this build.
 pub fn test_driver_library() -> Result<PathBuf, String> {
     library(TEST_DRIVER_VARIABLE, "libvkstash_test_icd.so")
 }
@@ -27,8 +27,8 @@ fn library(variable: &str, file: &str) -> Result<PathBuf, String> {
         return canonical.map_err(|error| format!("{variable} names {}: {error}", path.display()));
     }
     let profile = profile_folder();
-    // Cargo leaves a dependency's library in deps/ and links it into the profile's folder only when it was
-    // asked for: the younger one is what the sources say.
+    // Cargo leaves a dependency's library in deps/, and links it into the profile's folder only on request: the newer
+    // one is up to date.
     let candidates = [profile.join(file), profile.join("deps").join(file)];
     let newest = candidates.into_iter().filter_map(|path| Some((modified(&path)?, path))).max();
     newest.map(|(_, path)| path).ok_or_else(|| {
@@ -43,7 +43,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
 
-/// The folder of the build profile that this program was built in.
+/// The folder of the build profile of this program.
 pub fn profile_folder() -> PathBuf {
     let exe = std::env::current_exe().expect("the test program knows its own path");
     let folder = exe.parent().expect("a file has a folder");
@@ -53,12 +53,12 @@ pub fn profile_folder() -> PathBuf {
     }
 }
 
-/// Whether what is under test lies where root itself comes only by its right to overlook permissions: in the private
-/// home of another user, who called for root in the own tree.
+/// Whether root can reach the libraries under test only by its right to override permissions: they are in the private
+/// home of another user.
 pub fn are_private() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
-        // SAFETY: no preconditions.
+        // SAFETY: geteuid has no preconditions.
         let is_root = unsafe { libc::geteuid() } == 0;
         let library = library(LAYER_VARIABLE, "libVkLayer_vkstash.so").ok();
         let needed = [Some(profile_folder()), Some(env!("CARGO_MANIFEST_DIR").into()), library];
@@ -66,7 +66,7 @@ pub fn are_private() -> bool {
     })
 }
 
-/// What is not there is not private.
+/// A missing path is not private.
 fn is_open_to_root(path: &Path) -> bool {
     let may = |part: &Path| {
         part.metadata().map_or(true, |found| {

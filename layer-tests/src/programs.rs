@@ -1,7 +1,7 @@
-//! Real programs that nobody here wrote, started with and without the layer.
+//! Real programs, started with and without the layer.
 //!
-//! `scripts/programs.sh` brings them to the folder `programs` beside the build profiles. On RADV they run on
-//! Mesa's own stand-in for the kernel driver, which has memory and takes submits but draws nothing.
+//! `scripts/programs.sh` installs them in the folder `programs` beside the build profiles. On RADV they run on Mesa's
+//! fake render node, which has memory and accepts submissions but draws nothing.
 
 use std::fs;
 use std::io::Read;
@@ -17,13 +17,13 @@ use crate::env::{Driver, Env};
 use crate::paths;
 use crate::report::Reports;
 
-/// A program that hangs is killed after this long. No test measures time with it.
+/// A program that hangs is killed after this time. No test measures with it.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Our few lines over the wgpu crate.
+    /// A small program over the wgpu crate.
     Wgpu,
     /// The same with wgpu's own pipeline cache.
     WgpuCache,
@@ -41,11 +41,11 @@ pub enum Program {
     Vkd3dTriangle,
     /// Direct3D 12 through vkd3d: gears that turn, ended by a signal.
     Vkd3dGears,
-    /// llama.cpp, as Node.js module: a model of nothing says eight tokens.
+    /// llama.cpp, as Node.js module: an empty model generates eight tokens.
     Llama,
     /// GTK 4 draws a scene into a picture.
     Gtk,
-    /// Qt Quick does.
+    /// Qt Quick draws a scene into a picture.
     Qt,
     /// OpenGL through Mesa's zink: gears that turn, ended by a signal.
     Zink,
@@ -68,12 +68,12 @@ pub const ALL: [Program; 13] = [
     Program::Vkcube,
 ];
 
-/// How one run went.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct Ran {
-    /// Exit status as a shell says it: 128 and the number of a signal, and so on.
+    /// Exit status as a shell gives it: 128 plus the number of a signal.
     pub status: i32,
-    /// What it printed, and a hash of what it showed.
+    /// Its standard output, and a hash of what it drew.
     pub output: Vec<u8>,
     /// Its standard error.
     pub stderr: String,
@@ -81,24 +81,24 @@ pub struct Ran {
     pub wall: Duration,
     /// The layer's reports.
     pub reports: Reports,
-    /// The layer was mapped by a program in a window, shortly before that was ended.
+    /// The layer was mapped by a program with a window, shortly before that was ended.
     seen: bool,
 }
 
 impl Ran {
-    /// Whether the layer was in it.
+    /// Whether the layer was loaded.
     pub fn had_layer(&self) -> bool {
         !self.reports.0.is_empty() || self.seen
     }
 }
 
-/// One program at a time: they are compared by time, and xvfb-run looks for a free display number.
+/// One program at a time: their times are compared, and xvfb-run searches for a free display number.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where scripts/programs.sh puts what it brings.
+/// The folder in which scripts/programs.sh installs programs.
 pub fn folder() -> PathBuf {
     paths::profile_folder().with_file_name("programs")
 }
@@ -107,28 +107,28 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("programs")
 }
 
-/// Mesa's stand-in for the kernel's amdgpu driver.
+/// Mesa's fake render node.
 fn shim() -> PathBuf {
     folder().join("amdgpu-shim.so")
 }
 
-/// Why scripts/programs.sh could not bring `name`, if it said so.
+/// Why scripts/programs.sh could not install `name`, if it said so.
 fn said_to_be_missing(name: &str) -> Option<String> {
     let list = fs::read_to_string(folder().join("skipped")).unwrap_or_default();
     list.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
 }
 
-/// A program or a part of it that is not here.
+/// A program, or a part of it, is missing.
 #[derive(Debug)]
 pub enum Missing {
-    /// scripts/programs.sh said that it cannot be had here.
+    /// scripts/programs.sh said that it cannot be installed here.
     Known(String),
-    /// Nobody said so.
+    /// scripts/programs.sh did not say so.
     Unknown(String),
 }
 
 impl Program {
-    /// What scripts/programs.sh calls the package that it is in.
+    /// The name of its package in scripts/programs.sh.
     pub fn package(self) -> &'static str {
         match self {
             Program::Wgpu | Program::WgpuCache => "wgpu",
@@ -164,30 +164,31 @@ impl Program {
         }
     }
 
-    /// Whether its runs on this driver say something: on lavapipe llama.cpp compiles for minutes, without the layer too, and
-    /// what zink's own threads compile until a signal ends the program is a matter of chance.
+    /// Whether its runs on this driver can be compared: on lavapipe llama.cpp compiles for minutes, without the layer
+    /// too; what zink's own threads compile until a signal ends the program is a matter of chance.
     pub fn runs_on(self, driver: &Driver) -> bool {
         !matches!((self, driver), (Program::Llama, Driver::Lavapipe) | (Program::Zink, Driver::Radv))
     }
 
-    /// Its version, as scripts/programs.sh noted it.
+    /// Its version, as scripts/programs.sh recorded it.
     pub fn version(self) -> String {
         let list = fs::read_to_string(folder().join("versions")).unwrap_or_default();
         let found = list.lines().find_map(|line| line.strip_prefix(self.package())?.strip_prefix(": "));
         found.unwrap_or("unknown").to_owned()
     }
 
-    /// Whether it makes the same pipelines in each run: one that a signal ends may not come to all of them.
+    /// Whether it creates the same pipelines in each run: a program that is ended by a signal may not create all of
+    /// them.
     pub fn ends_by_itself(self) -> bool {
         self.end().is_none()
     }
 
-    /// Whether what it puts out says something about what it drew.
+    /// Whether its output depends on what it drew.
     pub fn is_compared(self) -> bool {
         !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)
     }
 
-    /// Whether it needs a screen.
+    /// Whether it needs a display.
     fn windowed(self) -> bool {
         match self {
             Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears => true,
@@ -197,7 +198,7 @@ impl Program {
         }
     }
 
-    /// Whether it is here, with what it needs on this driver.
+    /// Whether it is installed, with what it needs on this driver.
     pub fn find(self, driver: &Driver) -> Result<(), Missing> {
         let mut wanted = vec![(self.package(), self.file())];
         if self.windowed() {
@@ -218,7 +219,7 @@ impl Program {
         Ok(())
     }
 
-    /// The file that is there if the program is.
+    /// A file that exists if the program is installed.
     fn file(self) -> PathBuf {
         let folder = folder();
         let file = match self {
@@ -238,14 +239,14 @@ impl Program {
         folder.join(file)
     }
 
-    /// The command line, without what is needed around it. `place`: where it may leave a picture.
+    /// The command line of the program alone. It may write a picture to `place`.
     fn command(self, driver: &Driver, place: &Path) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().expect("a readable path").to_owned();
         let folder = folder();
         let python = |name: &str| {
             vec![text(folder.join("python/bin/python")), text(sources().join(name).join("run.py"))]
         };
-        // A picture to a file, then its hash.
+        // Draws into a file and prints its hash.
         let drawn = |script: &str, scene: &str| {
             let script = format!("{script} && sha256sum <\"$2\"");
             let (program, scene) = (text(self.file()), text(sources().join(scene)));
@@ -265,10 +266,10 @@ impl Program {
                         .map(str::to_owned)
                         .to_vec();
                 if *driver == Driver::Lavapipe {
-                    // It takes a CPU only if told to.
+                    // It uses a CPU driver only on request.
                     command.push("--vulkan-device=@DEVICE@".into());
                 }
-                // What takes more shaders than the plain way.
+                // Options that need more shaders than the default.
                 command.extend(["--pause", "--scale=ewa_lanczossharp", "--deband=yes"].map(str::to_owned));
                 command.push("av://lavfi:testsrc=size=320x240".into());
                 command
@@ -288,20 +289,20 @@ impl Program {
         }
     }
 
-    /// What has it draw with Vulkan.
+    /// Variables that make it draw with Vulkan.
     fn variables(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            // The device, also where it takes it for one that is not worth it.
+            // The device, even if the program considers it too slow.
             Program::Llama => &[("GGML_VK_VISIBLE_DEVICES", "0")],
             Program::Gtk => &[("GDK_BACKEND", "x11")],
             Program::Qt => &[("QSG_RHI_BACKEND", "vulkan"), ("QT_QPA_PLATFORM", "xcb")],
-            // It takes a CPU only if told to.
+            // It uses a CPU driver only on request.
             Program::Zink => &[("MESA_LOADER_DRIVER_OVERRIDE", "zink"), ("LIBGL_ALWAYS_SOFTWARE", "1")],
             _ => &[],
         }
     }
 
-    /// How programs that go on for ever are ended.
+    /// How a program that does not end by itself is ended.
     fn end(self) -> Option<&'static str> {
         match self {
             Program::Vkd3dTriangle => Some("key"),
@@ -327,15 +328,15 @@ impl Program {
                 .extend(["sh", &script.to_string_lossy(), end, &picture.to_string_lossy()].map(String::from));
         }
         if *env.driver() == Driver::Radv {
-            // The real start-up of the driver, on the stand-in; without a real GPU the X server gets its
-            // pictures copied, out of linear images.
+            // The real start-up of the driver, on the fake render node. Without a real GPU the X server gets copies
+            // of the pictures, from linear images.
             env = env.without_var("RADV_FORCE_FAMILY").var("AMDGPU_GPU_ID", "navi21");
             env = env.var("MESA_VK_WSI_DEBUG", "sw,linear");
-            // Into the program alone.
+            // Preloaded into the program alone.
             words.extend(["env".into(), format!("LD_PRELOAD={}", shim().display())]);
         }
         if self == Program::Ncnn {
-            // It opens the driver that it finds here by itself, past the loader: so let it find the loader.
+            // It opens the driver that it finds here directly, without the loader; so let it find the loader.
             let manifest = place.join("loader.json");
             let loader = json!({ "library_path": loader_library(), "api_version": "1.3.0" });
             let content = json!({ "file_format_version": "1.0.0", "ICD": loader });
@@ -368,7 +369,7 @@ fn loader_library() -> PathBuf {
     libraries.into_iter().find(|path| path.exists()).unwrap_or_else(|| "libvulkan.so.1".into())
 }
 
-/// What mpv calls the only device that there is.
+/// mpv's name for the only device.
 fn mpv_device(env: &Env) -> String {
     let words = ["mpv", "--no-config", "--vo=gpu", "--vulkan-device=help"].map(String::from);
     let (_, stdout, stderr) = run_to_its_end(&env.clone().without_layer(), &words);
@@ -381,7 +382,7 @@ fn run_to_its_end(env: &Env, words: &[String]) -> (i32, Vec<u8>, String) {
     let mut command = Command::new(&words[0]);
     env.apply(&mut command);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A group of its own, so that what it started goes with it.
+    // A process group of its own, so that its children are killed with it.
     command.process_group(0);
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{words:?}: {error}"));
     let stdout = collect(child.stdout.take().expect("a pipe"));
@@ -407,7 +408,7 @@ fn wait(child: &mut Child) -> i32 {
         }
         if started.elapsed() > PATIENCE {
             let group = i32::try_from(child.id()).expect("a process number");
-            // SAFETY: a system call without pointers; the group is the child's own and the child still there.
+            // SAFETY: kill takes plain numbers; the group is the child's own, and the child has not been waited for.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What the layer says that it did: its run reports.
+//! The layer's run reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,13 +16,13 @@ impl Reports {
         Reports(runs::read_all(folder))
     }
 
-    /// A counter by its stable name, added up over all devices and processes.
+    /// The sum of a counter over all devices and processes, by its stable name.
     pub fn sum(&self, counter: &str) -> u64 {
         let devices = self.0.iter().flat_map(|run| &run.devices);
         devices.filter_map(|device| device.counters.get(counter)).sum()
     }
 
-    /// All counters added up, without those that measure time.
+    /// The sums of all counters except those that measure time.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (name, value) in self.0.iter().flat_map(|run| &run.devices).flat_map(|device| &device.counters) {
@@ -38,12 +38,12 @@ impl Reports {
         self.0.iter().flat_map(|run| &run.devices).flat_map(|device| device.bypassed.clone()).collect()
     }
 
-    /// The last process's store.
+    /// The store's report of the last process.
     pub fn store(&self) -> StoreReport {
         self.0.last().map(|run| run.store.clone()).unwrap_or_default()
     }
 
-    /// Files that were refused, by reason, in all processes.
+    /// Numbers of refused files by reason, over all processes.
     pub fn refused(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (reason, count) in self.0.iter().flat_map(|run| &run.store.refused) {

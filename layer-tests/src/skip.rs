@@ -1,13 +1,13 @@
-//! What a test says that cannot do its work on this machine. Also compiled into the tests of the layer's own crate.
+//! Reports of tests that cannot run on this machine. Also compiled into the tests of the other crates.
 
 use std::io::Write as _;
 
-/// Turns a missing driver from a skipped test into a failed one.
+/// Makes a test fail, instead of being skipped, if its driver is missing.
 pub const REQUIRE_DRIVERS: &str = "VKSTASH_REQUIRE_DRIVERS";
-/// Names a file to which every skipped test adds a line: its name, a tab, and the reason.
+/// Names a file to which each skipped test adds a line: its name, a tab, and the reason.
 pub const SKIPPED: &str = "VKSTASH_SKIPPED";
 
-/// Something is missing that set-up installs: a failure if VKSTASH_REQUIRE_DRIVERS=1.
+/// Something is missing that set-up should have installed: a failure with VKSTASH_REQUIRE_DRIVERS=1.
 #[allow(dead_code, reason = "not every test program has such tests")]
 pub fn missing(test: &str, reason: &str) {
     let required = std::env::var(REQUIRE_DRIVERS).is_ok_and(|value| value == "1");
@@ -15,13 +15,13 @@ pub fn missing(test: &str, reason: &str) {
     not_here(test, reason);
 }
 
-/// This machine cannot have it, or does not give the right to it: never a failure.
+/// This machine cannot have it, or does not grant the right: never a failure.
 #[allow(dead_code, reason = "not every test program has such tests")]
 pub fn not_here(test: &str, reason: &str) {
     eprintln!("{test}: skipped: {reason}");
     let Some(path) = std::env::var_os(SKIPPED) else { return };
     let line = format!("{test}\t{}\n", reason.replace(['\n', '\t'], " "));
-    // In one call: tests of one program run beside each other.
+    // In one call: tests of one program run in parallel.
     let file = std::fs::File::options().append(true).create(true).open(path);
     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }

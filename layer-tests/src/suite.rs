@@ -1,4 +1,4 @@
-//! What the suites have in common.
+//! Helpers that all suites use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::child::{Outcome, Run, Scenario, scenario};
 use crate::env::{Driver, Env};
 use crate::work::{self, Done, Work};
 
-/// A test whose one step is [`work::step`], on this driver.
+/// A test on this driver whose only step is [`work::step`].
 pub fn on(driver: Driver, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("work", work::step)], |scenario| {
         if let Some(env) = scenario.on(driver) {
@@ -16,7 +16,7 @@ pub fn on(driver: Driver, test: impl FnOnce(&Scenario, &Env)) {
     });
 }
 
-/// Runs a program that must end well.
+/// Runs a program that must end normally.
 pub fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Done> {
     scenario.run_ok("work", env, work)
 }
@@ -26,7 +26,7 @@ pub fn run_to_any_end(scenario: &Scenario, env: &Env, work: &Work) -> Outcome {
     scenario.run("work", env, work)
 }
 
-/// Every pipeline of a run came from the stash, confirmed, and the driver compiled nothing.
+/// Every pipeline of a run was served and confirmed, and the driver compiled nothing.
 pub fn assert_all_served(run: &Run<Done>, count: u32) {
     let counters = run.reports.counters();
     assert_eq!(run.reports.sum("served"), u64::from(count), "{counters:?} {}", run.stderr);
@@ -35,7 +35,7 @@ pub fn assert_all_served(run: &Run<Done>, count: u32) {
     }
 }
 
-/// Every file below `folder` whose name ends so, sorted.
+/// The files below `folder` whose names end with `suffix`, sorted.
 pub fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];

@@ -10,11 +10,11 @@ type Control = unsafe extern "C" fn(*const c_char) -> c_int;
 type TakeRecord = unsafe extern "C" fn() -> *mut c_char;
 type Free = unsafe extern "C" fn(*mut c_char);
 
-/// The driver's library, which the loader has loaded too: there is one copy in a process.
+/// The driver's library, which the loader has opened too: a process has one copy.
 pub struct TestDriver(*mut c_void);
 
 impl TestDriver {
-    /// Opens the library. To be called while an instance is alive, so that the loader's copy is the one.
+    /// Opens the library. Call it while an instance is alive, so that the copy is the loader's.
     pub fn open() -> TestDriver {
         let path = paths::test_driver_library().expect("the test driver is built");
         let path = CString::new(path.to_str().expect("a readable path")).expect("no NUL in a path");
@@ -25,13 +25,13 @@ impl TestDriver {
     }
 
     /// # Safety
-    /// `F` is the type of the function that the driver exports by this name.
+    /// `F` is the type of the function that the driver exports under this name.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> F {
-        // SAFETY: an open library and a NUL-terminated name.
+        // SAFETY: the library is open, and the name NUL-terminated.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!symbol.is_null(), "the test driver does not export {}", name.to_string_lossy());
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
-        // SAFETY: function pointers of all types have one representation; the caller vouches for the type.
+        // SAFETY: function pointers of all types have one representation; the caller guarantees the type.
         unsafe { std::mem::transmute_copy(&symbol) }
     }
 
@@ -43,10 +43,9 @@ impl TestDriver {
         assert_eq!(result, 0, "the test driver refused {change}");
     }
 
-    /// What the driver saw since this was asked last: calls, violations, compiles, hits; and which
-    /// pipelines are alive.
+    /// What the driver recorded since the last call: calls, violations, compiles, hits, and live pipelines.
     pub fn take_record(&self) -> Value {
-        // SAFETY: the exported functions hand out a NUL-terminated string and take it back.
+        // SAFETY: the exported functions give a NUL-terminated string and free it.
         unsafe {
             let text = self.function::<TakeRecord>(c"vkstash_test_icd_take_record")();
             assert!(!text.is_null(), "the test driver has no record");

@@ -1,4 +1,4 @@
-//! The program that most suites run: pipelines, made as a value describes it.
+//! The program that most suites run: it creates pipelines as a value describes them.
 
 mod description;
 mod objects;
@@ -28,45 +28,45 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Whether anything here says that the application's cache held the pipeline.
+    /// Whether a flag says that the application's cache held the pipeline.
     pub fn says_hit(&self) -> bool {
         let hit = vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT.as_raw();
         self.stages.iter().chain([&self.pipeline]).any(|flags| flags & hit != 0)
     }
 }
 
-/// What came of it.
+/// The results of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// The result of each call, as its number.
+    /// The result of each call, as a number.
     pub results: Vec<i32>,
-    /// Whether each pipeline was made.
+    /// Whether each pipeline was created.
     pub made: Vec<bool>,
-    /// Creation feedback of each pipeline, if asked for.
+    /// Creation feedback of each pipeline, if it was requested.
     pub feedback: Vec<Feedback>,
     /// Each cache's data at the end.
     pub data: Vec<Vec<u8>>,
     /// Ids of validation messages.
     pub messages: Vec<String>,
-    /// The pipelines, for who looks at them in the same process.
+    /// The pipelines, for tests in the same process.
     #[serde(skip)]
     pub pipelines: Vec<vk::Pipeline>,
 }
 
 impl Done {
-    /// Every call succeeded and made its pipelines.
+    /// Every call succeeded and created its pipelines.
     pub fn all_made(&self) -> bool {
         self.results.iter().all(|&result| result == 0) && self.made.iter().all(|&made| made)
     }
 
-    /// Every call said COMPILE_REQUIRED and made nothing.
+    /// Every call answered COMPILE_REQUIRED and created nothing.
     pub fn all_refused(&self) -> bool {
         let required = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();
         self.results.iter().all(|&result| result == required) && self.made.iter().all(|&made| !made)
     }
 }
 
-/// The step: does what the value describes, and answers with [`Done`].
+/// The step: runs the program that the value describes, and answers with [`Done`].
 pub fn step(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).expect("a description of work");
     let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
@@ -87,13 +87,13 @@ pub fn step(input: &Value) -> Value {
         End::UnderscoreExit(ms) => {
             child::answer(&finish(&done));
             std::thread::sleep(Duration::from_millis(ms));
-            // SAFETY: ends the process; nothing of it is needed any more.
+            // SAFETY: _exit has no preconditions; it ends the process.
             unsafe { libc::_exit(0) }
         }
         End::Kill(ms) => {
             child::answer(&finish(&done));
             std::thread::sleep(Duration::from_millis(ms));
-            // SAFETY: as above.
+            // SAFETY: kill takes plain numbers; it ends this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             unreachable!("SIGKILL cannot be caught")
         }
@@ -101,7 +101,7 @@ pub fn step(input: &Value) -> Value {
 }
 
 impl Work {
-    /// What the device must have for this.
+    /// The options that the device needs.
     pub fn device_options(&self) -> DeviceOptions {
         let by_identifier =
             matches!(self.code, Code::Identifier | Code::Bytes | Code::ModuleAndEmptyIdentifier);
@@ -131,7 +131,7 @@ impl Work {
         })
     }
 
-    /// Makes the pipelines on this device.
+    /// Creates the pipelines on this device.
     pub fn run(&self, device: &Device) -> Done {
         let mut done = Done::default();
         let objects = Objects::new(self, device);
@@ -153,7 +153,7 @@ impl Work {
         done
     }
 
-    /// Makes the pipelines through this cache of the caller's.
+    /// Creates the pipelines with this cache, which the caller owns.
     pub fn run_through(&self, device: &Device, cache: vk::PipelineCache) -> Done {
         let mut done = Done::default();
         let objects = Objects::new(self, device);
@@ -176,7 +176,8 @@ impl Work {
         let mut parts: Vec<Box<Parts>> =
             batch.iter().enumerate().map(|(index, &value)| self.parts(device, value, index)).collect();
         parts.iter_mut().for_each(|parts| parts.link(self));
-        // SAFETY: the create infos point into `parts`, which outlive the call; what is wild may not be read.
+        // SAFETY: the create infos point into `parts`, which outlives the call; the driver must not follow the
+        // invalid pointers.
         let (result, pipelines) = unsafe {
             if self.shader.is_graphics() {
                 let infos: Vec<_> = parts.iter().map(|parts| parts.graphics(self, objects)).collect();

@@ -1,4 +1,4 @@
-//! What the corpus client and the benchmark that runs it agree upon.
+//! The format in which the corpus client reports to the benchmark that runs it.
 
 pub mod numbers;
 pub mod report;

@@ -1,4 +1,4 @@
-//! Medians and spreads: the only statistics that hold on machines as noisy as these.
+//! Medians and quartiles: statistics that hold on machines as noisy as these.
 
 /// The value below which the fraction `part` (0 to 1) of `values` lies, interpolated between neighbours.
 /// NaN for no values.
@@ -16,7 +16,7 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// A median with the quartiles of the values that it stands for.
+/// A median with its quartiles.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spread {
     /// A quarter of the values lies below this.
@@ -30,7 +30,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the given values, in their unit.
+    /// Computed from `values`, in their unit.
     pub fn of(values: &[f64]) -> Self {
         Self {
             low: quantile(values, 0.25),

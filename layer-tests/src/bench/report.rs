@@ -1,4 +1,4 @@
-//! What `vkstash-corpus --json` prints and `vkstash-bench` reads.
+//! The output of `vkstash-corpus --json`, which `vkstash-bench` reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// The device that compiled.
     pub device: Device,
-    /// Names of the modules, in the order in which their pipelines were made.
+    /// Names of the modules, in the order of their pipelines.
     pub modules: Vec<String>,
-    /// Nanoseconds from before vkCreateInstance until the device and its pipeline layout were there.
+    /// Nanoseconds from before vkCreateInstance until the device and its pipeline layout were created.
     pub startup_ns: u64,
     /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
@@ -44,7 +44,7 @@ pub struct Device {
 pub enum Kind {
     /// Creation in the habit that the options name.
     Create,
-    /// Creation into the cache that the hits are taken from.
+    /// Creation into the cache from which the hits are taken.
     Fill,
     /// First use of every entry of a freshly loaded VkPipelineCache.
     Hit,
@@ -52,17 +52,17 @@ pub enum Kind {
     HitBlob,
 }
 
-/// All pipelines, made once.
+/// One creation of all pipelines.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// What this round measured.
     pub kind: Kind,
     /// Wall nanoseconds of the whole round, gaps between the calls included.
     pub total_ns: u64,
-    /// Instructions in user mode of the one thread that made the pipelines, where the machine counts them.
+    /// User-mode instructions of the one thread that created the pipelines, if the machine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
-    /// One element a module, in the order of [`Report::modules`].
+    /// One element for each module, in the order of [`Report::modules`].
     pub calls: Vec<Call>,
 }
 
@@ -79,16 +79,16 @@ pub struct Call {
     pub refused_ns: u64,
     /// The VkResult of the last vkCreateComputePipelines.
     pub result: i32,
-    /// Made by module identifier alone.
+    /// Created by module identifier alone.
     pub by_identifier: bool,
-    /// VkPipelineCreationFeedbackFlags of the pipeline, where they were asked for.
+    /// VkPipelineCreationFeedbackFlags of the pipeline, if they were requested.
     pub feedback: Option<u32>,
     /// Bytes that the pipeline's own cache returned, where it was read.
     pub cache_bytes: Option<u64>,
 }
 
 impl Call {
-    /// Nanoseconds that the program spent in all calls that this pipeline needed.
+    /// Nanoseconds of all calls that this pipeline needed.
     pub fn whole_ns(&self) -> u64 {
         self.create_ns + self.module_ns + self.cache_ns + self.refused_ns
     }

@@ -1,6 +1,6 @@
-//! The order of a crate's modules, as the map in the documentation of its root lists it: a list item is a floor, the
-//! first is the highest. The names at the start of an item, and at the start of a part of it behind a semicolon, are
-//! the modules that stand on the floor.
+//! The order of a crate's modules, read from the map in the documentation of its root: each list item is a floor, the
+//! first item the highest. The names at the start of an item, and after each semicolon in it, are the modules on that
+//! floor.
 
 use super::tree::Tree;
 
@@ -26,12 +26,12 @@ impl Floors {
         Floors(items.iter().map(|item| names(item)).filter(|names| !names.is_empty()).collect())
     }
 
-    /// How many floors stand above a module's.
+    /// The number of floors above a module's floor.
     pub fn of(&self, module: &str) -> Option<usize> {
         self.0.iter().position(|floor| floor.iter().any(|name| name == module))
     }
 
-    /// In which ways the map and the crate do not agree.
+    /// The differences between the map and the crate.
     pub fn disagreements(&self, tree: &Tree) -> Vec<String> {
         let modules: Vec<&String> =
             tree.modules.keys().filter(|path| path.len() == 1).map(|path| &path[0]).collect();
@@ -44,7 +44,7 @@ impl Floors {
     }
 }
 
-/// The modules that a list item is about.
+/// The modules that a list item names.
 fn names(item: &str) -> Vec<String> {
     let mut names = Vec::new();
     for part in item.split(';') {
@@ -60,7 +60,7 @@ fn names(item: &str) -> Vec<String> {
     names
 }
 
-/// A name in backticks or in the brackets of a link, and what follows it.
+/// A name in backticks or in the brackets of a link, and the text after it.
 fn name(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = match text.strip_prefix('[') {
         Some(link) => link.split_once(']')?,

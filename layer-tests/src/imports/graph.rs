@@ -1,4 +1,4 @@
-//! Who imports from whom, circles, and imports upwards.
+//! The graph of imports, its circles, and imports upwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,20 +8,20 @@ use super::floors::Floors;
 use super::source::Path;
 use super::tree::{Target, Tree};
 
-/// The imports of a crate: who takes from whom, and which names.
+/// The imports of a crate: for each pair of files, the imported names.
 #[derive(Debug, Default)]
 pub struct Graph(BTreeMap<(PathBuf, PathBuf), BTreeSet<String>>);
 
 impl Graph {
-    /// Draws the imports of a crate. A re-export of what stands below the module that re-exports it is no import:
-    /// who uses its name imports from the file that the name comes from.
+    /// Reads the imports of a crate. A re-export of an item below the re-exporting module is not an import: users of
+    /// that name import from the file that defines it.
     pub fn draw(tree: &Tree) -> Graph {
         let mut graph = Graph::default();
         for (path, module) in &tree.modules {
             for import in &module.contents.imports {
                 let Some(target) = tree.resolve(path, &import.path) else { continue };
                 let star = import.name == "*";
-                // The paths that use a module's name say what they want of it.
+                // The paths that begin with the module's name say which of its items are used.
                 let names_module = target.item.is_none() && !star && import.in_module;
                 let shows_below = import.public && target.module.starts_with(path);
                 if !names_module && !shows_below {
@@ -47,7 +47,7 @@ impl Graph {
         }
     }
 
-    /// The sets of files that name each other in circles.
+    /// The sets of files that import each other in circles.
     pub fn circles(&self) -> Vec<BTreeSet<PathBuf>> {
         let files: BTreeSet<&PathBuf> = self.0.keys().map(|(from, _)| from).collect();
         let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
@@ -72,7 +72,7 @@ impl Graph {
         reached
     }
 
-    /// What ties a circle, a line for each import.
+    /// The imports of a circle, one on each line.
     pub fn ties(&self, circle: &BTreeSet<PathBuf>) -> String {
         let mut text = String::new();
         for ((from, to), names) in &self.0 {
@@ -83,7 +83,7 @@ impl Graph {
         text
     }
 
-    /// The imports from a higher floor, a line each.
+    /// The imports from a higher floor, one on each line.
     pub fn upwards(&self, tree: &Tree, floors: &Floors) -> Vec<String> {
         let floor_of: BTreeMap<&PathBuf, Option<usize>> = tree
             .modules

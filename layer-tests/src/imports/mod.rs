@@ -1,10 +1,10 @@
-//! The imports of a crate, file by file, drawn from its sources: which files name each other in a circle, and which
-//! name one above them. Code that only tests compile is left out.
+//! The imports of a crate, file by file, read from its sources: files that import each other in a circle, and files
+//! that import one above them. Code that only tests compile is left out.
 //!
-//! - [`graph`] who imports from whom, circles, and imports upwards
+//! - [`graph`] the graph of imports, its circles, and imports upwards
 //! - [`floors`] the order of a crate's modules, as its map lists it
-//! - [`tree`] the modules of a crate, and what a path in one of them leads to
-//! - [`source`] what a file says: modules, imports, paths
+//! - [`tree`] the modules of a crate, and the target of a path in one of them
+//! - [`source`] modules, imports and paths in a file
 
 pub mod floors;
 pub mod graph;

@@ -1,4 +1,4 @@
-//! What a file says: modules, imports, paths. Read from its tokens, so that the arguments of macros count too.
+//! Modules, imports and paths in a file, read from its tokens, so that the arguments of macros count too.
 
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -11,13 +11,13 @@ pub type Path = Vec<String>;
 /// One imported name: a leaf of a `use` tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// What is imported; with `*`, from where.
+    /// The imported path; for `*`, the path before it.
     pub path: Path,
-    /// What it is called here; `*` for everything.
+    /// The name it has here; `*` for everything.
     pub name: String,
     /// It is a re-export.
     pub public: bool,
-    /// It stands in the module, not in a function's body.
+    /// It is in the module, not in a function's body.
     pub in_module: bool,
 }
 
@@ -26,29 +26,29 @@ pub struct Import {
 pub struct Declared {
     /// Its name.
     pub name: String,
-    /// Where its file is, if the declaration says so.
+    /// Its file, if the declaration names one.
     pub file: Option<String>,
-    /// What stands between its braces, if it has no file of its own.
+    /// Its content between braces, if it has no file.
     pub inline: Option<Contents>,
 }
 
-/// What stands in a module.
+/// The content of a module.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// Modules below it.
     pub modules: Vec<Declared>,
-    /// `use` declarations, leaf by leaf.
+    /// The leaves of `use` declarations.
     pub imports: Vec<Import>,
     /// Other paths of two segments or more.
     pub paths: BTreeSet<Path>,
-    /// Items that are defined in it.
+    /// Items that it defines.
     pub defined: BTreeSet<String>,
 }
 
-/// Reads a file. What stands under `#[cfg(test)]` is left out.
+/// Reads a file. Code under `#[cfg(test)]` is left out.
 ///
 /// # Errors
-/// The file is no Rust.
+/// The text is not Rust.
 pub fn read(text: &str) -> Result<Contents, String> {
     let tokens = TokenStream::from_str(text).map_err(|error| error.to_string())?;
     let mut contents = Contents::default();
@@ -62,7 +62,7 @@ struct Reader<'a> {
     tokens: Vec<TokenTree>,
     at: usize,
     contents: &'a mut Contents,
-    /// The tokens are those of the module itself, not of one of its items.
+    /// The tokens belong to the module itself, not to one of its items.
     in_module: bool,
 }
 
@@ -94,7 +94,7 @@ impl Reader<'_> {
                 TokenTree::Ident(word) if word == "pub" => {
                     public = true;
                     self.at += 1;
-                    // What a visibility names is no import.
+                    // The path in a visibility is not an import.
                     if self.group(self.at, Delimiter::Parenthesis).is_some() {
                         self.at += 1;
                     }
@@ -147,7 +147,7 @@ impl Reader<'_> {
         Reader { tokens, at: 0, contents: self.contents, in_module: false }.read();
     }
 
-    /// Reads the path that starts here.
+    /// Reads the path that begins here.
     fn path(&mut self) {
         let absolute = self.at > 1 && self.is_colons(self.at - 2);
         let mut path = Vec::new();
@@ -164,7 +164,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes on behind the item, field or statement that starts here.
+    /// Skips the item, field or statement that begins here.
     fn skip_item(&mut self) {
         let words = || self.tokens[self.at..].iter().filter_map(ident).take(3);
         let is = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
@@ -222,7 +222,7 @@ fn is_test(attribute: &Group) -> bool {
     text == "cfg(test)" || text.starts_with("cfg(all(test,")
 }
 
-/// What `#[path = "..."]` says.
+/// The value of `#[path = "..."]`.
 fn path_attribute(attribute: &Group) -> Option<String> {
     let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
     match &tokens[..] {
@@ -246,7 +246,7 @@ fn read_tree(tokens: &[TokenTree], prefix: &[String], imports: &mut Vec<Import>)
             }
             TokenTree::Ident(_) => path.extend(ident(token)),
             TokenTree::Punct(punct) if punct.as_char() == '*' => name = Some("*".to_owned()),
-            // A leading `::` is another crate's.
+            // A path with a leading `::` belongs to another crate.
             TokenTree::Punct(punct) if punct.as_char() == ':' && path.is_empty() => return,
             TokenTree::Group(group) => {
                 let tokens: Vec<TokenTree> = group.stream().into_iter().collect();

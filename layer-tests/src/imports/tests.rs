@@ -55,7 +55,7 @@ fn names_that_a_module_re_exports_come_from_their_own_file() {
     };
     assert!(circles(&files("mod a; mod b; pub use a::A; pub use b::B;", "use super::A;")).is_empty());
     assert!(circles(&files("mod a; mod b; pub(crate) use a::*; pub use b::B;", "use super::A;")).is_empty());
-    // What stands in mod.rs itself, and what it does with what is below it, count.
+    // Items in mod.rs itself count, and so does its use of the modules below.
     let tied = files("mod a; mod b; pub struct A; fn f() { b::g() }", "use super::A;");
     assert_eq!(
         circles(&tied),

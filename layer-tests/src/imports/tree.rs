@@ -1,23 +1,23 @@
-//! The modules of a crate, and what a path in one of them leads to.
+//! The modules of a crate, and the target of a path in one of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path as FilePath, PathBuf};
 
 use super::source::{self, Contents, Declared, Import, Path};
 
-/// More re-exports of re-exports than there are.
+/// More levels of re-exports than there are.
 const DEEPEST: usize = 16;
 
 /// A module.
 #[derive(Debug)]
 pub struct Module {
-    /// The file that it stands in.
+    /// Its file.
     pub file: PathBuf,
-    /// What stands in it.
+    /// Its content.
     pub contents: Contents,
 }
 
-/// The modules of a crate by their paths; the root's is empty.
+/// The modules of a crate by their paths; the path of the root is empty.
 #[derive(Debug)]
 pub struct Tree {
     /// The modules.
@@ -26,7 +26,7 @@ pub struct Tree {
     pub root: PathBuf,
 }
 
-/// What a path leads to: a module, or an item of one.
+/// The target of a path: a module, or an item in it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
     /// The module.
@@ -36,10 +36,10 @@ pub struct Target {
 }
 
 impl Tree {
-    /// Reads a crate, starting at its root; `read` returns a file's text.
+    /// Reads a crate from its root; `read` gives a file's text.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// A file that cannot be read.
     pub fn read(root: &FilePath, read: &dyn Fn(&FilePath) -> Option<String>) -> Result<Tree, String> {
         let mut tree = Tree { modules: BTreeMap::new(), root: root.to_owned() };
         let folder = root.parent().unwrap_or(FilePath::new("")).to_owned();
@@ -87,7 +87,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What a path leads to that is written in `module`; none if it leads out of the crate.
+    /// The target of a path that is written in `module`; none if it leads out of the crate.
     pub fn resolve(&self, module: &[String], path: &[String]) -> Option<Target> {
         self.follow(module, path, 0)
     }
@@ -129,14 +129,14 @@ impl Tree {
         Some(Target { module: at, item: None })
     }
 
-    /// How a name came into a module that does not define it.
+    /// The import by which a name came into a module that does not define it.
     fn import(&self, module: &[String], name: &str) -> Option<&Import> {
         let contents = &self.modules.get(module)?.contents;
         let named = |import: &&Import| import.in_module && import.name == name;
         contents.imports.iter().find(named).filter(|_| !contents.defined.contains(name))
     }
 
-    /// Where a name comes from that a module has by `use ...::*`.
+    /// The target of a name that a module has by `use ...::*`.
     fn behind_a_star(&self, module: &[String], name: &str, depth: usize) -> Option<Target> {
         let contents = &self.modules.get(module)?.contents;
         if contents.defined.contains(name) {

@@ -1,5 +1,5 @@
-//! What vkd3d-proton's client keeps on disk: identifiers with the UUID of the algorithm that made them, and
-//! beside them the data of each pipeline's cache.
+//! What the vkd3d-proton client keeps on disk: identifiers with the UUID of their algorithm, and the data of each
+//! pipeline's cache.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The file of identifiers. It has one algorithm, and stands or falls with it.
+/// The file of identifiers. All are of one algorithm; if that changes, the file is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Identifiers {
     algorithm: [u8; 16],
-    /// A shader's digest to its identifier.
+    /// Identifiers by the digest of the shader.
     of: BTreeMap<String, Vec<u8>>,
 }
 
@@ -21,17 +21,17 @@ struct Identifiers {
 pub struct Book {
     folder: PathBuf,
     identifiers: Identifiers,
-    /// Data by pipeline: as it was found, and what is new.
+    /// Cache data by pipeline, loaded and new.
     blobs: BTreeMap<String, Vec<u8>>,
-    /// A file was there, and another algorithm had made it.
+    /// There was a file of another algorithm.
     pub rejected: bool,
 }
 
 impl Book {
-    /// Opens what is in `folder`, for this algorithm. A device without identifiers has none (zero).
+    /// Opens the files in `folder` for this algorithm (zero for a device without identifiers).
     ///
     /// # Errors
-    /// A folder that cannot be made, or a file that is not ours.
+    /// A folder that cannot be created, or a file with other content.
     pub fn open(folder: &Path, algorithm: [u8; 16]) -> io::Result<Book> {
         fs::create_dir_all(folder.join("blobs"))?;
         let file = folder.join("identifiers.json");
@@ -56,26 +56,26 @@ impl Book {
         self.identifiers.of.get(digest).map(Vec::as_slice)
     }
 
-    /// Learns a shader's identifier.
+    /// Adds a shader's identifier.
     pub fn learn(&mut self, digest: &str, identifier: Vec<u8>) {
         self.identifiers.of.insert(digest.to_owned(), identifier);
     }
 
-    /// The data kept for a pipeline; nothing where there is none.
+    /// The data kept for a pipeline; empty if there is none.
     pub fn blob(&self, pipeline: &str) -> Vec<u8> {
         self.blobs.get(pipeline).cloned().unwrap_or_default()
     }
 
-    /// Keeps a pipeline's data. In memory: vkd3d-proton leaves writing to another thread, and a file that is made between
-    /// two calls makes the second one dearer.
+    /// Keeps a pipeline's data in memory: vkd3d-proton writes on another thread, and creating a file between two
+    /// calls makes the second one slower.
     pub fn keep_blob(&mut self, pipeline: &str, data: Vec<u8>) {
         self.blobs.insert(pipeline.to_owned(), data);
     }
 
-    /// Writes all of it. A device without the extension has no identifiers to write.
+    /// Writes everything. A device without the extension has no identifiers to write.
     ///
     /// # Errors
-    /// The file system's.
+    /// Those of the file system.
     pub fn save(&self) -> io::Result<()> {
         for (pipeline, data) in &self.blobs {
             fs::write(self.folder.join("blobs").join(pipeline), data)?;

@@ -17,7 +17,7 @@ pub const OPTIMISE: u64 = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as
 /// RETAIN_LINK_TIME_OPTIMIZATION_INFO.
 pub const RETAIN: u64 = vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw() as u64;
 
-/// What stands in the output before the call: translators pass storage that they never wrote.
+/// The output's content before the call: translators pass uninitialised storage.
 const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
 
 /// One call.
@@ -25,13 +25,13 @@ const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
 pub struct Created {
     /// Its result.
     pub result: vk::Result,
-    /// What it left in the output.
+    /// The output after the call.
     pub pipeline: vk::Pipeline,
-    /// What it took.
+    /// Time of the call.
     pub took: Duration,
 }
 
-/// Flags as they stand in the create info itself: none that the translators use is newer.
+/// The flags for the create info itself: the translators use none that fit only into flags2.
 fn plain(flags: u64) -> vk::PipelineCreateFlags {
     vk::PipelineCreateFlags::from_raw(u32::try_from(flags).expect("flags of 32 bits"))
 }
@@ -69,7 +69,7 @@ pub struct Graphics<'a> {
     pub libraries: &'a [vk::Pipeline],
     /// The layout.
     pub layout: vk::PipelineLayout,
-    /// Format of the one colour attachment.
+    /// Format of the colour attachment.
     pub format: vk::Format,
 }
 
@@ -81,8 +81,8 @@ pub fn whole() -> vk::GraphicsPipelineLibraryFlagsEXT {
         | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_OUTPUT_INTERFACE
 }
 
-/// State that a translator leaves dynamic in these parts: as much as it can, since it knows little when it
-/// makes them.
+/// State that a translator leaves dynamic in these parts: as much as possible, because it knows little when it
+/// creates them.
 fn dynamic_states(subsets: vk::GraphicsPipelineLibraryFlagsEXT) -> Vec<vk::DynamicState> {
     let mut states = Vec::new();
     if subsets.contains(vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS) {
@@ -113,7 +113,7 @@ fn dynamic_states(subsets: vk::GraphicsPipelineLibraryFlagsEXT) -> Vec<vk::Dynam
     states
 }
 
-/// vkCreateGraphicsPipelines with the state that belongs to the subsets, and NULL for all other.
+/// vkCreateGraphicsPipelines with the state of the given subsets, and NULL for all other state.
 pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> Created {
     type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
     let has = |subset: Subset| wanted.subsets.contains(subset);
@@ -141,7 +141,7 @@ pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> C
     let mut subsets = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(wanted.subsets);
     let mut linked = vk::PipelineLibraryCreateInfoKHR::default().libraries(wanted.libraries);
     let mut rendering = vk::PipelineRenderingCreateInfo::default();
-    // Only who writes the attachments may say what they are (06579).
+    // Only the fragment output subset may name the attachments (06579).
     if has(Subset::FRAGMENT_OUTPUT_INTERFACE) {
         rendering = rendering.color_attachment_formats(&formats);
     }
@@ -181,12 +181,13 @@ pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> C
     }
     call(|out| {
         let create = gpu.device.fp_v1_0().create_graphics_pipelines;
-        // SAFETY: as above; live libraries of this device.
+        // SAFETY: a live device, layout, libraries and cache or none; everything that the create info points to
+        // outlives the call; room for one pipeline.
         unsafe { create(gpu.device.handle(), cache, 1, &info, ptr::null(), out) }
     })
 }
 
-/// Makes and times a call. A handle that was not written comes back as it was, so that the caller can tell.
+/// Makes and times a call. An output that was not written is returned as it was, so that the caller can tell.
 fn call(create: impl FnOnce(*mut vk::Pipeline) -> vk::Result) -> Created {
     let mut pipeline = vk::Pipeline::from_raw(UNWRITTEN);
     let started = Instant::now();

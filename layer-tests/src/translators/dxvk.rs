@@ -1,7 +1,7 @@
-//! The habits of DXVK: no VkPipelineCache, code in the stage's chain, and graphics pipelines put together from four
-//! libraries when they are first drawn with, which must be instant; a worker thread makes the optimised pipeline
-//! meanwhile. Identifiers come from vkGetShaderModuleCreateInfoIdentifierEXT and live in memory: they are used
-//! when a library that was destroyed to save memory is wanted again, which must be instant too.
+//! The habits of DXVK: no VkPipelineCache; code in the stage's chain; graphics pipelines linked from four libraries
+//! on first use, which must be instant, while a worker thread creates the optimised pipeline. Identifiers come from
+//! vkGetShaderModuleCreateInfoIdentifierEXT and stay in memory: they are used to create a library again that was
+//! destroyed to save memory, which must be instant too.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
@@ -18,7 +18,7 @@ use super::stages::{Code, Stages};
 /// VK_GRAPHICS_PIPELINE_LIBRARY_*.
 type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
 
-/// Makes everything, throws it away, and makes it again.
+/// Creates everything, destroys it, and creates it again.
 pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
     let mut compute: Vec<_> = jobs.compute.iter().map(Kept::new).collect();
     for kept in &mut compute {
@@ -32,22 +32,22 @@ pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
     let mut scene = Scene::new(gpu, plan, jobs);
     scene.first_frame(report);
     scene.trim();
-    // The libraries come back; the frame after that needs nothing new.
+    // The libraries are created again; the frame after that needs nothing new.
     scene.next_frame(report);
     scene.next_frame(report);
     scene.destroy();
 }
 
-/// One shader's pipeline or library: made from code at first, afterwards by identifier.
+/// The pipeline or library of one shader: created from code first, later by identifier.
 struct Kept<'a> {
     shader: &'a Shader,
     identifier: Option<Vec<u8>>,
-    /// It was made before.
+    /// It was created before.
     known: bool,
     handle: Option<Handle>,
 }
 
-/// A library, and the flags that a link of it must have.
+/// A library, and the flags that its links must have.
 #[derive(Clone, Copy)]
 struct Handle {
     pipeline: vk::Pipeline,
@@ -59,7 +59,8 @@ impl<'a> Kept<'a> {
         Kept { shader, identifier: None, known: false, handle: None }
     }
 
-    /// What there is; else made by identifier if it was made before; else, or if that is refused, from code.
+    /// The existing handle; else created by identifier if it was created before; else, or if that is refused, from
+    /// code.
     fn acquire(&mut self, gpu: &Gpu, plan: &Plan, report: &mut Report) -> Option<Handle> {
         if self.handle.is_some() {
             return self.handle;
@@ -104,7 +105,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// A library of these parts.
+/// A library of these subsets.
 fn library(
     gpu: &Gpu,
     plan: &Plan,
@@ -120,7 +121,7 @@ fn library(
     create::graphics(gpu, vk::PipelineCache::null(), &wanted)
 }
 
-/// The pipeline that the worker thread is to make.
+/// A pipeline for the worker thread to create.
 struct Order {
     draw: Draw,
     libraries: [vk::Pipeline; 4],
@@ -136,7 +137,7 @@ struct Scene<'a> {
     vertex_input: Option<vk::Pipeline>,
     /// Fragment output libraries by format.
     output: BTreeMap<i32, Option<vk::Pipeline>>,
-    /// Fast links by draw; a failed one is NULL and is never tried again.
+    /// Fast links by draw; a failed one is NULL and is not tried again.
     linked: BTreeMap<usize, vk::Pipeline>,
     optimised: Vec<vk::Pipeline>,
 }
@@ -156,7 +157,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Every draw for the first time. The worker thread makes the optimised pipelines beside it.
+    /// Draws everything for the first time, while the worker thread creates the optimised pipelines.
     fn first_frame(&mut self, report: &mut Report) {
         let (gpu, plan, jobs) = (self.gpu, self.plan, self.jobs);
         let (send, orders) = mpsc::channel::<Order>();
@@ -178,8 +179,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The program is short of memory: links go, and the shaders' libraries with them. Links that failed are
-    /// remembered.
+    /// The program frees memory: it destroys links and the shaders' libraries. Links that failed stay remembered.
     fn trim(&mut self) {
         self.gpu.destroy_pipelines(self.linked.values().copied());
         self.linked.retain(|_, &mut pipeline| pipeline == vk::Pipeline::null());
@@ -188,7 +188,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Every draw once more: libraries that are gone come back by identifier.
+    /// Draws everything again: destroyed libraries are created by identifier.
     fn next_frame(&mut self, report: &mut Report) {
         for index in 0..self.jobs.draws.len() {
             self.draw(index, None, report);
@@ -265,7 +265,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The pipeline behind a fast link.
+/// Creates the pipeline that replaces a fast link.
 fn optimise(gpu: &Gpu, plan: &Plan, jobs: &Jobs, order: &Order) -> Created {
     let format = order.draw.format;
     let cache = vk::PipelineCache::null();

@@ -1,4 +1,4 @@
-//! The device that a translator makes, its layouts, and the identifier queries.
+//! The device of a translator, its layouts, and the identifier queries.
 
 mod enable;
 
@@ -17,28 +17,28 @@ const PUSH_CONSTANTS: u32 = 256;
 /// Layouts of graphics pipelines: set 0 is the vertex shader's, set 1 the fragment shader's.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphicsLayouts {
-    /// Of pipelines that are made in one piece.
+    /// For pipelines created in one piece.
     pub merged: vk::PipelineLayout,
-    /// Of links, INDEPENDENT_SETS.
+    /// For links; INDEPENDENT_SETS.
     pub linked: vk::PipelineLayout,
-    /// Of vertex shader libraries, INDEPENDENT_SETS, with a NULL in place of the fragment shader's set.
+    /// For vertex shader libraries; INDEPENDENT_SETS, with NULL in place of the fragment shader's set.
     pub vertex: vk::PipelineLayout,
-    /// Of fragment shader libraries, with a NULL in place of the vertex shader's set.
+    /// For fragment shader libraries, with NULL in place of the vertex shader's set.
     pub fragment: vk::PipelineLayout,
 }
 
-/// A device of Vulkan 1.3 with graphics pipeline libraries, and identifiers where it has them.
-/// Whoever makes pipelines and caches destroys them.
+/// A device of Vulkan 1.3 with graphics pipeline libraries, and with identifiers if it has them. Callers destroy the
+/// pipelines and caches that they create.
 pub struct Gpu {
     /// deviceName.
     pub name: String,
     /// The device.
     pub device: ash::Device,
-    /// The extension's commands, where it is enabled.
+    /// The extension's commands, if it is enabled.
     pub identifiers: Option<ext::shader_module_identifier::Device>,
     /// shaderModuleIdentifierAlgorithmUUID, zero without the extension.
     pub algorithm: [u8; 16],
-    /// The device has maintenance5: creation flags stand in a structure of their own.
+    /// The device has maintenance5: creation flags are in a structure of their own.
     pub flags2: bool,
     /// Layout of compute pipelines.
     pub compute: vk::PipelineLayout,
@@ -50,10 +50,10 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Makes the device on the instance's first physical device.
+    /// Creates the device on the instance's first physical device.
     ///
     /// # Errors
-    /// What the device lacks, or the driver's own error.
+    /// Missing features, or the driver's error.
     pub fn new(instance: &Arc<Instance>, flags2: bool) -> Result<Gpu, Failure> {
         let physical = instance.physical_device();
         let (device, identifiers) = enable::device(instance, physical, flags2)?;
@@ -129,15 +129,15 @@ impl Gpu {
     ) -> Result<vk::PipelineLayout, vk::Result> {
         let info =
             vk::PipelineLayoutCreateInfo::default().flags(flags).set_layouts(sets).push_constant_ranges(push);
-        // SAFETY: a live device and set layouts; NULL sets stand in independent layouts only, on a device with
-        // pipeline libraries (06753).
+        // SAFETY: a live device and set layouts; NULL sets are only in independent layouts, on a device with pipeline
+        // libraries (06753).
         unsafe { self.device.create_pipeline_layout(&info, None) }
     }
 
-    /// A shader module, which the caller destroys.
+    /// Creates a shader module, which the caller destroys.
     ///
     /// # Errors
-    /// The driver's.
+    /// Those of the driver.
     pub fn module(&self, code: &[u32]) -> Result<vk::ShaderModule, vk::Result> {
         // SAFETY: a live device, valid SPIR-V.
         unsafe { self.device.create_shader_module(&vk::ShaderModuleCreateInfo::default().code(code), None) }
@@ -167,7 +167,7 @@ impl Gpu {
     /// Destroys modules that no call uses any more.
     pub fn destroy_modules(&self, modules: impl IntoIterator<Item = vk::ShaderModule>) {
         for module in modules {
-            // SAFETY: made by this device, once handed over, used by no call in flight.
+            // SAFETY: created by this device, passed here once, used by no call in flight.
             unsafe { self.device.destroy_shader_module(module, None) };
         }
     }
@@ -175,13 +175,13 @@ impl Gpu {
     /// Destroys pipelines and libraries; NULL is nothing.
     pub fn destroy_pipelines(&self, pipelines: impl IntoIterator<Item = vk::Pipeline>) {
         for pipeline in pipelines {
-            // SAFETY: made by this device, once handed over, never bound, used by no call in flight.
+            // SAFETY: created by this device, passed here once, never bound, used by no call in flight.
             unsafe { self.device.destroy_pipeline(pipeline, None) };
         }
     }
 }
 
-/// As many bytes as the driver says, which are no more than it may have.
+/// The bytes of an identifier, by the size that the driver wrote.
 fn bytes(identifier: &vk::ShaderModuleIdentifierEXT<'_>) -> Vec<u8> {
     let size = (identifier.identifier_size as usize).min(identifier.identifier.len());
     identifier.identifier[..size].to_vec()
@@ -190,7 +190,7 @@ fn bytes(identifier: &vk::ShaderModuleIdentifierEXT<'_>) -> Vec<u8> {
 impl Drop for Gpu {
     fn drop(&mut self) {
         let layouts = self.graphics;
-        // SAFETY: objects of this device, each once (destroying NULL is nothing); nothing was submitted.
+        // SAFETY: objects of this device, each destroyed once (destroying NULL does nothing); nothing was submitted.
         unsafe {
             for layout in [self.compute, layouts.merged, layouts.linked, layouts.vertex, layouts.fragment] {
                 self.device.destroy_pipeline_layout(layout, None);

@@ -1,4 +1,4 @@
-//! What there is to translate: shaders, and the state that goes with them.
+//! The shaders to translate, and the state of their pipelines.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -10,17 +10,17 @@ use super::plan::Plan;
 use crate::corpus::{self, Failure, Selection};
 use crate::vulkan::spirv;
 
-/// A shader as the translator gets it from the game. Its SPIR-V stands for the game's byte code too: what
-/// translating gives is known before.
+/// A shader as the translator gets it from the game. Its SPIR-V also stands for the game's byte code: the result of
+/// the translation is known.
 #[derive(Clone, Debug)]
 pub struct Shader {
-    /// SHA-256 of the game's code, in hexadecimal: what a translator keeps things under.
+    /// SHA-256 of the game's code, in hexadecimal: the translator's key for the shader.
     pub digest: String,
     /// Its stage.
     pub stage: vk::ShaderStageFlags,
     /// Its entry point.
     pub entry: CString,
-    /// What translating gives.
+    /// The result of the translation.
     pub code: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Shader {
     }
 }
 
-/// A graphics pipeline: indices of its shaders, and its one colour format.
+/// A graphics pipeline: indices of its shaders, and its colour format.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
     /// In [`Jobs::vertex`].
@@ -46,7 +46,7 @@ pub struct Draw {
     pub format: vk::Format,
 }
 
-/// Everything.
+/// Everything to translate.
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
     /// One pipeline each.
@@ -59,11 +59,10 @@ pub struct Jobs {
     pub draws: Vec<Draw>,
 }
 
-/// Formats take turns.
+/// Used in turn.
 const FORMATS: [vk::Format; 2] = [vk::Format::R8G8B8A8_UNORM, vk::Format::R16G16B16A16_SFLOAT];
 
-/// The jobs of a plan. Vertex shaders are shared by two pipelines each, as games do: libraries are there to be
-/// used more than once.
+/// The jobs of a plan. Two pipelines share each vertex shader, as in games, because libraries are there to be reused.
 ///
 /// # Errors
 /// A folder without modules.

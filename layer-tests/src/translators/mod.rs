@@ -1,13 +1,13 @@
-//! Clients with the habits of programs that translate shaders while they run: what VK_EXT_shader_module_identifier
-//! was made for, and whose expectations are the hardest to meet (contract 8).
+//! Clients with the habits of programs that translate shaders at run time: VK_EXT_shader_module_identifier was made
+//! for them, and their expectations are the hardest to meet (contract 8).
 //!
 //! - [`vkd3d`] the habits of vkd3d-proton: a cache for each pipeline, identifiers kept on disk
 //! - [`dxvk`] the habits of DXVK: pipeline libraries, links that must be instant, identifiers in memory
-//! - [`jobs`] what there is to translate
+//! - [`jobs`] the shaders to translate
 //! - [`book`] identifiers and cache data on disk
 //! - [`gpu`] the device and its layouts
 //! - [`stages`], [`create`] create infos and the calls that take them
-//! - [`report`] what came of it
+//! - [`report`] the results
 //! - [`Plan`] what a client does
 
 pub mod book;
@@ -28,10 +28,11 @@ use self::gpu::Gpu;
 use self::report::Report;
 use crate::vulkan::{Instance, InstanceOptions};
 
-/// Does everything that the plan says, on an instance and a device of its own.
+/// Runs a plan on an instance and a device of its own.
 ///
 /// # Errors
-/// What the client cannot start without: a folder of modules, an instance, a device with what it needs.
+/// What the client cannot start without: a folder of modules, an instance, a device with the required
+/// features.
 pub fn run(plan: &Plan) -> Result<Report, crate::corpus::Failure> {
     let jobs = jobs::read(plan)?;
     let application = match plan.habit {

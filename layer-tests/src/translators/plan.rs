@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Whose habits.
+/// The translator whose habits the client has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Habit {
@@ -14,47 +14,47 @@ pub enum Habit {
     Dxvk,
 }
 
-/// How DXVK's client makes the pipeline that replaces a fast link.
+/// How the DXVK client creates the pipeline that replaces a fast link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimised {
-    /// As one pipeline, from the code: DXVK's own way.
+    /// As one pipeline from the code, as DXVK does.
     #[default]
     Whole,
-    /// By linking the same libraries again with LINK_TIME_OPTIMIZATION; they retain what that needs.
+    /// As a link of the same libraries with LINK_TIME_OPTIMIZATION; the libraries retain the information for it.
     Link,
 }
 
 /// What a client does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// Whose habits.
+    /// The translator.
     pub habit: Habit,
-    /// Folder of the compute shaders; without one they are tiny ones of our own.
+    /// Folder of the compute shaders; without one, tiny built-in ones.
     pub modules: Option<PathBuf>,
     /// Compute pipelines.
     pub compute: u32,
     /// Graphics pipelines.
     pub graphics: u32,
-    /// Folder of what the client keeps from one run to the next. DXVK's keeps nothing.
+    /// Folder that the client keeps from one run to the next. The DXVK client keeps nothing.
     pub store: PathBuf,
-    /// vkd3d-proton: graphics pipelines are a library and a link of it with the fragment output.
+    /// vkd3d-proton: a graphics pipeline is a library, and a link of it with the fragment output.
     pub libraries: bool,
-    /// vkd3d-proton: each pipeline's cache starts with the data that an earlier run kept.
+    /// vkd3d-proton: each pipeline's cache is loaded with the data of an earlier run.
     pub load_blobs: bool,
-    /// vkd3d-proton: nothing is asked for by identifier; code stands in the stages' chains.
+    /// vkd3d-proton: identifiers are not used; the code is in the stages' chains.
     pub inline: bool,
-    /// DXVK: the pipeline behind a fast link.
+    /// DXVK: the pipeline that replaces a fast link.
     pub optimised: Optimised,
-    /// Creation flags stand in VkPipelineCreateFlags2CreateInfo; otherwise in the create info itself, as in the
-    /// translators' releases from before VK_KHR_maintenance5, which the device then goes without.
+    /// Creation flags are in VkPipelineCreateFlags2CreateInfo; otherwise in the create info itself, as in releases of
+    /// the translators from before VK_KHR_maintenance5, which the device then does not enable.
     pub flags2: bool,
     /// Collect validation messages.
     pub messages: bool,
 }
 
 impl Plan {
-    /// The habit in its simplest form.
+    /// The simplest form of a habit.
     pub fn new(habit: Habit, store: impl Into<PathBuf>) -> Plan {
         Plan {
             habit,

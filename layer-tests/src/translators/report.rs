@@ -1,4 +1,4 @@
-//! What came of a translator's run.
+//! The results of a translator's run.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::bench::numbers::median;
 pub struct Report {
     /// VkPhysicalDeviceProperties::deviceName.
     pub device: String,
-    /// The device has VK_EXT_shader_module_identifier and what the client wants beside it.
+    /// The device has VK_EXT_shader_module_identifier and the other features that the client needs for it.
     pub identifiers: bool,
     /// shaderModuleIdentifierAlgorithmUUID, zero without the extension.
     pub algorithm: [u8; 16],
-    /// Identifiers of an earlier run were there, and were thrown away because another algorithm made them.
+    /// The identifiers of an earlier run were rejected because another algorithm made them.
     pub book_rejected: bool,
-    /// Pipelines that a program could draw or compute with; links are counted apart.
+    /// Pipelines that a program could use; links are counted separately.
     pub pipelines: u32,
-    /// Pipelines and pipeline libraries that were asked for by identifiers alone.
+    /// Pipelines and pipeline libraries requested by identifiers alone.
     pub requested_by_identifier: u32,
-    /// Of those, the ones that were made.
+    /// Of those, the ones that were created.
     pub served_by_identifier: u32,
     /// Of those, the ones answered with VK_PIPELINE_COMPILE_REQUIRED.
     pub compile_required: u32,
@@ -31,7 +31,7 @@ pub struct Report {
     pub fallback_translations: u32,
     /// Pipelines and libraries whose shaders were translated at all.
     pub translations: u32,
-    /// Pipeline libraries that were made, each time that they were.
+    /// Creations of pipeline libraries, repeated ones included.
     pub libraries: u32,
     /// Links.
     pub links: Links,
@@ -39,10 +39,9 @@ pub struct Report {
     pub blobs: u32,
     /// Bytes of that data.
     pub blob_bytes: u64,
-    /// What the client has no use for, in words: errors, positive codes that it does not know, handles where
-    /// there may be none.
+    /// Results that the client cannot use, in words: errors, unknown positive codes, unexpected handles.
     pub failures: Vec<String>,
-    /// What calls took.
+    /// Times of the calls.
     pub times: Times,
     /// Ids of validation messages.
     pub messages: Vec<String>,
@@ -51,17 +50,17 @@ pub struct Report {
 /// Links of libraries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Made without optimisation.
+    /// Without optimisation.
     pub fast: u32,
-    /// Made with LINK_TIME_OPTIMIZATION, or as whole pipelines in a worker thread.
+    /// With LINK_TIME_OPTIMIZATION, or as whole pipelines on a worker thread.
     pub optimised: u32,
-    /// Refused; the program remembers that and goes without.
+    /// Failed; the program remembers that and does without.
     pub failed: u32,
-    /// Not even tried, because they were refused before.
+    /// Not tried, because they failed before.
     pub memoised: u32,
 }
 
-/// What calls took.
+/// Times of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Times {
     /// Pipelines and libraries made by identifiers alone.
@@ -98,7 +97,7 @@ impl Latency {
 }
 
 impl Report {
-    /// An empty one of this device.
+    /// An empty report of this device.
     pub fn of(gpu: &Gpu) -> Report {
         Report {
             device: gpu.name.clone(),
@@ -108,8 +107,8 @@ impl Report {
         }
     }
 
-    /// Keeps what no translator expects of a call, and says whether there is a pipeline. Both translators know
-    /// one positive code, and only for requests that forbid to compile.
+    /// Records results that no translator expects, and says whether there is a pipeline. Both translators know one
+    /// positive code, and only in answer to requests that forbid compiling.
     pub fn judge(
         &mut self,
         what: &str,
@@ -128,7 +127,7 @@ impl Report {
         made
     }
 
-    /// Notes a request by identifiers alone.
+    /// Records a request by identifiers alone.
     pub fn asked(&mut self, result: vk::Result, took: Duration) {
         self.requested_by_identifier += 1;
         if result == vk::Result::SUCCESS {
@@ -142,7 +141,7 @@ impl Report {
         }
     }
 
-    /// Notes a creation from code; `again` says that identifiers had been refused before.
+    /// Records a creation from code; `again`: its identifiers had been refused before.
     pub fn translated(&mut self, took: Duration, again: bool) {
         self.translations += 1;
         self.fallback_translations += u32::from(again);

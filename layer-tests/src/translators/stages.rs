@@ -1,4 +1,4 @@
-//! Shader stages of one create info: code by module, in the chain, or by identifier alone.
+//! Shader stages of one create info, with the code as a module, in the chain, or by identifier alone.
 
 use std::ptr;
 
@@ -17,14 +17,14 @@ pub enum Code<'a> {
     Identifier(&'a [u8]),
 }
 
-/// What a stage's chain holds.
+/// A structure in a stage's chain.
 enum Link<'a> {
     Nothing,
     Inline(vk::ShaderModuleCreateInfo<'a>),
     Identifier(vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'a>),
 }
 
-/// Stages and what their chains hold, at addresses that stay.
+/// Stages and the structures of their chains, at fixed addresses.
 pub struct Stages<'a> {
     infos: Vec<vk::PipelineShaderStageCreateInfo<'a>>,
     _links: Vec<Link<'a>>,
@@ -40,7 +40,7 @@ impl<'a> Stages<'a> {
                 vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(bytes),
             ),
         };
-        // The elements' addresses are the heap's: moving the vector does not change them.
+        // The elements are on the heap: moving the vector does not move them.
         let links: Vec<Link<'a>> = shaders.iter().map(link).collect();
         let stage = |((shader, code), link): (&(&'a Shader, Code<'a>), &Link<'a>)| {
             let mut info =

@@ -1,6 +1,6 @@
-//! The habits of vkd3d-proton: every pipeline has a VkPipelineCache of its own, identifiers come from
-//! vkGetShaderModuleIdentifierEXT and stand in a file, and a second run asks by identifier alone, without even
-//! having the SPIR-V. VK_PIPELINE_COMPILE_REQUIRED is the one positive code it knows; then it translates.
+//! The habits of vkd3d-proton: each pipeline has a VkPipelineCache of its own; identifiers come from
+//! vkGetShaderModuleIdentifierEXT and are kept in a file; a second run asks by identifier alone, without the SPIR-V.
+//! VK_PIPELINE_COMPILE_REQUIRED is the only positive code that it knows; it then translates the shaders.
 
 use ash::vk;
 
@@ -15,14 +15,14 @@ use crate::corpus::Failure;
 
 /// A pipeline state object.
 struct State<'a> {
-    /// What its cache's data is kept under.
+    /// The name under which its cache's data is kept.
     name: String,
     shaders: Vec<&'a Shader>,
     /// Format of the colour attachment; None for compute.
     format: Option<vk::Format>,
 }
 
-/// Makes every pipeline, and writes down what the next run is to find.
+/// Creates every pipeline, and writes the files for the next run.
 ///
 /// # Errors
 /// A store that cannot be read or written.
@@ -58,7 +58,7 @@ struct Client<'a> {
     report: &'a mut Report,
 }
 
-/// The pipelines of one attempt: the last one is the one to draw with.
+/// The pipelines of one attempt; the last one is used for drawing.
 struct Attempt {
     created: Created,
     library: Option<vk::Pipeline>,
@@ -68,7 +68,7 @@ impl Client<'_> {
     fn pipeline(&mut self, state: &State<'_>) -> Result<(), Failure> {
         let data = if self.plan.load_blobs { self.book.blob(&state.name) } else { Vec::new() };
         let info = vk::PipelineCacheCreateInfo::default().initial_data(&data);
-        // SAFETY: a live device; data that a driver gave out, which another driver passes over.
+        // SAFETY: a live device; the data is of a driver, and another driver ignores it.
         let cache = unsafe { self.gpu.device.create_pipeline_cache(&info, None) }?;
         let mut made = None;
         if self.plan.inline {
@@ -95,12 +95,12 @@ impl Client<'_> {
         if let Some(attempt) = made {
             self.gpu.destroy_pipelines(attempt.library.into_iter().chain([attempt.created.pipeline]));
         }
-        // SAFETY: made above, used by nobody any more.
+        // SAFETY: created above, and no longer in use.
         unsafe { self.gpu.device.destroy_pipeline_cache(cache, None) };
         Ok(())
     }
 
-    /// Makes the pipeline of code in the stages' chains, and of nothing else.
+    /// Creates the pipeline from code in the stages' chains alone.
     fn inline(&mut self, state: &State<'_>, cache: vk::PipelineCache) -> Option<Attempt> {
         let shaders: Vec<(&Shader, Code<'_>)> =
             state.shaders.iter().map(|&shader| (shader, Code::Inline(&shader.code))).collect();
@@ -109,7 +109,7 @@ impl Client<'_> {
         self.finish("inline", attempt, false)
     }
 
-    /// Asks for the pipeline with no module at all. None: the shaders must be translated.
+    /// Requests the pipeline without modules. None: the shaders must be translated.
     fn by_identifier(
         &mut self,
         state: &State<'_>,
@@ -123,7 +123,7 @@ impl Client<'_> {
         self.finish("by identifier", attempt, true)
     }
 
-    /// Translates: modules, their identifiers for the next run, and a creation that may compile.
+    /// Translates: creates modules, stores their identifiers for the next run, and creates the pipeline.
     fn translate(
         &mut self,
         state: &State<'_>,
@@ -147,7 +147,7 @@ impl Client<'_> {
         Ok(made)
     }
 
-    /// Keeps what came of an attempt, or clears it away.
+    /// Records the results of an attempt, or destroys its pipelines.
     fn finish(&mut self, what: &str, attempt: Attempt, may_refuse: bool) -> Option<Attempt> {
         let Created { result, pipeline, .. } = attempt.created;
         if self.report.judge(what, result, pipeline, may_refuse) {
@@ -180,7 +180,7 @@ impl Client<'_> {
             return Attempt { created: library, library: None };
         }
         self.report.libraries += 1;
-        // The link inherits what the library had to say about compiling (06855).
+        // The link inherits the library's flags about compiling (06855).
         let libraries = [library.pipeline];
         let stages = &Stages::none();
         let link = Graphics { subsets: output, flags, stages, libraries: &libraries, layout, format };

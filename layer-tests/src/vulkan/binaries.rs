@@ -1,4 +1,4 @@
-//! VK_KHR_pipeline_binary for tests. ash 0.38 does not know it: structures and numbers are declared here.
+//! VK_KHR_pipeline_binary for tests, declared here because ash 0.38 lacks it.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -52,7 +52,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// What a physical device says.
+    /// The properties of a physical device.
     pub fn of(device: &Device) -> Properties {
         let mut own = Properties {
             s_type: s_type(4),
@@ -78,7 +78,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// The feature switched on, in front of another chain.
+    /// The feature, enabled, in front of another chain.
     pub fn on(p_next: *const c_void) -> Features {
         Features { s_type: s_type(0), p_next, on: vk::TRUE }
     }
@@ -94,7 +94,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// `binaries` must outlive it.
+    /// `binaries` must outlive the structure.
     pub fn new(binaries: &[u64]) -> Info {
         Info {
             s_type: s_type(2),
@@ -168,7 +168,7 @@ type Destroy = unsafe extern "system" fn(vk::Device, u64, *const c_void);
 /// # Safety
 /// `F` is the type of the command of this name.
 unsafe fn command<F: Copy>(device: &Device, name: &CStr) -> F {
-    // SAFETY: a live device; function pointers have one representation, the caller vouches for the type.
+    // SAFETY: a live device; function pointers have one representation, and the caller guarantees the type.
     unsafe {
         let get = device.instance.raw.fp_v1_0().get_device_proc_addr;
         let found = get(device.raw.handle(), name.as_ptr()).expect("the command");
@@ -176,12 +176,12 @@ unsafe fn command<F: Copy>(device: &Device, name: &CStr) -> F {
     }
 }
 
-/// Binaries of a pipeline that was made with [`CAPTURE_DATA`].
+/// The binaries of a pipeline that was created with [`CAPTURE_DATA`].
 pub fn captured(device: &Device, pipeline: vk::Pipeline) -> Result<Vec<u64>, vk::Result> {
     create(device, ptr::null(), pipeline.as_raw())
 }
 
-/// Binaries from a key and data.
+/// Binaries created from a key and data.
 pub fn stored(device: &Device, key: &[u8], data: &[u8]) -> Result<Vec<u64>, vk::Result> {
     let mut own = Key { s_type: s_type(3), p_next: ptr::null_mut(), size: key.len() as u32, key: [0; 32] };
     own.key[..key.len()].copy_from_slice(key);
@@ -189,7 +189,7 @@ pub fn stored(device: &Device, key: &[u8], data: &[u8]) -> Result<Vec<u64>, vk::
     create(device, &KeysAndData { count: 1, keys: &own, data: &data }, 0)
 }
 
-/// Binaries of everything in a list of keys and data, in its order.
+/// Binaries created from a list of keys and data, in its order.
 pub fn all_stored(device: &Device, listed: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<u64>, vk::Result> {
     let keys: Vec<Key> = listed
         .iter()
@@ -206,7 +206,7 @@ pub fn all_stored(device: &Device, listed: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<
     create(device, &KeysAndData { count, keys: keys.as_ptr(), data: data.as_ptr() }, 0)
 }
 
-/// What the driver's internal cache has for the create info that `chain` starts with.
+/// The binaries that the driver's internal cache holds for the create info at the start of `chain`.
 ///
 /// # Safety
 /// A valid create info of a pipeline.
@@ -215,7 +215,7 @@ pub unsafe fn probe(device: &Device, chain: *const c_void) -> Result<Vec<u64>, v
     create_from(device, ptr::null(), 0, ptr::from_ref(&wrapped).cast())
 }
 
-/// vkGetPipelineKeyKHR: of the device where `chain` is NULL, else of the create info that it starts with.
+/// vkGetPipelineKeyKHR: of the device if `chain` is NULL, else of the create info at its start.
 ///
 /// # Safety
 /// NULL or a valid create info of a pipeline.
@@ -223,7 +223,7 @@ pub unsafe fn pipeline_key(device: &Device, chain: *const c_void) -> (vk::Result
     let wrapped = Wrapped { s_type: s_type(7), p_next: chain };
     let mut key = Key { s_type: s_type(3), p_next: ptr::null_mut(), size: 0, key: [0; 32] };
     let info = if chain.is_null() { ptr::null() } else { &raw const wrapped };
-    // SAFETY: the command's own type; the caller vouches for the create info.
+    // SAFETY: the command has this type; the caller guarantees the create info.
     let result = unsafe {
         let get: GetKey = command(device, c"vkGetPipelineKeyKHR");
         get(device.raw.handle(), info, &mut key)
@@ -231,7 +231,7 @@ pub unsafe fn pipeline_key(device: &Device, chain: *const c_void) -> (vk::Result
     (result, key.key[..key.size as usize].to_vec())
 }
 
-/// Key and data of each binary.
+/// The key and data of each binary.
 pub fn contents(device: &Device, binaries: &[u64]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let each = binaries.iter().map(|&binary| {
         let (asked, _, _, size) = data(device, binary, None);
@@ -254,7 +254,7 @@ fn create_from(
 ) -> Result<Vec<u64>, vk::Result> {
     let info = CreateInfo { s_type: s_type(1), p_next: ptr::null(), data, pipeline, info };
     let mut list = Handles { s_type: s_type(9), p_next: ptr::null(), count: 0, binaries: ptr::null_mut() };
-    // SAFETY: the command's own type and valid structures; first the number, then the handles.
+    // SAFETY: the command has this type, and the structures are valid; first the number, then the handles.
     unsafe {
         let create: Create = command(device, c"vkCreatePipelineBinariesKHR");
         create(device.raw.handle(), &info, ptr::null(), &mut list).result()?;
@@ -265,14 +265,14 @@ fn create_from(
     }
 }
 
-/// vkGetPipelineBinaryDataKHR with this much room: the result, key, data, and the size it tells.
+/// vkGetPipelineBinaryDataKHR with this much room: result, key, data and reported size.
 pub fn data(device: &Device, binary: u64, room: Option<usize>) -> (vk::Result, Vec<u8>, Vec<u8>, usize) {
     let info = Named { s_type: s_type(6), p_next: ptr::null(), handle: binary };
     let mut key = Key { s_type: s_type(3), p_next: ptr::null_mut(), size: 0, key: [0; 32] };
     let mut data = vec![0; room.unwrap_or(0)];
     let mut size = data.len();
     let out = if room.is_some() { data.as_mut_ptr() } else { ptr::null_mut() };
-    // SAFETY: the command's own type, valid structures, and as much room as the size says.
+    // SAFETY: the command has this type, the structures are valid, and the buffer is as long as the size says.
     let result = unsafe {
         let get: GetData = command(device, c"vkGetPipelineBinaryDataKHR");
         get(device.raw.handle(), &info, &mut key, &mut size, out)
@@ -283,7 +283,7 @@ pub fn data(device: &Device, binary: u64, room: Option<usize>) -> (vk::Result, V
 /// vkReleaseCapturedPipelineDataKHR.
 pub fn release(device: &Device, pipeline: vk::Pipeline) -> vk::Result {
     let info = Named { s_type: s_type(5), p_next: ptr::null(), handle: pipeline.as_raw() };
-    // SAFETY: the command's own type and a valid structure.
+    // SAFETY: the command has this type, and the structure is valid.
     unsafe {
         let release: Release = command(device, c"vkReleaseCapturedPipelineDataKHR");
         release(device.raw.handle(), &info, ptr::null())
@@ -292,7 +292,7 @@ pub fn release(device: &Device, pipeline: vk::Pipeline) -> vk::Result {
 
 /// vkDestroyPipelineBinaryKHR.
 pub fn destroy(device: &Device, binary: u64) {
-    // SAFETY: the command's own type; the caller's binary, destroyed once.
+    // SAFETY: the command has this type; the binary belongs to the caller and is destroyed once.
     unsafe {
         let destroy: Destroy = command(device, c"vkDestroyPipelineBinaryKHR");
         destroy(device.raw.handle(), binary, ptr::null());

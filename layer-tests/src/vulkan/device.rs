@@ -8,7 +8,7 @@ use ash::{ext, khr, vk};
 
 use super::{IDENTIFIER_EXTENSION, Instance};
 
-/// What a driver must overwrite in every slot of a creation call.
+/// Written to every output slot before a creation call; the driver must overwrite it.
 const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
 
 /// How a device is created.
@@ -28,7 +28,7 @@ pub struct DeviceOptions {
     pub extensions: Vec<&'static CStr>,
 }
 
-/// What is destroyed with the device, in the order of creation.
+/// Objects that are destroyed with the device, in the order of creation.
 enum Object {
     Module(vk::ShaderModule),
     SetLayout(vk::DescriptorSetLayout),
@@ -93,7 +93,7 @@ impl Device {
         Ok(Device::adopt(instance, physical, raw))
     }
 
-    /// A device that a test has created in a way of its own; it is destroyed with the rest.
+    /// Takes over a device that a test created itself; it is destroyed with the rest.
     pub fn adopt(instance: &Arc<Instance>, physical: vk::PhysicalDevice, raw: ash::Device) -> Device {
         Device { raw, instance: instance.clone(), physical, objects: Mutex::default() }
     }
@@ -111,7 +111,7 @@ impl Device {
         module
     }
 
-    /// A layout with one storage buffer, as [`super::spirv::compute`] wants it.
+    /// A layout with one storage buffer, as [`super::spirv::compute`] needs it.
     pub fn compute_layout(&self) -> vk::PipelineLayout {
         let binding = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
@@ -126,7 +126,7 @@ impl Device {
         }
     }
 
-    /// A layout with nothing in it.
+    /// A layout without descriptor sets.
     pub fn empty_layout(&self) -> vk::PipelineLayout {
         // SAFETY: no set layouts.
         unsafe { self.layout(&[]) }
@@ -136,7 +136,7 @@ impl Device {
     /// Live set layouts of this device.
     unsafe fn layout(&self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets);
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller passes live set layouts of this device.
         let layout = unsafe { self.raw.create_pipeline_layout(&info, None) }.expect("a pipeline layout");
         self.keep(Object::Layout(layout));
         layout
@@ -164,11 +164,11 @@ impl Device {
     /// A pipeline cache, which the caller destroys.
     pub fn cache(&self, data: &[u8]) -> vk::PipelineCache {
         let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-        // SAFETY: a live device; data of this driver, or what a test wants it to refuse.
+        // SAFETY: a live device; data of this driver, or data that a test wants the driver to refuse.
         unsafe { self.raw.create_pipeline_cache(&info, None) }.expect("a pipeline cache")
     }
 
-    /// A cache's data; nothing where the driver will not give it out.
+    /// A cache's data; empty if the driver does not give it.
     pub fn cache_data(&self, cache: vk::PipelineCache) -> Vec<u8> {
         // SAFETY: a live cache.
         unsafe { self.raw.get_pipeline_cache_data(cache) }.unwrap_or_default()
@@ -176,15 +176,15 @@ impl Device {
 
     /// Destroys a cache.
     pub fn destroy_cache(&self, cache: vk::PipelineCache) {
-        // SAFETY: the caller's own cache, used by nobody any more.
+        // SAFETY: the caller's own cache, which no call uses any more.
         unsafe { self.raw.destroy_pipeline_cache(cache, None) };
     }
 
-    /// vkCreateComputePipelines, with every result as it came. Every slot must be written, so one that is not
-    /// ends the test.
+    /// vkCreateComputePipelines, with every result as the driver gave it. The driver must write every slot; if not,
+    /// the test fails.
     ///
     /// # Safety
-    /// Valid create infos and a cache of this device or none.
+    /// Valid create infos, and a cache of this device or none.
     pub unsafe fn create_compute(
         &self,
         cache: vk::PipelineCache,
@@ -193,15 +193,15 @@ impl Device {
         self.created(infos.len(), |slots| {
             let create = self.raw.fp_v1_0().create_compute_pipelines;
             let count = infos.len() as u32;
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller passes valid create infos and a cache of this device or none.
             unsafe { create(self.raw.handle(), cache, count, infos.as_ptr(), ptr::null(), slots) }
         })
     }
 
-    /// vkCreateGraphicsPipelines; otherwise as [`Device::create_compute`].
+    /// vkCreateGraphicsPipelines; otherwise like [`Device::create_compute`].
     ///
     /// # Safety
-    /// As [`Device::create_compute`].
+    /// Valid create infos, and a cache of this device or none.
     pub unsafe fn create_graphics(
         &self,
         cache: vk::PipelineCache,
@@ -210,7 +210,7 @@ impl Device {
         self.created(infos.len(), |slots| {
             let create = self.raw.fp_v1_0().create_graphics_pipelines;
             let count = infos.len() as u32;
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller passes valid create infos and a cache of this device or none.
             unsafe { create(self.raw.handle(), cache, count, infos.as_ptr(), ptr::null(), slots) }
         })
     }
@@ -232,31 +232,31 @@ impl Device {
         (result, slots)
     }
 
-    /// Destroys a pipeline before the device goes.
+    /// Destroys a pipeline before the device is destroyed.
     ///
     /// # Safety
-    /// Made by this device's creation calls, and used by nobody any more.
+    /// Created by this device's creation calls, and no longer in use.
     pub unsafe fn destroy_pipeline(&self, pipeline: vk::Pipeline) {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.retain(|object| !matches!(object, Object::Pipeline(kept) if *kept == pipeline));
         drop(objects);
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller passes a pipeline of this device that is no longer in use.
         unsafe { self.raw.destroy_pipeline(pipeline, None) };
     }
 
-    /// Destroys a module as soon as no creation call needs it.
+    /// Destroys a module that no creation call needs any more.
     ///
     /// # Safety
-    /// Made by [`Device::module`], and destroyed once.
+    /// Created by [`Device::module`], and destroyed once.
     pub unsafe fn destroy_module(&self, module: vk::ShaderModule) {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.retain(|object| !matches!(object, Object::Module(kept) if *kept == module));
         drop(objects);
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller passes a module of this device, once.
         unsafe { self.raw.destroy_shader_module(module, None) };
     }
 
-    /// What vkGetDeviceProcAddr says about a command.
+    /// Whether vkGetDeviceProcAddr knows a command.
     pub fn has_command(&self, name: &CStr) -> bool {
         // SAFETY: a live device and a NUL-terminated name.
         unsafe { (self.instance.raw.fp_v1_0().get_device_proc_addr)(self.raw.handle(), name.as_ptr()) }
@@ -291,11 +291,11 @@ fn bytes(identifier: &vk::ShaderModuleIdentifierEXT<'_>) -> Vec<u8> {
 }
 
 impl Device {
-    /// Destroys the objects alone; the device is the caller's to destroy.
+    /// Destroys the objects; the caller destroys the device.
     pub fn leave(self) -> ash::Device {
         self.destroy_objects();
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: `this` is never dropped nor used again, so its fields have one owner each.
+        // SAFETY: `this` is never dropped or used again, so each field has one owner.
         unsafe {
             drop(ptr::read(&this.instance));
             drop(ptr::read(&this.objects));
@@ -305,7 +305,7 @@ impl Device {
 
     fn destroy_objects(&self) {
         let objects = std::mem::take(&mut *self.objects.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: objects of this device, each once; nothing was submitted.
+        // SAFETY: objects of this device, each destroyed once; nothing was submitted.
         unsafe {
             for object in objects.into_iter().rev() {
                 match object {
@@ -323,7 +323,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         self.destroy_objects();
-        // SAFETY: nothing of the device is left.
+        // SAFETY: all objects of the device have been destroyed.
         unsafe { self.raw.destroy_device(None) };
     }
 }

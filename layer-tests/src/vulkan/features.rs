@@ -1,4 +1,4 @@
-//! The features that real shaders use, enabled where the device has them.
+//! The features that real shaders use, enabled if the device has them.
 
 use ash::vk;
 

@@ -2,11 +2,11 @@
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
-//! - [`features`] what real shaders need enabled
+//! - [`features`] features that real shaders need
 //! - [`device`] a device and its objects, destroyed with it
 //!
-//! Creation calls are made raw: ash's wrappers turn VK_PIPELINE_COMPILE_REQUIRED into an error and lose which
-//! of a batch's pipelines were made (contract 3.1).
+//! Creation calls use function pointers: ash's wrappers turn VK_PIPELINE_COMPILE_REQUIRED into an error, and lose
+//! which pipelines of a batch were created (contract 3.1).
 
 pub mod binaries;
 pub mod device;
@@ -48,7 +48,7 @@ impl Default for InstanceOptions {
     }
 }
 
-/// Message ids, in the order in which they came.
+/// Message ids, in the order of arrival.
 type Messages = Mutex<Vec<String>>;
 
 /// An instance, made through the loader.
@@ -60,12 +60,12 @@ pub struct Instance {
     /// What it was created with.
     pub api_version: u32,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
-    // Boxed twice over: the messenger holds its address.
+    // Boxed because the messenger holds its address.
     messages: Box<Messages>,
 }
 
 impl Instance {
-    /// Loads the loader and creates an instance.
+    /// Opens the loader and creates an instance.
     pub fn new(options: &InstanceOptions) -> Result<Arc<Instance>, vk::Result> {
         // SAFETY: libvulkan is the system's own loader; its initialisation has no preconditions.
         let entry = unsafe { Entry::load() }.expect("the Vulkan loader is installed");
@@ -89,7 +89,8 @@ impl Instance {
         let messenger = options.messages.then(|| {
             let debug = ext::debug_utils::Instance::new(&entry, &raw);
             messenger.p_next = std::ptr::null();
-            // SAFETY: as above; the messages live as long as the instance.
+            // SAFETY: a live instance with the extension; the list that the messenger points to lives as long as the
+            // instance.
             let handle = unsafe { debug.create_debug_utils_messenger(&messenger, None) };
             (debug, handle.expect("a messenger"))
         });
@@ -143,7 +144,7 @@ impl Instance {
         (feature.shader_module_identifier != 0, property.shader_module_identifier_algorithm_uuid)
     }
 
-    /// Ids of the messages so far, sorted, each as often as it came.
+    /// The ids of all messages so far, sorted, with repetitions.
     pub fn messages(&self) -> Vec<String> {
         let mut list = self.messages.lock().unwrap_or_else(PoisonError::into_inner).clone();
         list.sort();
@@ -153,7 +154,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // SAFETY: devices hold a reference to their instance, so none is left.
+        // SAFETY: each device holds a reference to its instance, so no device is left.
         unsafe {
             if let Some((debug, messenger)) = &self.messenger {
                 debug.destroy_debug_utils_messenger(*messenger, None);
@@ -179,7 +180,7 @@ unsafe extern "system" fn collect(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     messages: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: the user data is the instance's own list, the callback data is valid for this call.
+    // SAFETY: the user data is the instance's list, and the callback data is valid during this call.
     unsafe {
         let messages = &*messages.cast::<Messages>();
         let id = match (*data).message_id_name_as_c_str() {

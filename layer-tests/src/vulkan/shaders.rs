@@ -1,5 +1,5 @@
-//! Tiny modules of the rarer stages. Each is one function called `main` that does as good as nothing; a constant
-//! that nobody uses tells modules apart.
+//! Tiny modules of the rarer stages. Each has one function, `main`, which does next to nothing; an unused constant
+//! distinguishes modules.
 
 use ash::vk;
 
@@ -7,12 +7,12 @@ use super::spirv::{Assembler, MAIN};
 
 const VERSION_1_4: u32 = 0x0001_0400;
 
-/// What a stage declares: capabilities, extension, execution model and modes.
+/// Declarations of a stage: capabilities, extension, execution model and modes.
 struct Stage {
     capabilities: &'static [u32],
     extension: Option<&'static [u8]>,
     model: u32,
-    /// Each a mode and its operands.
+    /// Each one is a mode and its operands.
     modes: &'static [&'static [u32]],
 }
 
@@ -50,7 +50,7 @@ fn stage(stage: vk::ShaderStageFlags) -> Stage {
     }
 }
 
-/// A module of this stage, for devices of Vulkan 1.2 or later. Modules of different values are different code.
+/// A module of this stage, for devices of Vulkan 1.2 or later. Different values give different code.
 pub fn empty(flags: vk::ShaderStageFlags, value: u32) -> Vec<u32> {
     let Stage { capabilities, extension, model, modes } = stage(flags);
     let mut module = Assembler::new(8);
@@ -85,8 +85,8 @@ pub fn empty(flags: vk::ShaderStageFlags, value: u32) -> Vec<u32> {
     module.0
 }
 
-/// A fragment shader that reads the combined image sampler at set 0, binding 0 and writes what it finds there to
-/// location 0.
+/// A fragment shader that samples the combined image sampler at set 0, binding 0, and writes the result to location
+/// 0.
 pub fn sampling() -> Vec<u32> {
     let mut module = Assembler::new(22);
     module
@@ -102,7 +102,7 @@ pub fn sampling() -> Vec<u32> {
         .op(32, &[8, 3, 6])
         .op(59, &[8, 9, 3])
         .op(23, &[14, 5, 2])
-        // A sampled two-dimensional image, a sampler with it, and the variable.
+        // A sampled two-dimensional image, a sampler for it, and the variable.
         .op(25, &[15, 5, 1, 0, 0, 0, 1, 0])
         .op(27, &[16, 15])
         .op(32, &[17, 0, 16])

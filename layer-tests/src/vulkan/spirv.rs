@@ -1,4 +1,4 @@
-//! Tiny valid modules, put together word by word. Each is one function called `main`.
+//! Tiny valid modules, assembled word by word. Each has one function, `main`.
 
 const MAGIC: u32 = 0x0723_0203;
 const VERSION_1_0: u32 = 0x0001_0000;
@@ -26,18 +26,18 @@ impl Assembler {
     }
 }
 
-/// A compute shader that writes `value` into the storage buffer at set 0, binding 0. Modules of different
-/// values are different code.
+/// A compute shader that writes `value` to the storage buffer at set 0, binding 0. Different values give different
+/// code.
 pub fn compute(value: u32) -> Vec<u32> {
     storing(value, false)
 }
 
-/// The same, where `value` is only the default of specialization constant 0.
+/// The same, with `value` as the default of specialization constant 0.
 pub fn compute_specialized(value: u32) -> Vec<u32> {
     storing(value, true)
 }
 
-/// A compute shader that writes `count` values of its own there: the more, the longer is what is made of it.
+/// A compute shader that writes `count` different values: the more there are, the longer is the compiled code.
 pub fn compute_storing(count: u32) -> Vec<u32> {
     let first = 11;
     // A constant for each index, one for each value, and a pointer for each store.
@@ -103,7 +103,7 @@ fn storing(value: u32, specialized: bool) -> Vec<u32> {
     module.0
 }
 
-/// A vertex shader that puts every vertex at (value, value, value, 1).
+/// A vertex shader that places every vertex at (value, value, value, 1).
 pub fn vertex(value: f32) -> Vec<u32> {
     let mut module = Assembler::new(12);
     module
@@ -150,7 +150,7 @@ pub fn ray_generation() -> Vec<u32> {
     module.0
 }
 
-/// Everything behind the decorations of a shader that stores one constant vector in its output variable 9.
+/// The part behind the decorations of a shader that stores one constant vector in its output variable 9.
 fn constant_output(module: &mut Assembler, value: f32) {
     module
         .op(19, &[1])

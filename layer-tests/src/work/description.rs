@@ -1,8 +1,8 @@
-//! What the program does, described by a value.
+//! The value that describes what a program does.
 
 use serde::{Deserialize, Serialize};
 
-/// What the pipelines are.
+/// The kind of pipelines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shader {
     /// Compute; the constant is part of the module.
@@ -10,7 +10,7 @@ pub enum Shader {
     Compute,
     /// Compute; one module, and the constant is a specialization constant.
     Specialized,
-    /// Compute; the constant says how many values are stored, so that each pipeline's code has its own length.
+    /// Compute; the constant is the number of values stored, so that each pipeline's code has another length.
     Lengthy,
     /// Graphics with a render pass.
     RenderPass,
@@ -34,9 +34,9 @@ pub enum Code {
     Inline,
     /// By its identifier alone, asked of the create info.
     Identifier,
-    /// By these bytes alone.
+    /// By identifiers of these bytes.
     Bytes,
-    /// By a shader module, with an identifier of size 0 and a wild pointer beside it.
+    /// By a shader module, with an identifier of size 0 and an invalid pointer beside it.
     ModuleAndEmptyIdentifier,
 }
 
@@ -55,26 +55,26 @@ pub enum Caches {
 /// How the process ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// It destroys everything and exits.
+    /// It destroys all objects and exits.
     #[default]
     Orderly,
-    /// `exit` with device and instance alive.
+    /// It calls `exit` while device and instance are alive.
     Exit,
-    /// `_exit` after that many milliseconds.
+    /// It calls `_exit` after this many milliseconds.
     UnderscoreExit(u64),
-    /// SIGKILL after that many milliseconds.
+    /// It is killed by SIGKILL after this many milliseconds.
     Kill(u64),
 }
 
-/// What the program does. Everything not said is the simplest way.
+/// What the program does. The default is the simplest case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Work {
-    /// What the pipelines are.
+    /// The kind of pipelines.
     pub shader: Shader,
-    /// How many.
+    /// Number of pipelines.
     pub count: u32,
-    /// The first one's constant; the others' follow.
+    /// The constant of the first pipeline; the others follow.
     pub first: u32,
     /// How stages name their code.
     pub code: Code,
@@ -82,23 +82,23 @@ pub struct Work {
     pub bytes: Vec<u8>,
     /// The caches.
     pub caches: Caches,
-    /// What the shared cache starts with.
+    /// The shared cache's initial data.
     pub initial_data: Vec<u8>,
-    /// Flags live in VkPipelineCreateFlags2CreateInfo.
+    /// The flags are in VkPipelineCreateFlags2CreateInfo.
     pub flags2: bool,
     /// Create infos in one call.
     pub batch: u32,
-    /// In each batch the first one is the others' base, by index.
+    /// In each batch the first pipeline is the base of the others, by index.
     pub derivatives: bool,
     /// FAIL_ON_PIPELINE_COMPILE_REQUIRED.
     pub fail_on: bool,
     /// EARLY_RETURN_ON_FAILURE.
     pub early_return: bool,
-    /// Ask for creation feedback.
+    /// Creation feedback is requested.
     pub feedback: bool,
-    /// A structure that nobody knows in each create info's chain.
+    /// Each create info's chain has a structure of an unknown type.
     pub unknown_structure: bool,
-    /// Pointers that the specification says to ignore are wild.
+    /// Pointers that the specification says are ignored are invalid.
     pub wild: bool,
     /// Graphics pipelines discard everything before rasterization.
     pub discard: bool,
@@ -106,11 +106,11 @@ pub struct Work {
     pub cache_control: bool,
     /// The device enables VK_EXT_shader_module_identifier.
     pub identifiers: bool,
-    /// Everything is made on so many threads at once, each from the first constant on.
+    /// This many threads do the same in parallel, each from the first constant on.
     pub threads: u32,
-    /// Collect validation messages.
+    /// Validation messages are collected.
     pub messages: bool,
-    /// The end.
+    /// How the process ends.
     pub end: End,
 }
 
@@ -142,5 +142,5 @@ impl Default for Work {
     }
 }
 
-/// The structure type that nobody knows.
+/// The unknown structure type.
 pub const UNKNOWN_STRUCTURE: i32 = 1_000_999_000;

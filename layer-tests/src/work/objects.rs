@@ -1,17 +1,17 @@
-//! What all pipelines of a run share.
+//! The objects that all pipelines of a run share.
 
 use ash::vk;
 
 use super::description::{Shader, Work};
 use crate::vulkan::Device;
 
-/// What all pipelines share.
+/// The shared objects.
 pub(super) struct Objects {
     pub(super) layout: vk::PipelineLayout,
     pub(super) pass: vk::RenderPass,
 }
 
-/// The one colour format.
+/// The colour format.
 pub(super) const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
 
 impl Objects {

@@ -1,4 +1,4 @@
-//! Everything that one create info points to, at addresses that stay.
+//! The structures that one create info points to, at fixed addresses.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,12 +9,12 @@ use super::description::{Code, Shader, UNKNOWN_STRUCTURE, Work};
 use super::objects::{FORMAT, Objects};
 use crate::vulkan::Device;
 
-/// A pointer that nobody may read.
+/// An invalid pointer.
 fn wild<T>() -> *const T {
     ptr::without_provenance(usize::MAX)
 }
 
-/// A structure of a type that nobody knows.
+/// A structure of an unknown type.
 #[repr(C)]
 struct Unknown {
     s_type: vk::StructureType,
@@ -59,7 +59,7 @@ pub struct Parts {
 }
 
 impl Work {
-    /// The parts of the create info for this constant; objects that it needs are created.
+    /// The parts of the create info for this constant; creates the objects that it needs.
     pub(super) fn parts(&self, device: &Device, value: u32, index: usize) -> Box<Parts> {
         let codes = self.codes(value);
         let named_by_module = matches!(self.code, Code::Module | Code::ModuleAndEmptyIdentifier);
@@ -112,13 +112,13 @@ impl Work {
     }
 }
 
-/// What a driver must overwrite, or clear.
+/// Values that the driver must overwrite or clear.
 fn invented_feedback() -> vk::PipelineCreationFeedback {
     vk::PipelineCreationFeedback { flags: vk::PipelineCreationFeedbackFlags::from_raw(!0), duration: !0 }
 }
 
 impl Parts {
-    /// Makes the parts point at each other. They may not move any more.
+    /// Connects the parts by pointers. They must not move any more.
     pub(super) fn link(&mut self, work: &Work) {
         self.link_stages(work);
         self.link_chain(work);
@@ -176,7 +176,7 @@ impl Parts {
         }
         if work.flags2 {
             self.flags2.flags = vk::PipelineCreateFlags2KHR::from_raw(self.flags.as_raw().into());
-            // The old flags do not count where the new ones stand (contract 3.4).
+            // The flags of the create info itself are ignored beside the new ones (contract 3.4).
             self.flags = vk::PipelineCreateFlags::empty();
             self.flags2.p_next = self.head;
             self.head = ptr::from_ref(&self.flags2).cast();
@@ -212,7 +212,7 @@ impl Parts {
         }
     }
 
-    /// The base pipeline's index, or what the specification says to ignore.
+    /// The base pipeline's index, or values that the specification says are ignored.
     fn base(&self, work: &Work) -> (vk::Pipeline, i32) {
         if work.derivatives && self.index > 0 {
             (vk::Pipeline::null(), 0)
@@ -256,7 +256,7 @@ impl Parts {
         info.p_color_blend_state = &self.blend;
         info.p_dynamic_state = &self.dynamic;
         if work.wild {
-            // No tessellation stages, no depth or stencil attachment.
+            // No tessellation stages, no depth or stencil attachment: both pointers are ignored.
             info.p_tessellation_state = wild();
             info.p_depth_stencil_state = wild();
         }

@@ -1,5 +1,5 @@
-//! What artifacts would gain and lose if they were compressed: reading them from the store, checksum included, beside
-//! reading fewer bytes and decompressing those. Of one thread's processor time, with the files in memory.
+//! The effect that compressing artifacts would have: reading an artifact from the store with its checksum, beside
+//! reading fewer bytes and decompressing them. Processor time of one thread, with the files in memory.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::codec::processor_time;
 use crate::failure::Failure;
 use crate::progress::progress;
 
-/// Artifacts that one timing goes over at least.
+/// Least number of artifacts for one timing.
 const ARTIFACTS: usize = 5_000;
 
-/// Prints ratios and microseconds an artifact, medians over the rounds.
+/// Prints ratios and microseconds for each artifact, medians over the rounds.
 pub(crate) fn run(root: &Path, rounds: usize) -> Result<(), Failure> {
     let mut artifacts: Vec<(Arc<Part>, Key, Vec<u8>)> = Vec::new();
     for application in list_applications(root)? {

@@ -1,4 +1,4 @@
-//! Running the client and taking its measure from outside: wall time, CPU time, its report and the layer's.
+//! Runs the client and measures it from outside: wall time, processor time, its report and the layer's.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub(crate) struct Runner {
     selection: Vec<String>,
     home: Home,
     folder: tempfile::TempDir,
-    /// The layer's library, None where the layer is left out.
+    /// The layer's library; None if the layer is left out.
     library: Option<PathBuf>,
     serial: Cell<usize>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Runner {
 pub(crate) struct Outcome {
     /// What the client measured.
     pub(crate) report: Report,
-    /// What the layer counted, one report a process; empty without the layer.
+    /// The layer's reports, one for each process; empty without the layer.
     pub(crate) runs: Vec<RunReport>,
     /// Seconds from before the start to after the end.
     pub(crate) wall: f64,
@@ -76,7 +76,7 @@ impl Runner {
         self.folder.path().join(format!("{name}-{}", self.serial.get()))
     }
 
-    /// The same as a folder that exists.
+    /// A new folder below the private one.
     pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path(name);
         fs::create_dir(&path)?;
@@ -99,7 +99,7 @@ impl Runner {
         Ok(Outcome { report, runs, wall, cpu })
     }
 
-    /// Runs the client whose pipelines differ in state alone.
+    /// Runs the client whose pipelines differ only in state.
     pub(crate) fn run_states<A: AsRef<OsStr>>(
         &self,
         environment: &Environment<'_>,
@@ -114,8 +114,8 @@ impl Runner {
         Ok(Outcome { report: serde_json::from_slice(&output)?, runs, wall, cpu })
     }
 
-    /// Runs a translator that makes so many graphics pipelines and keeps what it keeps in `store`. Says as well how many
-    /// pipelines were compiled and recorded.
+    /// Runs a translator that creates this many graphics pipelines and keeps its files in `store`. Also gives the
+    /// number of pipelines that were compiled and recorded.
     pub(crate) fn translate(
         &self,
         environment: &Environment<'_>,
@@ -126,7 +126,7 @@ impl Runner {
     ) -> Result<(translators::report::Report, u64), Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash-translator"));
         command.args(["--count", "0", "--graphics", pipelines]).args(arguments).args(further);
-        // The report as it is, every call in it.
+        // The full report, with every call.
         command.arg("--store").arg(store).env("VKSTASH_TRANSLATOR_CHILD", "1");
         let ended = self.spawn(command, environment)?;
         if environment.stash.is_some() && ended.runs.is_empty() {
@@ -162,7 +162,7 @@ impl Runner {
     }
 }
 
-/// Anything printed after this would compare the driver with itself.
+/// Without this check the tables would compare the driver with itself.
 const NO_LAYER: &str = "the layer wrote no report: it was not loaded, or could not do its work";
 
 /// Sum of a counter over the layer's reports.
@@ -171,7 +171,7 @@ fn counted(runs: &[RunReport], name: &str) -> u64 {
     devices.filter_map(|device| device.counters.get(name)).sum()
 }
 
-/// A child process that has ended well; the members are those of [`Outcome`].
+/// A child process that ended normally; its fields are those of [`Outcome`].
 struct Ended {
     output: Vec<u8>,
     runs: Vec<RunReport>,
@@ -184,7 +184,7 @@ fn layer_reports(environment: &Environment<'_>, folder: &Path) -> Vec<RunReport>
     if environment.stash.is_some() && written { runs::read_all(folder) } else { Vec::new() }
 }
 
-/// The library that the manifest names: what the caller says, else what lies beside this program.
+/// The library that the manifest names: the caller's choice, or the one beside this program.
 fn library(common: &Common) -> Result<PathBuf, Failure> {
     const NAME: &str = "libVkLayer_vkstash.so";
     let exe = std::env::current_exe()?;
@@ -199,15 +199,15 @@ fn library(common: &Common) -> Result<PathBuf, Failure> {
     Ok(fs::canonicalize(found)?)
 }
 
-/// Waits for one child and returns its wait status and its CPU seconds. The standard library's wait does
-/// not tell what the child used.
+/// Waits for one child; gives its wait status and processor seconds, which the standard library's wait does not
+/// report.
 fn wait(pid: u32) -> Result<(i32, f64), Failure> {
     let mut status = 0;
-    // SAFETY: rusage holds integers alone, for which all zeroes is a value.
+    // SAFETY: rusage holds only integers, so all zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: `pid` is a child of this process that nobody else waits for (its `Child` is only dropped);
-        // both outputs are valid for writing.
+        // SAFETY: `pid` is a child of this process that nothing else waits for (its `Child` is only dropped); both
+        // outputs are valid for writing.
         let waited = unsafe { libc::wait4(pid as libc::pid_t, &mut status, 0, &mut usage) };
         if waited >= 0 {
             break;
@@ -227,12 +227,12 @@ impl Outcome {
         self.report.calls(kind).map(|call| call.create_ns as f64 / 1e3).collect()
     }
 
-    /// The same with everything that a pipeline needed: its module and its own cache.
+    /// The same with the pipeline's module and own cache.
     pub(crate) fn wholes(&self, kind: Kind) -> Vec<f64> {
         self.report.calls(kind).map(|call| Call::whole_ns(call) as f64 / 1e3).collect()
     }
 
-    /// Millions of instructions, in user mode, of the thread that made them. None where the machine does not count.
+    /// Millions of user-mode instructions of the creating thread; None if the machine does not count them.
     pub(crate) fn instructions(&self, kind: Kind) -> Option<f64> {
         let round = self.report.rounds.iter().find(|round| round.kind == kind)?;
         Some(round.instructions? as f64 / 1e6)
@@ -251,7 +251,7 @@ impl Outcome {
         Some(counted(&self.runs, name))
     }
 
-    /// Share of the pipelines that the stash served, 0 to 1.
+    /// Fraction of the pipelines that the stash served, 0 to 1.
     pub(crate) fn share_served(&self) -> Option<f64> {
         Some(self.counter("served")? as f64 / self.report.modules.len() as f64)
     }

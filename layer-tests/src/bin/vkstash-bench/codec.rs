@@ -1,5 +1,5 @@
-//! How small and how fast modules are stored: the store's codec beside zstd alone, and beside a copy, over every
-//! module of the corpus, each compressed by itself. Speeds are of one thread's processor time.
+//! Size and speed of storing modules: the store's codec beside zstd alone and beside a copy, over every module of the
+//! corpus, each compressed by itself. Speeds count one thread's processor time.
 
 use std::fs;
 use std::hint::black_box;
@@ -15,13 +15,13 @@ use zstd::bulk::{Compressor, Decompressor};
 use crate::failure::Failure;
 use crate::progress::progress;
 
-/// From a payload to what is stored.
+/// Encodes a payload.
 type Encode<'a> = dyn FnMut(&[u8], &mut Vec<u8>) -> Codec + 'a;
 
-/// From what is stored to a payload, whose length the buffer has.
+/// Decodes a payload into a buffer of its length.
 type Decode<'a> = dyn FnMut(Codec, &[u8], &mut Vec<u8>) + 'a;
 
-/// One way of storing a module. The figures are of single rounds, in seconds of this thread's processor time.
+/// One way of storing a module, with the processor seconds of each round.
 struct Way<'a> {
     name: &'static str,
     encode: Box<Encode<'a>>,
@@ -31,7 +31,8 @@ struct Way<'a> {
     decoding: Vec<f64>,
 }
 
-/// Prints sizes and megabytes (10^6 bytes of module) a second of processor time, medians over the rounds. The ways take turns.
+/// Prints sizes and megabytes (10^6 bytes of module) per second of processor time, medians over the rounds. The ways
+/// take turns.
 pub(crate) fn run(folder: &Path, rounds: usize) -> Result<(), Failure> {
     let payloads = payloads(folder)?;
     let raw: usize = payloads.iter().map(Vec::len).sum();
@@ -116,10 +117,10 @@ impl<'a> Way<'a> {
     }
 }
 
-/// Seconds that the processor spent on this thread: other programs on the machine do not count.
+/// Processor seconds of this thread: other programs on the machine do not count.
 pub(crate) fn processor_time() -> f64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: the system writes the whole structure, and only where it says that it succeeded.
+    // SAFETY: the system writes the whole structure if the call succeeds, and only then it is read.
     let time = unsafe {
         assert_eq!(libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, time.as_mut_ptr()), 0, "no such clock");
         time.assume_init()
@@ -133,7 +134,7 @@ fn copy(bytes: &[u8], out: &mut Vec<u8>) -> Codec {
     Codec::Plain
 }
 
-/// What the store would be given for the modules of a folder: no flags, then the code.
+/// The payloads of the modules in a folder as the store gets them: no flags, then the code.
 fn payloads(folder: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let paths = corpus::module_files(folder)?;
     if paths.is_empty() {

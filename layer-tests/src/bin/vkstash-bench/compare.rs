@@ -1,5 +1,5 @@
-//! Pairs: two runs beside each other, in turns which one goes first, so that a machine that gets slower
-//! over the minutes hurts both alike.
+//! Pairs of runs, with alternating order, so that a machine that becomes slower over the minutes slows down both
+//! sides.
 
 use crate::child::Outcome;
 use crate::failure::Failure;
@@ -19,14 +19,14 @@ pub(crate) fn pair(
     }
 }
 
-/// What one side of many pairs took.
+/// The results of one side of many pairs.
 #[derive(Default)]
 pub(crate) struct Series {
-    /// One element a run: the whole cost of each pipeline in microseconds, in the order of the modules.
+    /// One element for each run: the whole cost of each pipeline in microseconds, in the order of the modules.
     pub(crate) wholes: Vec<Vec<f64>>,
-    /// The same of the creation calls alone.
+    /// The same for the creation calls alone.
     pub(crate) calls: Vec<Vec<f64>>,
-    /// Millions of instructions of each run's thread, where the machine counts them.
+    /// Millions of instructions of each run's thread, if the machine counts them.
     pub(crate) instructions: Vec<f64>,
     /// Whole-process wall milliseconds.
     pub(crate) wall: Vec<f64>,
@@ -50,14 +50,14 @@ impl Series {
         self.wholes.iter().map(|run| run.iter().sum::<f64>() / 1e3).collect()
     }
 
-    /// `self` less `other`, module by module and pair by pair, in microseconds.
+    /// `self` minus `other`, module by module and pair by pair, in microseconds.
     pub(crate) fn differences(&self, other: &Series) -> Vec<f64> {
         let pairs = self.wholes.iter().zip(&other.wholes);
         pairs.flat_map(|(mine, theirs)| mine.iter().zip(theirs).map(|(mine, theirs)| mine - theirs)).collect()
     }
 
-    /// `self` less `other`, each module's fastest run against its fastest: what is left when other programs'
-    /// noise is taken away.
+    /// `self` minus `other`, the fastest run of each module on both sides: the difference without the noise of other
+    /// programs.
     pub(crate) fn best_differences(&self, other: &Series) -> Vec<f64> {
         let (mine, theirs) = (best(&self.wholes), best(&other.wholes));
         mine.iter().zip(theirs).map(|(mine, theirs)| mine - theirs).collect()

@@ -1,4 +1,4 @@
-//! What the layer costs a program that gains nothing from it in this run.
+//! The layer's cost for a program that gains nothing from it in this run.
 
 use vkstash_layer_tests::bench::numbers::median;
 
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::progress::progress;
 use crate::table::Figure;
 
-/// Runs pairs with an empty stash and without the layer.
+/// Runs pairs: with an empty stash, and without the layer.
 pub(crate) fn pairs(
     runner: &Runner,
     without: Environment<'_>,
@@ -32,8 +32,8 @@ pub(crate) fn pairs(
     Ok((with, plain))
 }
 
-/// The rows: what a pipeline costs more, and the ratio of all of them together. Modules and the programs'
-/// own caches are in both.
+/// The rows: the additional cost of a pipeline, and the ratio of all of them together. Both sides include modules and
+/// the program's own caches.
 pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> Vec<Figure> {
     let per_run = |series: &Series| series.calls.iter().map(|run| median(run)).collect::<Vec<_>>();
     let mut figures = vec![
@@ -68,7 +68,7 @@ pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> 
             "ms",
         ),
     ];
-    // Other programs' noise does not reach these, and their ratio is not one of times.
+    // Noise of other programs does not affect instruction counts.
     if !with.instructions.is_empty() && !without.instructions.is_empty() {
         let what = format!("{what}: millions of instructions");
         let (mine, theirs) = (&with.instructions, &without.instructions);

@@ -1,4 +1,4 @@
-//! `demo`: the ways to a pipeline side by side, for readers who have a minute.
+//! `demo`: the ways to a pipeline side by side, in a minute.
 
 use vkstash_layer_tests::bench::report::Kind;
 
@@ -10,7 +10,7 @@ use crate::progress::progress;
 use crate::served::{self, NONE};
 use crate::table::{Figure, Table};
 
-/// One table, each row against a compile.
+/// One table; each row is compared with a compile.
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {
     let driver = match options.driver {
         Some(driver) => driver,
@@ -54,7 +54,7 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
     }])
 }
 
-/// Milliseconds of all creation calls of each run; of several rounds in a run, their average.
+/// Milliseconds of all creation calls of each run; the average, if a run has several rounds.
 fn totals(outcomes: &[Outcome], kind: Kind) -> Vec<f64> {
     let total = |outcome: &Outcome| {
         let calls = outcome.calls(kind);
@@ -64,7 +64,7 @@ fn totals(outcomes: &[Outcome], kind: Kind) -> Vec<f64> {
     outcomes.iter().map(total).collect()
 }
 
-/// The machine's real GPU where there is one, else the driver that compiles for real without one.
+/// The machine's GPU if there is one, else the driver that compiles without one.
 fn pick(runner: &Runner) -> Driver {
     let seen = runner.run(&Environment::bare(Driver::Gpu), ["--no-pipelines"]);
     match seen {

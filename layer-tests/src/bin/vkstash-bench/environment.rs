@@ -1,4 +1,4 @@
-//! What decides how a child process meets Vulkan: driver, the driver's own disk cache, the layer.
+//! The environment of a child process: the driver, its disk cache, the layer.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,8 +10,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::options::Driver;
 
-/// Variables of the caller that would make two machines measure different things. Removed on both sides of
-/// every pair.
+/// Variables of the caller that would change what is measured. Removed on both sides of every pair.
 const REMOVED: [&str; 21] = [
     "VKSTASH_TEST_ICD",
     "VKSTASH",
@@ -36,14 +35,14 @@ const REMOVED: [&str; 21] = [
     "RADV_PERFTEST",
 ];
 
-/// How one child process is set up.
+/// The environment of one child process.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment<'a> {
-    /// What it compiles with.
+    /// The driver.
     pub(crate) driver: Driver,
-    /// Folder of the driver's own disk cache, None for switched off.
+    /// Folder of the driver's disk cache; None: switched off.
     pub(crate) disk: Option<&'a Path>,
-    /// The stash's folder, None for no layer.
+    /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
 }
 
@@ -83,7 +82,7 @@ impl<'a> Environment<'a> {
             Driver::Test => {
                 command.env_remove("RADV_FORCE_FAMILY");
                 name_manifest(command, &home.test_driver);
-                // So that both sides ask for the same things: the layer would offer what the driver lacks.
+                // Both sides should use the same extension, which the layer would otherwise offer alone.
                 command.env("VKSTASH_TEST_ICD", r#"{ "identifiers": true }"#);
             }
         }
@@ -92,7 +91,7 @@ impl<'a> Environment<'a> {
                 command.env("MESA_SHADER_CACHE_DIR", folder);
                 command.env("__GL_SHADER_DISK_CACHE", "1");
                 command.env("__GL_SHADER_DISK_CACHE_PATH", folder);
-                // NVIDIA's driver otherwise trims the folder to its default size while it is measured.
+                // Otherwise NVIDIA's driver trims the folder to its default size during the measurement.
                 command.env("__GL_SHADER_DISK_CACHE_SKIP_CLEANUP", "1");
             }
             None => {
@@ -100,9 +99,9 @@ impl<'a> Environment<'a> {
                 command.env("__GL_SHADER_DISK_CACHE", "0");
             }
         }
-        // A manifest installed for this user must not bring a second layer of the same name.
+        // A manifest installed for this user must not load a second layer of the same name.
         command.env("XDG_DATA_HOME", &home.empty);
-        // Mesa's device selection layer starts a search of its own in every process.
+        // Mesa's device selection layer would run a search in every process.
         command.env("NODEVICE_SELECT", "1");
         if let Some(stash) = self.stash {
             command.env_remove("VKSTASH_DISABLE");
@@ -114,7 +113,7 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// Names the driver to old and new loaders alike.
+/// Names the driver to old and new loaders.
 fn name_driver(command: &mut Command, name: &str) {
     name_manifest(command, &driver_manifest(name));
 }
@@ -136,7 +135,7 @@ fn driver_manifest(name: &str) -> PathBuf {
     if with.exists() { with } else { without }
 }
 
-/// Says why a driver can't be used here.
+/// Why a driver cannot be used here.
 pub(crate) fn check(driver: Driver) -> Result<(), Failure> {
     let name = match driver {
         Driver::Radv => "radeon",
@@ -152,12 +151,12 @@ pub(crate) fn check(driver: Driver) -> Result<(), Failure> {
     if manifest.exists() { Ok(()) } else { Err(format!("no driver: {}", manifest.display()).into()) }
 }
 
-/// The private folders that every child process is pointed to.
+/// The private folders of every child process.
 pub(crate) struct Home {
-    /// Holds nothing.
+    /// An empty folder.
     empty: PathBuf,
-    /// XDG_DATA_DIRS with the layer's manifest in front. This way of loading an implicit layer works with
-    /// every version of the loader (contract 1.3).
+    /// XDG_DATA_DIRS, with the layer's manifest first. This way of loading an implicit layer works with every version
+    /// of the loader (contract 1.3).
     data_dirs: OsString,
     /// The test driver's manifest.
     test_driver: PathBuf,

@@ -1,4 +1,4 @@
-//! How the benchmark fails.
+//! The benchmark's error type.
 
-/// Why the benchmark gave up.
+/// Why the benchmark stopped.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,4 @@
-//! `figures`: on drivers that every machine can have.
+//! `figures`: measurements with drivers that every machine can have.
 
 use crate::child::Runner;
 use crate::compare::Series;
@@ -9,7 +9,7 @@ use crate::progress::progress;
 use crate::table::Table;
 use crate::{cost, linked, process, served};
 
-/// The parts that were asked for, all without a choice.
+/// The selected parts; all if none is selected.
 pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> Result<Vec<Table>, Failure> {
     let wants = |part| options.only.is_empty() || options.only.contains(&part);
     let rounds = rounds.unwrap_or(5);
@@ -31,7 +31,7 @@ pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> 
     Ok(tables)
 }
 
-/// First and second run; the same processes answer what serving gains and what recording costs.
+/// First and second run: the same processes show what serving gains and what recording costs.
 fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Result<Table, Failure> {
     let measured = served::measure(runner, Driver::Radv, &served::NONE, rounds)?;
     let mut figures = Vec::new();
@@ -43,8 +43,8 @@ fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Resul
         measured.first.iter().for_each(|outcome| with.push(outcome));
         measured.bare.iter().for_each(|outcome| without.push(outcome));
         figures.extend(cost::figures("first", "first run", &with, &without));
-        // The writer makes a single-threaded program a threaded one, and the C library's allocator takes locks
-        // from then on. Programs that have threads anyway pay only for the recording.
+        // The writer is a second thread, and the C library's allocator takes locks from then on. Programs with
+        // threads have paid for that already, and only pay for the recording.
         let what = "first run, program with threads";
         let bare = Environment::bare(Driver::Radv);
         let (with, without) = cost::pairs(runner, bare, &["--idle-thread"], rounds, what)?;
@@ -59,14 +59,14 @@ fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Resul
     })
 }
 
-/// A program that keeps a cache file of its own, in its first run with the layer.
+/// A program that keeps a cache file, in its first run with the layer.
 fn app_cache(runner: &Runner, rounds: usize) -> Result<Table, Failure> {
     let file = runner.path("app-cache");
     let habit = format!("file:{}", file.display());
     let plain = Environment::bare(Driver::Radv);
     progress("filling the application's own cache file");
     let filled = runner.run(&plain, ["--cache", &habit])?;
-    // Cheap runs: a few more of them make up for the noise that matters at microseconds.
+    // These runs are cheap: more of them compensate for the noise, which matters at microseconds.
     let arguments = ["--cache", &habit, "--keep-cache-file"];
     let mut figures = Vec::new();
     if runner.has_layer() {

@@ -1,7 +1,7 @@
-//! Graphics pipelines, their libraries and links, as translators make them: what is served, and what the layer
-//! adds where there is nothing to serve.
+//! Graphics pipelines, their libraries and links, as translators create them: the cost of serving, and what the layer
+//! adds where nothing is served.
 //!
-//! On the test driver, which compiles nothing, a call of the layer is what the layer costs.
+//! The test driver compiles nothing, so a call's time there is the layer's cost.
 
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::Device;
@@ -17,13 +17,13 @@ use crate::table::{Figure, Table};
 /// Graphics pipelines of one run.
 const PIPELINES: &str = "100";
 
-/// What is compared: a translator's run with the layer and a filled stash, and one of its peer.
+/// A comparison of a translator's run with the layer and a filled stash, and a peer.
 struct Comparison {
-    /// The translator's arguments in both.
+    /// The translator's arguments on both sides.
     arguments: &'static [&'static str],
-    /// Further ones of the peer.
+    /// Additional arguments of the peer.
     peer: &'static [&'static str],
-    /// Whether the peer has the layer, and a filled stash of its own.
+    /// Whether the peer runs with the layer, and a filled stash of its own.
     layered: bool,
     rows: &'static [Row],
 }
@@ -33,7 +33,7 @@ struct Row {
     what: &'static str,
     against: &'static str,
     pick: fn(&Times) -> &Latency,
-    /// The same of the peer, where that is another kind of call.
+    /// The peer's kind of calls, if it differs.
     of_peer: Option<fn(&Times) -> &Latency>,
 }
 
@@ -122,7 +122,7 @@ const COMPARISONS: [Comparison; 5] = [
     },
 ];
 
-/// One table a driver.
+/// One table for each driver.
 pub(crate) fn run(runner: &Runner, rounds: usize) -> Result<Vec<Table>, Failure> {
     if !runner.has_layer() {
         return Ok(Vec::new());
@@ -144,7 +144,7 @@ pub(crate) fn run(runner: &Runner, rounds: usize) -> Result<Vec<Table>, Failure>
     Ok(tables)
 }
 
-/// The report of a run in which nothing was left to record.
+/// The report of a run that recorded nothing new.
 fn served((report, compiled): (Report, u64)) -> Result<Report, Failure> {
     if compiled == 0 { Ok(report) } else { Err(format!("{compiled} pipelines were not served").into()) }
 }
@@ -164,14 +164,14 @@ fn compare(
     let (with_store, peers_store) = (runner.folder("store")?, runner.folder("store")?);
     let with = || runner.translate(&layered, &with_store, PIPELINES, comparison.arguments, &[]);
     let without = || runner.translate(&peers, &peers_store, PIPELINES, comparison.arguments, comparison.peer);
-    // Fills the stashes and the stores; nothing of it counts.
+    // Fills the stashes and the stores; not counted.
     with()?;
     without()?;
     let with = || served(with()?);
     let without = || served(without()?);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        // In turns, so that a machine that gets slower hurts both alike.
+        // In alternating order, so that a machine that becomes slower slows down both sides.
         if round % 2 == 0 {
             left.push(with()?);
             right.push(without()?);

@@ -1,4 +1,4 @@
-//! What a reader must know of the machine to make sense of a figure.
+//! The properties of the machine that a reader of a figure must know.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 /// The machine and the command.
 #[derive(Serialize)]
 pub(crate) struct Machine {
-    /// The command line, the program without its folder.
+    /// The command line, with the program's name without its folder.
     pub(crate) command: String,
     /// Processor model.
     pub(crate) cpu: String,
-    /// Threads that may run at once.
+    /// Hardware threads.
     pub(crate) cores: usize,
 }
 

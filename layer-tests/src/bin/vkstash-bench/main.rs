@@ -1,6 +1,5 @@
-//! Benchmarks of the layer: child processes in paired, interleaved runs, medians and ratios. A ratio against
-//! a peer of the same run is the only figure that travels from one machine to the next; nothing here asserts
-//! an absolute time.
+//! Benchmarks of the layer: child processes in paired, interleaved runs, with medians and ratios. Only a ratio
+//! against a peer of the same run can be compared between machines; nothing here asserts an absolute time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
 mod artifacts;

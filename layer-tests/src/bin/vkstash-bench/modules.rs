@@ -1,4 +1,4 @@
-//! What naming a module costs: SHA-256 over its code, beside a copy of the same bytes.
+//! The cost of naming a module: SHA-256 of its code, beside a copy of the same bytes.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -6,10 +6,10 @@ use std::time::Instant;
 use VkLayer_vkstash::recipe::identifier::module_identity;
 use vkstash_layer_tests::bench::numbers::{Spread, median};
 
-/// Bytes that one figure goes over in each round.
+/// Bytes for one figure in each round.
 const BYTES: usize = 32 << 20;
 
-/// Prints megabytes (10^6 bytes) a second for small, usual and large modules, medians over the rounds.
+/// Prints megabytes (10^6 bytes) per second for small, typical and large modules, medians over the rounds.
 pub(crate) fn run(rounds: usize) {
     println!("| code | identity MB/s | memcpy MB/s | identity / memcpy, time |\n|---|---|---|---|");
     for (name, size) in [("1 KB", 1 << 10), ("10 KB", 10 << 10), ("1 MB", 1 << 20)] {
@@ -31,7 +31,7 @@ pub(crate) fn run(rounds: usize) {
     }
 }
 
-/// Megabytes a second.
+/// Megabytes per second.
 fn speed(size: usize, mut step: impl FnMut()) -> f64 {
     let steps = BYTES / size;
     let started = Instant::now();

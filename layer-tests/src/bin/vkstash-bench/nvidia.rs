@@ -1,5 +1,5 @@
-//! `nvidia`: a closed driver with a disk cache that is as fast as an in-memory hit for a program that passes
-//! no VkPipelineCache, and ten times slower for one that passes an empty one.
+//! `nvidia`: a closed driver whose disk cache is as fast as an in-memory hit for a program that passes no
+//! VkPipelineCache, and ten times slower for one that passes an empty one.
 
 use vkstash_layer_tests::bench::report::Kind;
 
@@ -12,7 +12,7 @@ use crate::served::{FRESH, Habit, NONE, SHARED};
 use crate::table::{Figure, Table};
 use crate::{cost, served};
 
-/// One table a habit.
+/// One table for each habit.
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {
     let driver = options.driver.unwrap_or(Driver::Gpu);
     environment::check(driver)?;
@@ -27,7 +27,7 @@ fn table(runner: &Runner, driver: Driver, habit: &Habit, rounds: usize) -> Resul
         let plain = Environment::bare(driver).with_disk(&disk);
         runner.run(&plain, habit.arguments)?;
         let what = format!("{}: first run, warm disk cache", habit.what);
-        // Warm runs take a fraction of a compiling one.
+        // Warm runs take a fraction of the time of a compiling one.
         let (with, without) = cost::pairs(runner, plain, habit.arguments, rounds * 3, &what)?;
         figures.extend(cost::figures(&format!("{}.first_disk", habit.id), &what, &with, &without));
         figures.push(second_over_disk(runner, &plain, habit, rounds * 3)?);
@@ -41,7 +41,7 @@ fn table(runner: &Runner, driver: Driver, habit: &Habit, rounds: usize) -> Resul
     })
 }
 
-/// The second run with the layer over the driver's warm disk cache, which is what users have.
+/// The second run with the layer over the driver's warm disk cache, as users have it.
 fn second_over_disk(
     runner: &Runner,
     plain: &Environment<'_>,

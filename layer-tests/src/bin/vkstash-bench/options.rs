@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Measures what vkstash gains and what it costs, in paired, interleaved runs of a real Vulkan client.
 ///
-/// Prints medians and ratios against a peer of the same run: machines differ, ratios travel. The output is
-/// Markdown with the command, the machine and the driver above each table; progress goes to stderr.
+/// Prints medians, and ratios against a peer of the same run, because machines differ. The output is Markdown with
+/// the command, the machine and the driver above each table; progress goes to stderr.
 #[derive(Parser)]
 #[command(version)]
 pub(crate) struct Options {
@@ -19,45 +19,44 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// What must hold on every machine, on RADV's null device and lavapipe.
+    /// Figures that can be measured on every machine, on RADV's null device and lavapipe.
     Figures(Figures),
-    /// The same questions on the machine's own GPU, in the habits "no cache" and "fresh cache per pipeline".
+    /// The same on the machine's own GPU, in the habits "no cache" and "fresh cache per pipeline".
     #[command(alias = "gpu")]
     Nvidia(OnDriver),
     /// One table: cold, through the stash, the driver's own disk cache, in memory.
     Demo(OnDriver),
-    /// Pipelines of the same shaders that differ in what drivers leave out of their keys, in each cache habit.
+    /// Pipelines of the same shaders that differ in state that drivers leave out of their keys, in each cache habit.
     States(States),
-    /// How fast modules are named: SHA-256 over their code, against a copy of it. Needs neither layer nor
-    /// driver.
+    /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
     Modules,
-    /// How small modules are stored, and how fast they get there and back, beside zstd alone. Needs neither layer
-    /// nor driver; takes all modules, whatever their size.
+    /// Size of stored modules, and the speed of both directions, beside zstd alone. Needs neither layer nor driver;
+    /// takes all modules, whatever their size.
     Codec,
-    /// How small recipes and what they name are stored, and how fast they get there and back. Needs neither layer
-    /// nor driver, but stashes. Trains the dictionary that they are stored with as well.
+    /// Size of stored recipes and of the records that they name, and the speed of both directions. Needs stashes, but
+    /// neither layer nor driver. Can also train the dictionary.
     Recipes(Recipes),
-    /// What reading an artifact from the store costs beside decompressing it: why artifacts are stored as the driver
-    /// gave them. Needs neither layer nor driver, but a stash.
+    /// Cost of reading an artifact from the store, beside decompressing it: the reason why artifacts are stored
+    /// uncompressed. Needs a stash, but neither layer nor driver.
     Artifacts(Artifacts),
-    /// What comes before every look-up: capture, encoding and SHA-256 of pipelines of every kind, and the look-up
+    /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
 }
 
 #[derive(Args)]
 pub(crate) struct Artifacts {
-    /// The folder that VKSTASH_DIR was.
+    /// The folder that VKSTASH_DIR named.
     #[arg(long, value_name = "DIR")]
     pub(crate) stash: PathBuf,
 }
 
 #[derive(Args)]
 pub(crate) struct Recipes {
-    /// Folders of stashes, whatever VKSTASH_DIR was, or above it.
+    /// Folders of stashes: those that VKSTASH_DIR named, or folders above them.
     #[arg(long, required = true, num_args = 1.., value_name = "DIR")]
     pub(crate) stash: Vec<PathBuf>,
-    /// Stashes that are measured by themselves, and not trained on.
+    /// Stashes that are measured separately, and not used for training.
     #[arg(long, num_args = 1.., value_name = "DIR")]
     pub(crate) held_out: Vec<PathBuf>,
     /// Train a dictionary, write it to this file, and measure it beside the one of the library.
@@ -73,11 +72,11 @@ pub(crate) struct Recipes {
 
 #[derive(Args)]
 pub(crate) struct Capture {
-    /// Times that a step is done in each round: few enough that most rounds are over before the system lets
-    /// another program run.
+    /// Repetitions of a step in each round: few enough that most rounds end before the system lets another program
+    /// run.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) iterations: u32,
-    /// Only these cases, by the first part of their figures' ids.
+    /// Only these cases, by the first part of the ids of their figures.
     #[arg(long, value_delimiter = ',', value_name = "CASE")]
     pub(crate) only: Vec<String>,
 }
@@ -87,22 +86,22 @@ pub(crate) struct Common {
     /// Folder of .spv modules.
     #[arg(long, alias = "corpus", global = true, value_name = "DIR", default_value = "corpus")]
     pub(crate) modules: PathBuf,
-    /// Modules to take, fewer if the folder holds fewer; for states: pipelines.
+    /// Number of modules, fewer if the folder holds fewer; for states: number of pipelines.
     #[arg(long, global = true, value_name = "N", default_value_t = 200)]
     pub(crate) count: usize,
     /// Leave out larger modules.
     #[arg(long, global = true, value_name = "BYTES", default_value_t = 9216)]
     pub(crate) max_bytes: u64,
-    /// Times that each comparison is run.
+    /// Number of rounds of each comparison.
     #[arg(long, global = true, value_name = "N")]
     pub(crate) rounds: Option<usize>,
-    /// The layer's library; without it libVkLayer_vkstash.so beside this program.
+    /// The layer's library; default: libVkLayer_vkstash.so beside this program.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-    /// Leave out whatever needs the layer.
+    /// Leave out everything that needs the layer.
     #[arg(long, global = true)]
     pub(crate) layer_off: bool,
-    /// The vkstash-corpus program; without it the one beside this program.
+    /// The vkstash-corpus program; default: the one beside this program.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) client: Option<PathBuf>,
     /// Print JSON instead of tables.
@@ -112,7 +111,7 @@ pub(crate) struct Common {
 
 #[derive(Args)]
 pub(crate) struct Figures {
-    /// Interleaved pairs of the program without pipelines.
+    /// Number of interleaved pairs of the program without pipelines.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) pairs: usize,
     /// Only these parts.
@@ -123,21 +122,21 @@ pub(crate) struct Figures {
 /// The parts of `figures`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
-    /// Share served on the second run; served calls against a hit, the disk cache and a compile.
+    /// Fraction served in the second run; served calls beside a hit, the disk cache and a compile.
     Served,
-    /// Graphics pipelines, libraries and links: served ones, and what the layer adds to others.
+    /// Graphics pipelines, libraries and links: served ones, and the layer's cost for others.
     Linked,
-    /// What the layer costs on a first run.
+    /// The layer's cost in a first run.
     First,
-    /// What it costs where the program's own cache is warm and the stash empty.
+    /// The layer's cost if the program's own cache is warm and the stash empty.
     AppCache,
-    /// Whole processes: lavapipe, and programs that make no pipelines.
+    /// Whole processes: lavapipe, and programs without pipelines.
     Process,
 }
 
 #[derive(Args)]
 pub(crate) struct OnDriver {
-    /// The driver; without it the machine's own GPU (for demo RADV's null device where there is none).
+    /// The driver; default: the machine's own GPU (for demo RADV's null device if there is none).
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
 }
@@ -146,19 +145,19 @@ pub(crate) struct OnDriver {
 pub(crate) struct States {
     #[command(flatten)]
     pub(crate) on: OnDriver,
-    /// Only these states, as vkstash-states names them.
+    /// Only these states, by their names in vkstash-states.
     #[arg(long, value_delimiter = ',', value_name = "STATE")]
     pub(crate) state: Vec<String>,
 }
 
-/// What a child process runs on.
+/// The driver of a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Driver {
     /// RADV on its null device: the real compiler, no GPU.
     Radv,
     /// Mesa's CPU driver.
     Lavapipe,
-    /// Whatever the loader finds on this machine.
+    /// The driver that the loader finds on this machine.
     Gpu,
     /// The test driver of this repository, which compiles nothing.
     Test,

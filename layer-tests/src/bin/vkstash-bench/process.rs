@@ -1,5 +1,5 @@
-//! Whole processes from outside: a driver from which nothing can be kept, and programs that make no
-//! pipelines at all. Both must not notice the layer.
+//! Whole processes from outside: with a driver that keeps nothing, and without any pipelines. The layer should not be
+//! noticeable in either.
 
 use crate::child::{Outcome, Runner};
 use crate::compare::{Series, pair};
@@ -9,7 +9,7 @@ use crate::options::Driver;
 use crate::progress::progress;
 use crate::table::{Figure, Table};
 
-/// One table a driver.
+/// One table for each driver.
 pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Table>, Failure> {
     let mut tables = Vec::new();
     for driver in [Driver::Radv, Driver::Lavapipe] {
@@ -31,7 +31,7 @@ pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Ta
     Ok(tables)
 }
 
-/// Pairs on one stash, which an uncounted first pair fills: what a user meets every day but the first.
+/// Pairs on one stash that a first pair, which is not counted, has filled, as on every day but the first.
 fn compare(
     runner: &Runner,
     driver: Driver,

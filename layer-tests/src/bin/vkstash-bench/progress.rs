@@ -1,6 +1,6 @@
-//! What the benchmark says while it works.
+//! Messages of the benchmark.
 
-/// A line of progress; the tables alone go to stdout.
+/// Prints a line of progress on stderr; only the tables go to stdout.
 pub(crate) fn progress(text: &str) {
     eprintln!("{text}");
 }

@@ -1,4 +1,4 @@
-//! What a served pipeline costs, beside what everything else would have cost in the same rounds.
+//! The cost of a served pipeline, beside the alternatives in the same rounds.
 
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::Kind;
@@ -11,9 +11,9 @@ use crate::options::Driver;
 use crate::progress::progress;
 use crate::table::Figure;
 
-/// What a program passes as pipelineCache, as the client's arguments say it.
+/// The pipelineCache that a program passes, by the client's arguments.
 pub(crate) struct Habit {
-    /// For figures' ids.
+    /// For the ids of figures.
     pub(crate) id: &'static str,
     /// In words.
     pub(crate) what: &'static str,
@@ -21,16 +21,16 @@ pub(crate) struct Habit {
     pub(crate) arguments: &'static [&'static str],
 }
 
-/// VK_NULL_HANDLE: most programs.
+/// VK_NULL_HANDLE, as in most programs.
 pub(crate) const NONE: Habit = Habit { id: "none", what: "no cache", arguments: &["--cache", "none"] };
-/// A new empty VkPipelineCache for each pipeline: vkd3d-proton.
+/// A new empty VkPipelineCache for each pipeline, as in vkd3d-proton.
 pub(crate) const FRESH: Habit = Habit { id: "fresh", what: "fresh cache", arguments: &["--cache", "fresh"] };
 
-/// One VkPipelineCache, empty at first, for all pipelines: engines.
+/// One VkPipelineCache, empty at first, for all pipelines, as in engines.
 pub(crate) const SHARED: Habit =
     Habit { id: "shared", what: "one shared cache", arguments: &["--cache", "shared"] };
 
-/// One element a round in every list; the lists that need the layer are empty without it.
+/// Every list has one element for each round; lists that need the layer are empty without it.
 #[derive(Default)]
 pub(crate) struct Measured {
     /// Neither layer nor disk cache: every pipeline is compiled.
@@ -41,14 +41,13 @@ pub(crate) struct Measured {
     pub(crate) second: Vec<Outcome>,
     /// No layer; first uses in a freshly loaded in-memory cache, in the process that compiled its contents.
     pub(crate) hit: Vec<Outcome>,
-    /// The same in a process that compiled nothing, as the one that is served compiles nothing: its driver
-    /// is as cold.
+    /// The same in a process that compiled nothing, as a served process does, so that its driver is as cold.
     pub(crate) loaded: Vec<Outcome>,
     /// No layer; the driver's own disk cache, filled before.
     pub(crate) disk: Vec<Outcome>,
 }
 
-/// Runs all of it, interleaved.
+/// Runs everything, interleaved.
 pub(crate) fn measure(
     runner: &Runner,
     driver: Driver,
@@ -90,12 +89,12 @@ pub(crate) fn medians(outcomes: &[Outcome], kind: Kind) -> Vec<f64> {
     outcomes.iter().map(|outcome| outcome.median(kind)).collect()
 }
 
-/// Median of everything that a pipeline needed, of each round, in microseconds.
+/// Median cost of each round for a pipeline with its module and own cache, in microseconds.
 fn whole_medians(outcomes: &[Outcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| median(&outcome.wholes(Kind::Create))).collect()
 }
 
-/// Share of the pipelines that the stash served, in percent, of each round.
+/// Percentage of the pipelines that the stash served, in each round.
 pub(crate) fn shares(outcomes: &[Outcome]) -> Vec<f64> {
     outcomes.iter().map(|outcome| outcome.share_served().map_or(f64::NAN, |share| share * 100.0)).collect()
 }

@@ -1,5 +1,5 @@
-//! `states`: graphics pipelines of the same shaders that differ in what drivers leave out of their own keys, in each
-//! cache habit: three runs with the layer beside one without.
+//! `states`: graphics pipelines of the same shaders that differ in state that drivers leave out of their own keys, in
+//! each cache habit: three runs with the layer beside one without.
 
 use vkstash_layer_tests::bench::report::Device;
 
@@ -13,7 +13,7 @@ use crate::table::{Figure, Table};
 const STATES: [&str; 4] = ["viewport", "mixed", "formats", "shaders"];
 const HABITS: [&str; 4] = ["none", "shared", "fresh", "file"];
 
-/// One table without the driver's disk cache, one over a warm one.
+/// One table without the driver's disk cache, one with a warm one.
 pub(crate) fn run(
     runner: &Runner,
     options: &States,
@@ -76,7 +76,7 @@ fn compare(
     let mut without = Vec::new();
     let mut with = [const { Vec::new() }; 3];
     for _ in 0..rounds {
-        // A program with a file of its own has it in its second run, with the layer and without.
+        // A program with a cache file has that file in its second run, with the layer and without.
         let (own, stash) = (runner.path("cache"), runner.path("stash"));
         let first = run(&plain, &own)?;
         without.push(match habit {

@@ -1,4 +1,4 @@
-//! Figures, and how they are printed: Markdown that can be pasted into a document, or JSON.
+//! Figures, and their output: Markdown that can be pasted into a document, or JSON.
 
 use std::fmt::Write as _;
 
@@ -8,33 +8,33 @@ use vkstash_layer_tests::bench::report::Device;
 
 use crate::machine::Machine;
 
-/// One row: what was measured, against what, and the ratio of the two in the same run.
+/// One row: a measured value, its peer, and the ratio of the two in the same run.
 #[derive(Serialize)]
 pub(crate) struct Figure {
     /// Stable name for scripts.
     pub(crate) id: String,
-    /// What was measured, in words.
+    /// The measured quantity, in words.
     pub(crate) what: String,
     /// The unit of `value` and `peer`.
     pub(crate) unit: &'static str,
     /// Median over the rounds.
     pub(crate) value: f64,
-    /// Median of what it is compared with.
+    /// Median of the peer.
     pub(crate) peer: Option<f64>,
-    /// What it is compared with, in words.
+    /// The peer, in words.
     pub(crate) against: String,
     /// `value` over `peer` pair by pair: median and quartiles.
     pub(crate) ratio: Option<Spread>,
 }
 
-/// Rows that share a driver.
+/// Rows for the same driver.
 #[derive(Serialize)]
 pub(crate) struct Table {
     /// Headline.
     pub(crate) title: String,
     /// The device that was measured.
     pub(crate) device: Device,
-    /// Modules in the corpus that was used.
+    /// Number of modules in the corpus.
     pub(crate) modules: usize,
     /// The rows.
     pub(crate) figures: Vec<Figure>,
@@ -62,7 +62,7 @@ impl Figure {
         }
     }
 
-    /// A value that stands for itself.
+    /// A value without a peer.
     pub(crate) fn alone(
         id: impl Into<String>,
         what: impl Into<String>,
@@ -87,7 +87,7 @@ pub(crate) fn json(machine: &Machine, tables: &[Table]) -> Result<String, serde_
     serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "tables": tables }))
 }
 
-/// The whole output as Markdown, its columns lined up for readers of plain text.
+/// The whole output as Markdown, with aligned columns.
 pub(crate) fn markdown(machine: &Machine, tables: &[Table]) -> String {
     let mut text = format!("`{}`  \n{}, {} cores\n", machine.command, machine.cpu, machine.cores);
     for table in tables {
@@ -115,7 +115,7 @@ pub(crate) fn markdown(machine: &Machine, tables: &[Table]) -> String {
 
 fn ratio(spread: Spread) -> String {
     let Spread { low, median, high, count } = spread;
-    // Where one side is hundreds of times the other, three places would round everything away.
+    // If one side is hundreds of times the other, three decimals would round everything away.
     let places = if median < 0.1 { 5 } else { 3 };
     if count < 3 {
         format!("{median:.places$}")
@@ -124,7 +124,7 @@ fn ratio(spread: Spread) -> String {
     }
 }
 
-/// Three figures, whatever the size.
+/// Three significant digits.
 fn amount(value: f64, unit: &str) -> String {
     let size = value.abs();
     let text = match size {

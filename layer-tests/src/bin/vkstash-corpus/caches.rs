@@ -1,4 +1,4 @@
-//! VkPipelineCache objects: made empty or from data, read, destroyed.
+//! VkPipelineCache objects: created empty or from data, read, destroyed.
 
 use ash::vk;
 
@@ -12,11 +12,11 @@ pub(crate) struct Cache<'a> {
 }
 
 impl<'a> Cache<'a> {
-    /// From what a driver returned earlier; empty data makes an empty cache.
+    /// Creates a cache from data that a driver returned earlier; empty data gives an empty cache.
     pub(crate) fn new(gpu: &'a Gpu, data: &[u8]) -> Result<Self, Failure> {
         let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-        // SAFETY: a live device; the data outlives the call. A file that is not this driver's own is
-        // refused by its header (contract 4.3).
+        // SAFETY: a live device; the data outlives the call. A driver refuses data of another driver by its header
+        // (contract 4.3).
         let handle = unsafe { gpu.device.create_pipeline_cache(&info, None) }
             .map_err(|result| format!("vkCreatePipelineCache: {result:?}"))?;
         Ok(Self { gpu, handle })
@@ -27,7 +27,7 @@ impl<'a> Cache<'a> {
         self.handle
     }
 
-    /// vkGetPipelineCacheData, asked twice as programs do.
+    /// vkGetPipelineCacheData, called twice as programs do.
     pub(crate) fn data(&self) -> Result<Vec<u8>, Failure> {
         // SAFETY: a live cache that no other thread changes meanwhile.
         unsafe { self.gpu.device.get_pipeline_cache_data(self.handle) }
@@ -37,7 +37,7 @@ impl<'a> Cache<'a> {
 
 impl Drop for Cache<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by this device, used by no call in flight.
+        // SAFETY: created by this device, used by no call in flight.
         unsafe { self.gpu.device.destroy_pipeline_cache(self.handle, None) };
     }
 }

@@ -1,20 +1,20 @@
-//! The processor's own counters of this thread.
+//! The processor's counters for this thread.
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
 
-/// Counts the instructions of the thread that makes this, in user mode.
+/// Counts the user-mode instructions of the creating thread.
 pub(crate) struct Instructions(Counter);
 
 impl Instructions {
-    /// From now on. None where the machine does not count, or does not say.
+    /// Starts counting. None if the machine does not count, or does not allow it.
     pub(crate) fn count() -> Option<Instructions> {
         let mut counter = Builder::new().kind(Hardware::INSTRUCTIONS).build().ok()?;
         counter.enable().ok()?;
         Some(Instructions(counter))
     }
 
-    /// Until now. None where nothing was counted.
+    /// The count so far. None if nothing was counted.
     pub(crate) fn so_far(mut self) -> Option<u64> {
         self.0.read().ok().filter(|&count| count > 0)
     }

@@ -1,4 +1,4 @@
-//! One round: every pipeline of the corpus in one habit, on one or several threads.
+//! One round: creates every pipeline of the corpus in one habit, on one or several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::identifiers::Book;
 use crate::vulkan::{Gpu, Shader, nanos};
 use vkstash_layer_tests::corpus::Module;
 
-/// Where a pipeline's VkPipelineCache comes from.
+/// The origin of a pipeline's VkPipelineCache.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     /// No cache.
@@ -26,7 +26,7 @@ pub(crate) enum Source<'a> {
     Blobs(&'a [Vec<u8>]),
 }
 
-/// How a round is run.
+/// The settings of a round.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub(crate) kind: Kind,
@@ -45,8 +45,8 @@ struct Made {
     data: Vec<u8>,
 }
 
-/// Makes everything once. Returns the round and, for [`Source::Fresh`] with `read`, each cache's data.
-/// Pipelines live until the end of the round, as they do in programs.
+/// Creates all pipelines once. Returns the round and, for [`Source::Fresh`] with `read`, the data of each cache.
+/// Pipelines are destroyed at the end of the round, as in programs.
 pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Round, Vec<Vec<u8>>), Failure> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<Made>, Failure> {
@@ -112,7 +112,7 @@ fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made,
     Ok(Made { index, call, pipeline, data })
 }
 
-/// By identifier where one is known, by module where that is refused or nothing is known.
+/// By identifier if one is known; by module if that is refused or none is known.
 fn pipeline(
     gpu: &Gpu,
     module: &Module,

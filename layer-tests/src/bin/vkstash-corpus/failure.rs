@@ -1,4 +1,4 @@
-//! How the client fails.
+//! The client's error type.
 
-/// Why the client gave up.
+/// Why the client stopped.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,5 +1,5 @@
-//! What a "hit" is: the first use of an entry in a VkPipelineCache that was freshly loaded from data. Later
-//! uses of the same entry are several times cheaper in some drivers, and no program makes a pipeline twice.
+//! A "hit" is the first use of an entry in a VkPipelineCache that was freshly loaded from data. Later uses of the
+//! same entry are several times cheaper in some drivers, and no program creates a pipeline twice.
 
 use vkstash_layer_tests::bench::report::{Kind, Round};
 

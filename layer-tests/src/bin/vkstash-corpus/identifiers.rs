@@ -1,4 +1,4 @@
-//! Module identifiers, kept from one run to the next with the algorithm that made them.
+//! Module identifiers, kept from one run to the next with the UUID of their algorithm.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,18 +14,18 @@ use crate::vulkan::Gpu;
 #[derive(Default, Serialize, Deserialize)]
 struct Stored {
     algorithm: [u8; vk::UUID_SIZE],
-    /// SHA-256 of the module to its identifier.
+    /// Identifiers by the SHA-256 of the module.
     identifiers: BTreeMap<String, Vec<u8>>,
 }
 
-/// The identifiers of earlier runs and those learned in this one.
+/// The identifiers of earlier runs and of this one.
 pub(crate) struct Book {
     known: BTreeMap<String, Vec<u8>>,
     learned: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Book {
-    /// What `path` holds for the device's own algorithm; identifiers of another one are forgotten.
+    /// Reads the identifiers in `path`, if they are of the device's algorithm.
     pub(crate) fn open(path: &Path, gpu: &Gpu) -> Result<Self, Failure> {
         let mut known = BTreeMap::new();
         if path.exists() {
@@ -42,7 +42,7 @@ impl Book {
         self.known.get(digest).map(Vec::as_slice)
     }
 
-    /// Asks the device for a module's identifier.
+    /// Queries a module's identifier.
     pub(crate) fn learn(&self, gpu: &Gpu, digest: &str, module: vk::ShaderModule) {
         let Some(commands) = &gpu.identifiers else { return };
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
@@ -55,7 +55,7 @@ impl Book {
         self.learned.lock().unwrap().insert(digest.to_owned(), bytes);
     }
 
-    /// Writes everything known to `path`.
+    /// Writes all identifiers to `path`.
     pub(crate) fn save(self, path: &Path, gpu: &Gpu) -> Result<(), Failure> {
         let mut identifiers = self.known;
         identifiers.extend(self.learned.into_inner().unwrap());

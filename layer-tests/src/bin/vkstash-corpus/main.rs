@@ -1,5 +1,5 @@
-//! A headless Vulkan client that makes compute pipelines from a folder of SPIR-V modules and says what each
-//! call cost. It is what the benchmarks and the tests run as a child process.
+//! A headless Vulkan client that creates compute pipelines from a folder of SPIR-V modules and reports the cost of
+//! each call. Benchmarks and tests run it as a child process.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 use vkstash_layer_tests::corpus::Selection;
 
-/// Creates compute pipelines from a folder of SPIR-V modules, headless, and says what each call cost.
+/// Creates compute pipelines from a folder of SPIR-V modules, headless, and reports the cost of each call.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
@@ -26,40 +26,40 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) selection: Selection,
-    /// What is passed as pipelineCache: none, fresh (a new empty one per pipeline), fresh-read (its data is
-    /// read before it is destroyed, as translators do), shared (one empty one), file:PATH (loaded from PATH
-    /// where that exists, written back at the end).
+    /// The pipelineCache: none, fresh (a new empty one for each pipeline), fresh-read (also read before it is
+    /// destroyed, as translators do), shared (one empty one), file:PATH (loaded from PATH if that exists, written
+    /// back at the end).
     #[arg(long, value_name = "HABIT", default_value = "none")]
     pub(crate) cache: Habit,
     /// Don't write the cache of file:PATH back.
     #[arg(long)]
     pub(crate) keep_cache_file: bool,
-    /// Ask by module identifier first, as vkd3d-proton does, and with the module when that is refused.
+    /// Request pipelines by module identifier first, as vkd3d-proton does, and with the module if that is refused.
     #[arg(long, requires = "identifier_file")]
     pub(crate) identifiers: bool,
-    /// Where identifiers are kept from one run to the next.
+    /// The file that keeps identifiers from one run to the next.
     #[arg(long, value_name = "PATH")]
     pub(crate) identifier_file: Option<PathBuf>,
-    /// Ask for creation feedback.
+    /// Request creation feedback.
     #[arg(long)]
     pub(crate) feedback: bool,
-    /// Create an instance and a device, nothing else.
+    /// Create only an instance and a device.
     #[arg(long)]
     pub(crate) no_pipelines: bool,
     /// Create shader modules, no pipelines.
     #[arg(long, conflicts_with = "no_pipelines")]
     pub(crate) modules_only: bool,
-    /// Make everything this many times.
+    /// Create everything this many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) rounds: usize,
     /// Threads that create pipelines.
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Have a second thread that sleeps, as nearly every real program has one: the C library's allocator is
-    /// slower from a process's second thread on.
+    /// Have a second thread that sleeps, as nearly every real program does: the C library's allocator is slower from
+    /// the second thread on.
     #[arg(long)]
     pub(crate) idle_thread: bool,
-    /// Vulkan version asked for: 1.0 to 1.3.
+    /// Requested Vulkan version: 1.0 to 1.3.
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     pub(crate) api: Api,
     /// Sleep this many microseconds before each pipeline.
@@ -72,7 +72,7 @@ pub(crate) struct Run {
     /// With --hit: also time caches that hold one pipeline each.
     #[arg(long, requires = "hit")]
     pub(crate) hit_blobs: bool,
-    /// Index of the physical device; without it the first real GPU, else the first device.
+    /// Index of the physical device; default: the first real GPU, else the first device.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<usize>,
     /// VkApplicationInfo::pApplicationName.
@@ -87,10 +87,10 @@ pub(crate) struct Run {
 pub(crate) struct FindSlow {
     #[command(flatten)]
     pub(crate) selection: Selection,
-    /// A module that takes longer is slow.
+    /// A module that takes longer counts as slow.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 3000)]
     pub(crate) limit_ms: u64,
-    /// Address space that one compile may take.
+    /// Address space for one compile.
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     pub(crate) memory_mib: u64,
     /// The list to write.
@@ -98,7 +98,7 @@ pub(crate) struct FindSlow {
     pub(crate) output: PathBuf,
 }
 
-/// What a program passes as pipelineCache.
+/// The pipelineCache that a program passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
     None,
@@ -125,7 +125,7 @@ impl FromStr for Habit {
     }
 }
 
-/// A Vulkan version that the client can ask for.
+/// A Vulkan version that the client can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Api(pub(crate) u32);
 

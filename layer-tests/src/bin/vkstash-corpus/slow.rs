@@ -1,5 +1,5 @@
-//! Finding the modules that a driver takes too long for: each in a process of its own, one at a time, with
-//! limits on its time and its address space.
+//! Finds modules that take a driver too long: each in a process of its own, one at a time, with limits on time and
+//! address space.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! One instance, one device, one pipeline layout. Creation goes through raw function pointers: ash's
-//! wrappers turn VK_PIPELINE_COMPILE_REQUIRED, a success code, into an error (contract 3.1).
+//! One instance, one device, one pipeline layout. Creation calls use function pointers: ash's wrappers turn
+//! VK_PIPELINE_COMPILE_REQUIRED, a success code, into an error (contract 3.1).
 
 use std::ffi::{CStr, CString};
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(crate) struct Gpu {
     pub(crate) describes: report::Device,
 }
 
-/// How one vkCreateComputePipelines went.
+/// The result of one vkCreateComputePipelines.
 pub(crate) struct Created {
     pub(crate) pipeline: vk::Pipeline,
     pub(crate) result: vk::Result,
@@ -37,7 +37,7 @@ pub(crate) struct Created {
     pub(crate) feedback: Option<u32>,
 }
 
-/// What stands for the shader in a create info.
+/// The shader in a create info.
 #[derive(Clone, Copy)]
 pub(crate) enum Shader<'a> {
     Module(vk::ShaderModule),
@@ -45,9 +45,9 @@ pub(crate) enum Shader<'a> {
 }
 
 impl Gpu {
-    /// Loads the loader, creates instance, device and pipeline layout.
+    /// Opens the loader; creates instance, device and pipeline layout.
     pub(crate) fn new(options: &Run) -> Result<Self, Failure> {
-        // SAFETY: loading the system's Vulkan loader, whose initialisers are trusted as every program's.
+        // SAFETY: this is the system's Vulkan loader, whose initialisers every program trusts.
         let entry = unsafe { ash::Entry::load()? };
         let name = CString::new(options.application.as_str())?;
         let application = vk::ApplicationInfo::default()
@@ -102,7 +102,7 @@ impl Gpu {
         })
     }
 
-    /// vkCreateShaderModule and the nanoseconds it took.
+    /// vkCreateShaderModule, and its nanoseconds.
     pub(crate) fn module(&self, module: &Module) -> Result<(vk::ShaderModule, u64), Failure> {
         let info = vk::ShaderModuleCreateInfo::default().code(&module.words);
         let mut handle = vk::ShaderModule::null();
@@ -117,8 +117,7 @@ impl Gpu {
         Ok((handle, nanos))
     }
 
-    /// vkCreateComputePipelines for one pipeline. Every result is handed back: the caller knows which ones
-    /// it expects.
+    /// vkCreateComputePipelines for one pipeline. Gives every result: the caller knows which ones it expects.
     pub(crate) fn pipeline(
         &self,
         module: &Module,
@@ -152,8 +151,8 @@ impl Gpu {
         let create = self.device.fp_v1_0().create_compute_pipelines;
         let mut pipeline = vk::Pipeline::null();
         let started = Instant::now();
-        // SAFETY: a live device, module, layout and cache; the create info's chain outlives the call; the
-        // output has room for the one pipeline asked for.
+        // SAFETY: a live device, module, layout and cache; the create info's chain outlives the call; the output has
+        // room for one pipeline.
         let result =
             unsafe { create(self.device.handle(), cache, 1, &info, std::ptr::null(), &mut pipeline) };
         let nanos = nanos(started);
@@ -162,22 +161,22 @@ impl Gpu {
 
     /// Destroys a module.
     pub(crate) fn destroy_module(&self, module: vk::ShaderModule) {
-        // SAFETY: made by this device, used by no call in flight.
+        // SAFETY: created by this device, used by no call in flight.
         unsafe { self.device.destroy_shader_module(module, None) };
     }
 
     /// Destroys pipelines.
     pub(crate) fn destroy_pipelines(&self, pipelines: impl IntoIterator<Item = vk::Pipeline>) {
         for pipeline in pipelines {
-            // SAFETY: made by this device, never bound.
+            // SAFETY: created by this device, never bound.
             unsafe { self.device.destroy_pipeline(pipeline, None) };
         }
     }
 
-    /// Destroys device and instance and says how many nanoseconds that took.
+    /// Destroys device and instance; gives the nanoseconds of both.
     pub(crate) fn destroy(self) -> u64 {
         let started = Instant::now();
-        // SAFETY: every module, cache and pipeline was destroyed by whoever made it; nothing is in flight.
+        // SAFETY: the creators of all modules, caches and pipelines have destroyed them; no call is in flight.
         unsafe {
             self.device.destroy_pipeline_layout(self.layout, None);
             self.device.destroy_descriptor_set_layout(self.set_layout, None);
@@ -207,8 +206,7 @@ fn choose(instance: &ash::Instance, index: Option<usize>) -> Result<vk::Physical
     chosen.ok_or_else(|| "no such Vulkan device".into())
 }
 
-/// A null device's limits are real but its type is what its driver cares to say: RADV's calls itself a
-/// discrete GPU. Its name tells.
+/// The limits of a null device are real, but its type is arbitrary (RADV's says discrete GPU), so the name decides.
 fn is_gpu(properties: &vk::PhysicalDeviceProperties) -> bool {
     let kinds = [
         vk::PhysicalDeviceType::DISCRETE_GPU,
@@ -250,7 +248,7 @@ fn describe(
 
 type Identifiers = ash::ext::shader_module_identifier::Device;
 
-/// Enables what the corpus uses where the device has it, and nothing that changes how shaders are compiled
+/// Enables the features that the corpus uses, if the device has them, and none that changes how shaders are compiled
 /// (robust access above all).
 fn create_device(
     instance: &ash::Instance,
@@ -318,14 +316,14 @@ fn create_device(
     let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
     let mut info =
         vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&names);
-    // Vulkan 1.0 knows no VkPhysicalDeviceFeatures2 without an instance extension.
+    // Vulkan 1.0 lacks VkPhysicalDeviceFeatures2 without an instance extension.
     if version >= vk::API_VERSION_1_1 {
         info = info.push_next(&mut enabled);
     } else {
         info = info.enabled_features(&enabled.features);
     }
-    // SAFETY: `physical` comes from this instance; the create info's chain outlives the call; features and
-    // extensions were checked for.
+    // SAFETY: `physical` comes from this instance; the create info's chain outlives the call; features and extensions
+    // were checked for.
     let device = unsafe { instance.create_device(physical, &info, None)? };
     let identifiers = options.identifiers.then(|| Identifiers::new(instance, &device));
     Ok((device, identifiers))

@@ -1,6 +1,6 @@
 //! A headless Vulkan client whose graphics pipelines share their shaders and differ in state that drivers leave out
-//! of their own shader keys. A driver compiles a few of them and finds the others in its cache, so a layer that
-//! takes pipelines away from that cache makes such a program slower.
+//! of their own shader keys. A driver compiles a few of them and finds the others in its cache, so a layer that keeps
+//! pipelines out of that cache makes such a program slower.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -25,7 +25,7 @@ use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptio
 use crate::pipelines::Objects;
 use crate::state::State;
 
-/// What is passed as pipelineCache.
+/// The pipelineCache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Habit {
     /// VK_NULL_HANDLE.
@@ -34,33 +34,33 @@ enum Habit {
     Shared,
     /// A new one for each pipeline.
     Fresh,
-    /// One for all, loaded from --cache-file where that exists, and written there at the end.
+    /// One for all, loaded from --cache-file if that exists, and written there at the end.
     File,
 }
 
-/// Makes graphics pipelines that differ in little, and says what each call cost.
+/// Creates graphics pipelines that differ in little, and reports the cost of each call.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// What they differ in.
+    /// The state in which they differ.
     #[arg(long, value_enum, default_value = "viewport")]
     state: State,
-    /// What is passed as pipelineCache.
+    /// The pipelineCache.
     #[arg(long, value_enum, default_value = "shared")]
     cache: Habit,
     /// The file of `--cache file`.
     #[arg(long, value_name = "FILE", required_if_eq("cache", "file"))]
     cache_file: Option<PathBuf>,
-    /// Pipelines.
+    /// Number of pipelines.
     #[arg(long, value_name = "N", default_value_t = 200)]
     count: u32,
-    /// Which order `--state shuffled` takes.
+    /// The order of `--state shuffled`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u32,
-    /// How often each of them is made: all, and then all again.
+    /// How often all pipelines are created.
     #[arg(long, value_name = "N", default_value_t = 1)]
     times: u32,
-    /// Ask for creation feedback.
+    /// Request creation feedback.
     #[arg(long, conflicts_with = "batch")]
     feedback: bool,
     /// Create infos in one call.
@@ -69,7 +69,7 @@ struct Options {
     /// Threads that create pipelines.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Every call but the first forbids compiling, and must succeed all the same.
+    /// Forbid compiling in every call but the first; all must succeed.
     #[arg(long)]
     fail_on: bool,
     /// VkApplicationInfo::pApplicationName.
@@ -141,7 +141,7 @@ fn round(options: &Options, device: &Device) -> Round {
     let all = (0..options.times).flat_map(|_| 0..options.count);
     let indices: Vec<u32> = all
         .map(|index| match options.state {
-            // Visits each pipeline once where 7 does not divide the count.
+            // Visits each pipeline once if 7 does not divide the count.
             State::Shuffled => (index * 7 + options.seed) % options.count,
             _ => index,
         })

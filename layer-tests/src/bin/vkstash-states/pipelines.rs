@@ -1,4 +1,4 @@
-//! The pipelines.
+//! Creates the pipelines.
 
 use std::time::Instant;
 
@@ -24,14 +24,14 @@ const FORMATS: [vk::Format; 10] = [
     vk::Format::R16G16B16A16_UNORM,
 ];
 
-/// What the pipelines share.
+/// The objects that all pipelines share.
 pub(crate) struct Objects {
     layout: vk::PipelineLayout,
     vertex: Vec<vk::ShaderModule>,
     fragment: Vec<vk::ShaderModule>,
 }
 
-/// What one create info points to, at addresses that stay.
+/// The structures that one create info points to, at fixed addresses.
 struct Parts {
     stages: [vk::PipelineShaderStageCreateInfo<'static>; 2],
     vertex_input: vk::PipelineVertexInputStateCreateInfo<'static>,
@@ -60,7 +60,7 @@ impl Objects {
         }
     }
 
-    /// Makes these pipelines in one call: the result and the nanoseconds. Feedback is that of the first one.
+    /// Creates these pipelines in one call; gives the result and the nanoseconds. Feedback is that of the first one.
     pub(crate) fn create(
         &self,
         device: &Device,
@@ -162,7 +162,7 @@ impl Objects {
 }
 
 impl Parts {
-    /// Makes the parts point at each other. They may not move any more.
+    /// Connects the parts by pointers. They must not move any more.
     fn link(&mut self) {
         self.viewport.viewport_count = 1;
         self.viewport.p_viewports = self.viewports.as_ptr();

@@ -1,8 +1,8 @@
-//! What pipelines can differ in.
+//! The states in which pipelines can differ.
 
 use clap::ValueEnum;
 
-/// What the pipelines differ in.
+/// The state in which the pipelines differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
     /// The static viewport.
@@ -15,11 +15,11 @@ pub(crate) enum State {
     BlendConstants,
     /// The static stencil reference.
     Stencil,
-    /// All of these in turns.
+    /// All of these in turn.
     Mixed,
     /// One of ten colour formats, and the static viewport: a driver compiles ten times.
     Formats,
-    /// One of ten formats and the viewport, each run in another order: what comes first is not what came first.
+    /// One of ten formats and the viewport, in another order in each run, so that other pipelines come first.
     Shuffled,
     /// One of fourteen vertex and one of fourteen fragment shaders.
     Shaders,

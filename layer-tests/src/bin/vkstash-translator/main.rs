@@ -1,5 +1,5 @@
-//! A headless program with a shader translator's habits, for measuring and for looking at what the layer makes
-//! of them. Prints JSON: counts, and latencies in microseconds.
+//! A headless program with the habits of a shader translator, for measurements and for inspecting the layer. Prints
+//! counts, and latencies in microseconds, as JSON.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,9 +17,9 @@ use vkstash_layer_tests::translators::{self, report::Report};
 
 use crate::options::Options;
 
-/// Tells the child process of a comparison to print its report as it is.
+/// Tells the child process of a comparison to print its full report.
 const CHILD: &str = "VKSTASH_TRANSLATOR_CHILD";
-/// The layer's own switch.
+/// The variable that switches the layer off.
 const DISABLE: &str = "VKSTASH_DISABLE";
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing happened that a translator has no use for.
+/// Runs the client; whether there was no result that a translator cannot use.
 fn run(options: &Options) -> Result<bool, Failure> {
     if std::env::var_os(CHILD).is_some() {
         println!("{}", serde_json::to_string(&translators::run(&options.plan())?)?);
@@ -44,8 +44,8 @@ fn run(options: &Options) -> Result<bool, Failure> {
     Ok(report.failures.is_empty())
 }
 
-/// The same without the layer, in a process of its own: what the layer does is decided when an instance is
-/// made. Its store is a folder of its own too.
+/// Runs the client without the layer, in a process of its own because the layer is loaded with the instance, and with
+/// a store of its own.
 fn without_layer() -> Result<Report, Failure> {
     let store = tempfile::tempdir()?;
     let output = Command::new(std::env::current_exe()?)

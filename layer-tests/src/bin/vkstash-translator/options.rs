@@ -5,38 +5,38 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use vkstash_layer_tests::translators::{Habit, Optimised, Plan};
 
-/// Makes pipelines as a shader translator does, headless, and prints what came of it as JSON.
+/// Creates pipelines as a shader translator does, headless, and prints the results as JSON.
 #[derive(Parser)]
 #[command(version, args_override_self = true)]
 pub(crate) struct Options {
-    /// Whose habits.
+    /// The translator.
     #[arg(long, value_enum)]
     habit: HabitName,
-    /// Folder of .spv compute shaders; without one they are tiny ones of the client's own.
+    /// Folder of .spv compute shaders; default: tiny built-in ones.
     #[arg(long, alias = "corpus", value_name = "DIR")]
     modules: Option<PathBuf>,
-    /// So many compute and so many graphics pipelines.
+    /// Number of compute and of graphics pipelines.
     #[arg(long, value_name = "N", default_value_t = 20)]
     count: u32,
-    /// Another number of graphics pipelines.
+    /// Number of graphics pipelines, if it differs.
     #[arg(long, value_name = "N")]
     graphics: Option<u32>,
-    /// Folder of what the client keeps from one run to the next.
+    /// Folder that the client keeps from one run to the next.
     #[arg(long, value_name = "DIR")]
     store: PathBuf,
-    /// vkd3d: graphics pipelines are a library and its link.
+    /// vkd3d: a graphics pipeline is a library and its link.
     #[arg(long)]
     libraries: bool,
-    /// vkd3d: each pipeline's cache starts with the data that an earlier run kept.
+    /// vkd3d: load each pipeline's cache with the data of an earlier run.
     #[arg(long)]
     load_blobs: bool,
-    /// vkd3d: nothing is asked for by identifier; code stands in the stages' chains.
+    /// vkd3d: use no identifiers; the code is in the stages' chains.
     #[arg(long)]
     inline: bool,
-    /// dxvk: optimised pipelines are linked of libraries that retain what that needs, not made in one piece.
+    /// dxvk: link optimised pipelines from libraries that retain the information for it.
     #[arg(long)]
     link_optimised: bool,
-    /// Creation flags in the create info itself, and a device without VK_KHR_maintenance5.
+    /// Put creation flags into the create info itself, on a device without VK_KHR_maintenance5.
     #[arg(long)]
     plain_flags: bool,
     /// Run once without the layer first, and print how much longer a fast link takes with it.
@@ -44,7 +44,7 @@ pub(crate) struct Options {
     pub(crate) compare: bool,
 }
 
-/// As it stands on the command line.
+/// The values on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum HabitName {
     /// vkd3d-proton's.
@@ -54,7 +54,7 @@ enum HabitName {
 }
 
 impl Options {
-    /// What they say.
+    /// The plan that the options describe.
     pub(crate) fn plan(&self) -> Plan {
         let habit = match self.habit {
             HabitName::Vkd3d => Habit::Vkd3d,

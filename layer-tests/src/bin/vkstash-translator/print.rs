@@ -1,9 +1,9 @@
-//! The report as people and scripts read it.
+//! The report for people and scripts.
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::translators::report::{Latency, Report};
 
-/// Counts and latencies; with a run without the layer, what a fast link costs beside it.
+/// Counts and latencies; with a run without the layer, the cost of a fast link beside it.
 pub(crate) fn json(report: &Report, without: Option<&Report>) -> Value {
     let times = &report.times;
     let mut value = json!({
@@ -41,7 +41,7 @@ pub(crate) fn json(report: &Report, without: Option<&Report>) -> Value {
 }
 
 fn latency(latency: &Latency) -> Value {
-    // JSON has no NaN: of no calls there is nothing to say.
+    // JSON has no NaN, so there is no value for no calls.
     if latency.0.is_empty() {
         return Value::Null;
     }

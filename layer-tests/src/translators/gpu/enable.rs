@@ -7,8 +7,8 @@ use ash::{ext, khr, vk};
 use crate::corpus::Failure;
 use crate::vulkan::{IDENTIFIER_EXTENSION, Instance, features};
 
-/// Enables what translators enable: what the shaders use where the device has it, what the habits need, and
-/// identifiers where cache control is there too.
+/// Enables what translators enable: the features that the shaders use, if the device has them; the features that the
+/// habits need; and identifiers if the device has cache control.
 pub(super) fn device(
     instance: &Instance,
     physical: vk::PhysicalDevice,
@@ -58,7 +58,7 @@ pub(super) fn device(
         .push_next(&mut on13)
         .push_next(&mut libraries);
     if flags2 {
-        // Who has the extension has its feature.
+        // Each device with the extension has its feature.
         enabled = enabled.push_next(&mut five);
     }
     if identifiers {
@@ -71,7 +71,7 @@ pub(super) fn device(
         .queue_create_infos(&queue)
         .enabled_extension_names(&names)
         .push_next(&mut enabled);
-    // SAFETY: a live physical device; everything enabled was asked for before.
+    // SAFETY: a live physical device; every enabled feature and extension was queried before.
     let device = unsafe { instance.raw.create_device(physical, &info, None) }?;
     let commands = identifiers.then(|| ext::shader_module_identifier::Device::new(&instance.raw, &device));
     Ok((device, commands))

@@ -1,4 +1,4 @@
-//! The create infos that are described. They live as long as the process: their parts are leaked.
+//! The create infos that are captured. Their parts are leaked, so they are valid for the whole process.
 
 use std::ptr;
 
@@ -17,7 +17,7 @@ pub(crate) enum Info {
 impl Info {
     /// Reads the create options and captures the recipe, with the layer's own functions.
     pub(crate) fn capture<'a>(&'a self, objects: &impl Objects, scratch: &'a mut Scratch) -> Recipe<'a> {
-        // SAFETY: every case below is a valid create info whose parts live for ever.
+        // SAFETY: every case below is a valid create info, and its parts are never freed.
         let captured = unsafe {
             match self {
                 Info::Compute(info) => compute::compute(info, &Parsed::compute(info), objects, scratch),
@@ -33,14 +33,14 @@ impl Info {
 
 /// One pipeline.
 pub(crate) struct Case {
-    /// For figures' ids.
+    /// For the ids of figures.
     pub(crate) id: &'static str,
     /// In words.
     pub(crate) what: &'static str,
     pub(crate) info: Info,
 }
 
-/// What the first pipeline handles are libraries of.
+/// The subsets of the libraries that the first pipeline handles stand for.
 pub(crate) const LIBRARIES: [Subset; 4] = [
     Subset::VERTEX_INPUT_INTERFACE,
     Subset::PRE_RASTERIZATION_SHADERS,
@@ -134,7 +134,7 @@ fn depth_stencil() -> &'static vk::PipelineDepthStencilStateCreateInfo<'static> 
     )
 }
 
-/// Blends into so many attachments.
+/// Blending for this many attachments.
 fn blending(attachments: usize) -> &'static vk::PipelineColorBlendStateCreateInfo<'static> {
     let attachment = vk::PipelineColorBlendAttachmentState::default()
         .blend_enable(true)
@@ -150,7 +150,7 @@ fn dynamic_states(states: &[D]) -> &'static vk::PipelineDynamicStateCreateInfo<'
     keep(vk::PipelineDynamicStateCreateInfo::default().dynamic_states(keep_all(states.to_vec())))
 }
 
-/// What engines with render passes do.
+/// A pipeline of an engine with render passes.
 fn with_render_pass() -> vk::GraphicsPipelineCreateInfo<'static> {
     let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
     vk::GraphicsPipelineCreateInfo::default()
@@ -167,7 +167,7 @@ fn with_render_pass() -> vk::GraphicsPipelineCreateInfo<'static> {
         .render_pass(vk::RenderPass::from_raw(1))
 }
 
-/// As translators order them: by extension, not by number.
+/// In the order of translators: by extension, not by number.
 const TRANSLATORS: [D; 29] = [
     D::VIEWPORT_WITH_COUNT,
     D::SCISSOR_WITH_COUNT,
@@ -209,7 +209,7 @@ fn chained<T>(structure: &'static T) -> *const std::ffi::c_void {
     ptr::from_ref(structure).cast()
 }
 
-/// What translators do: four attachments, flags and clipping in chains, and all the dynamic state there is.
+/// A pipeline of a translator: four attachments, flags and clipping in chains, and all dynamic state.
 fn dynamic() -> vk::GraphicsPipelineCreateInfo<'static> {
     let formats = keep_all(vec![vk::Format::R8G8B8A8_UNORM; 4]);
     let mut rendering = vk::PipelineRenderingCreateInfo::default()
@@ -234,7 +234,7 @@ fn dynamic() -> vk::GraphicsPipelineCreateInfo<'static> {
     info
 }
 
-/// A fragment shader by itself, as DXVK makes it ahead of time.
+/// A fragment shader library, as DXVK creates it ahead of time.
 fn library() -> vk::GraphicsPipelineCreateInfo<'static> {
     let rendering = vk::PipelineRenderingCreateInfo::default();
     let mut subset = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(Subset::FRAGMENT_SHADER);
@@ -262,7 +262,7 @@ fn library() -> vk::GraphicsPipelineCreateInfo<'static> {
     info
 }
 
-/// Everything comes from the libraries.
+/// All state comes from the libraries.
 fn link() -> vk::GraphicsPipelineCreateInfo<'static> {
     let libraries = keep_all((1..=LIBRARIES.len() as u64).map(vk::Pipeline::from_raw).collect());
     let mut flags = flags2(vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT);
@@ -273,7 +273,7 @@ fn link() -> vk::GraphicsPipelineCreateInfo<'static> {
     info
 }
 
-/// A ray generation shader, two misses, and three materials of which two test for transparency.
+/// A ray generation shader, two miss shaders, and three materials, two of which test for transparency.
 fn ray_tracing_pipeline() -> vk::RayTracingPipelineCreateInfoKHR<'static> {
     use vk::ShaderStageFlags as S;
     let kinds = [

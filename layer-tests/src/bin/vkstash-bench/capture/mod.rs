@@ -1,8 +1,8 @@
-//! `capture`: what the layer does before it knows whether the stash has a pipeline, without any Vulkan: the
-//! recipe is captured, encoded and hashed, and its key is looked up.
+//! `capture`: the layer's work before it knows whether the stash has a pipeline, without Vulkan: the recipe is
+//! captured, encoded and hashed, and its key is looked up.
 //!
-//! Every figure stands beside a yardstick that was timed right before it: a shared machine that is half as fast
-//! for a second makes both twice as slow.
+//! Each figure stands beside a yardstick that was timed right before it: if a shared machine is half as fast for a
+//! second, both take twice as long.
 
 mod cases;
 #[path = "../../../../../crates/store/src/tests/header.rs"]
@@ -34,7 +34,7 @@ use crate::table::{Figure, Table};
 /// Records in the index.
 const RECORDS: u64 = 10_000;
 
-/// Bytes of a usual artifact.
+/// Bytes of a typical artifact.
 const ARTIFACT: usize = 4096;
 
 /// Kinds of keys: those of the records, and others.
@@ -43,7 +43,7 @@ const ABSENT: u8 = 6;
 
 const YARDSTICK: &str = "SHA-256 of 1 KiB";
 
-/// One table, six rows a case.
+/// One table, with six rows for each case.
 pub(crate) fn run(options: &Capture, rounds: usize) -> Result<Vec<Table>, Failure> {
     let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
     let (live, cases) = (Live::new(&LIBRARIES), cases::all());
@@ -75,7 +75,7 @@ fn open(folder: &Path) -> Result<Arc<Stash>, Failure> {
     Ok(Stash::open(folder, &AppName::new(Some(b"bench"), b"bench", &[]))?)
 }
 
-/// A first run: what is measured is the second, which finds every case on the disk.
+/// A first run, which is not measured; the second finds every case on the disk.
 fn fill(folder: &Path, live: &Live, cases: &[Case]) -> Result<(), Failure> {
     let stash = open(folder)?;
     let part = stash.device(&header())?;
@@ -92,14 +92,14 @@ fn fill(folder: &Path, live: &Live, cases: &[Case]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A payload that no other record has: equal ones are stored once.
+/// A payload that no other record has: equal ones would be stored once.
 fn artifact(key: &Key) -> Box<[u8]> {
     let mut payload = vec![0; ARTIFACT];
     payload[8..8 + key.len()].copy_from_slice(key);
     payload.into()
 }
 
-/// The encoded recipe is left in `bytes`.
+/// Leaves the encoded recipe in `bytes`.
 fn encoded(live: &Live, case: &Case, bytes: &mut Vec<u8>) -> Key {
     let mut scratch = Scratch::default();
     let recipe = case.info.capture(live, &mut scratch);
@@ -114,7 +114,7 @@ struct Bench {
     rounds: usize,
 }
 
-/// One step of many rounds beside the yardstick, in nanoseconds.
+/// The times of one step and of the yardstick over many rounds, in nanoseconds.
 struct Series {
     step: Vec<f64>,
     yardstick: Vec<f64>,
@@ -143,7 +143,7 @@ impl Bench {
         push("hit", "look-up", self.series(|| self.part.contains(Kind::Artifact, black_box(&own))));
     }
 
-    /// What does not depend on the pipeline.
+    /// The figures that do not depend on the pipeline.
     fn store(&self, figures: &mut Vec<Figure>) {
         let (mut there, mut absent, mut read) = (keys(STORED), keys(ABSENT), keys(STORED));
         let mut buffer = Vec::new();
@@ -164,7 +164,7 @@ impl Bench {
             .extend(rows.map(|(id, what, series)| figure(&format!("store.{id}"), what.to_owned(), series)));
     }
 
-    /// Times a step and the yardstick in turns, after a round that does not count.
+    /// Times a step and the yardstick in turn, after one round that is not counted.
     fn series<T>(&self, mut step: impl FnMut() -> T) -> Series {
         let block = vec![7; 1024];
         let mut series = Series { step: Vec::new(), yardstick: Vec::new() };
@@ -188,8 +188,7 @@ impl Bench {
     }
 }
 
-/// Everything together. A function of its own, so that an instruction counter can be told to look at nothing
-/// else.
+/// All steps together. A function of its own, so that an instruction counter can be limited to it.
 #[inline(never)]
 fn found(live: &Live, part: &Part, case: &Case, buffer: &mut Vec<u8>) -> bool {
     let mut scratch = Scratch::default();
@@ -203,7 +202,7 @@ fn captured(live: &Live, case: &Case) -> usize {
     black_box(&black_box(&case.info).capture(live, &mut scratch)).pipeline.stages().len()
 }
 
-/// Keys one after the other: a program does not ask for the same pipeline twice.
+/// Keys in sequence: a program does not request the same pipeline twice.
 fn keys(kind: u8) -> impl FnMut() -> &'static Key {
     let keys: &'static [Key] =
         (0..RECORDS).map(|number| objects::key(kind, number)).collect::<Vec<_>>().leak();

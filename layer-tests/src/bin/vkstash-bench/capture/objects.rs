@@ -1,4 +1,4 @@
-//! Live objects, looked up as the layer looks them up: by handle, in lock-free maps.
+//! Live objects, looked up by handle in lock-free maps, as in the layer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,21 +10,21 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 use vkstash_store::format::record::Key;
 
-/// Objects of each type; more than a small program has, so that look-ups are no better than a program's.
+/// Objects of each type: more than a small program has, so that look-ups are no faster than in a program.
 const LIVE: u64 = 1000;
 
 type Map<T> = papaya::HashMap<u64, Arc<T>, FxBuildHasher>;
 
-/// Every handle from 1 to [`LIVE`] is alive, whatever its type.
+/// Objects of every type with the handles from 1 to [`LIVE`].
 pub(crate) struct Live {
-    // Once computed, as the layer keeps them: a module's code is hashed once.
+    // Computed once, as in the layer: a module's code is hashed once.
     modules: Map<OnceLock<Key>>,
     layouts: Map<Key>,
     render_passes: Map<(Key, Vec<SubpassUse>)>,
     libraries: Map<Library>,
 }
 
-/// What a key stands for does not matter to who copies it.
+/// An arbitrary key: it is only copied.
 pub(crate) fn key(kind: u8, number: u64) -> Key {
     let mut bytes = [kind; 32];
     for (at, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -45,7 +45,7 @@ fn map<T>(object: impl Fn(u64) -> T) -> Map<T> {
 }
 
 impl Live {
-    /// All of them. `libraries` says what each of the first pipelines is a library of.
+    /// All objects. `libraries`: the subsets of the first pipelines, which are libraries.
     pub(crate) fn new(libraries: &[vk::GraphicsPipelineLibraryFlagsEXT]) -> Live {
         let uses = SubpassUse { color: true, depth_stencil: true };
         let library = |handle: u64| {

@@ -1,4 +1,4 @@
-//! How small and how fast recipes are stored, and the dictionary that they are stored with.
+//! Size and speed of storing recipes, and the dictionary for it.
 
 mod samples;
 mod train;
@@ -17,10 +17,10 @@ use crate::failure::Failure;
 use crate::options::Recipes;
 use crate::progress::progress;
 
-/// Payloads that one timing goes over at least; few ones are taken again and again.
+/// Least number of payloads for one timing; if there are fewer, they are repeated.
 const PAYLOADS: usize = 20_000;
 
-/// Prints sizes, and times of one thread's processor, medians over the rounds.
+/// Prints sizes, and processor times of one thread, medians over the rounds.
 pub(crate) fn run(options: &Recipes, rounds: usize) -> Result<(), Failure> {
     let programs = samples::programs(&options.stash)?;
     let held_out = samples::programs(&options.held_out)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Recipes, rounds: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What each program's records take, on stderr.
+/// Prints the size of each program's records on stderr.
 fn sizes(name: &str, programs: &[Program], ways: &mut [Way]) {
     for program in programs {
         let payloads: Vec<&[u8]> = KINDS.into_iter().flat_map(|kind| program.of(kind)).collect();
@@ -108,7 +108,7 @@ fn table(name: &str, kind: Kind, payloads: &[&[u8]], ways: &mut [Way], rounds: u
     }
 }
 
-/// Of this thread's processor time, for so many times the step.
+/// Processor seconds of this thread for this many repetitions of the step.
 fn seconds(times: usize, mut step: impl FnMut()) -> f64 {
     let started = processor_time();
     (0..times).for_each(|_| step());

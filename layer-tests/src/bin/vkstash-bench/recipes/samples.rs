@@ -1,4 +1,4 @@
-//! The records of programs' stashes.
+//! The records in programs' stashes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,13 @@ use vkstash_store::stash::open::Stash;
 
 use crate::failure::Failure;
 
-/// What is stored with the dictionary.
+/// The kinds that are stored with the dictionary.
 pub(super) const KINDS: [Kind; 4] = [Kind::Recipe, Kind::Layout, Kind::RenderPass, Kind::Setup];
 
-/// Folders between the one that was named and a program's own, at most.
+/// Largest number of folders between the named one and a program's own.
 const DEPTH: u32 = 4;
 
-/// What one program recorded, in all its stashes: each payload once.
+/// The records of one program, from all its stashes, without duplicates.
 pub(super) struct Program {
     /// The name of its folder, without the digest.
     pub(super) name: String,
@@ -76,7 +76,7 @@ fn collect(folder: &Path, depth: u32, programs: &mut BTreeMap<String, Payloads>)
     Ok(())
 }
 
-/// The digests in an encoded recipe: of modules, layout, render pass and libraries. None where it can't be decoded.
+/// The digests in an encoded recipe: of modules, layout, render pass and libraries. None if it cannot be decoded.
 pub(super) fn digests(payload: &[u8]) -> Vec<Key> {
     let Ok(recipe) = key::decode::<Recipe<'_>>(payload) else { return Vec::new() };
     let pipeline = &recipe.pipeline;

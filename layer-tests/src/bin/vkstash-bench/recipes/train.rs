@@ -1,4 +1,4 @@
-//! Training the dictionary, with zstd's own trainer.
+//! Trains the dictionary with zstd's own trainer.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,10 @@ use super::ways::Way;
 use crate::failure::Failure;
 use crate::progress::progress;
 
-/// How often the trainer is asked, with other random digests each time: what it makes of the same recipes differs
-/// by a few percent.
+/// Number of trainings, each with other random digests: their results differ by a few percent.
 const ATTEMPTS: u32 = 12;
 
-/// A dictionary of at most `size` bytes. The same stashes give the same one.
+/// A dictionary of at most `size` bytes. The same stashes give the same dictionary.
 pub(super) fn train(programs: &[Program], size: usize) -> Result<Vec<u8>, Failure> {
     let shown: Vec<_> = programs.iter().flat_map(shown).collect();
     let check = with_digests(&shown, ATTEMPTS);
@@ -44,11 +43,11 @@ fn most(kind: Kind) -> usize {
     }
 }
 
-/// What is shown of one program: again and again if there is little of it, evenly spread if there is much.
+/// The samples of one program: repeated if there are few, evenly spread if there are many.
 fn shown(program: &Program) -> Vec<(Kind, &[u8])> {
     let mut shown = Vec::new();
     for kind in KINDS {
-        // Recipes that differ by digests alone are one.
+        // Recipes that differ only in digests count as one.
         let different: BTreeMap<Vec<u8>, &[u8]> =
             program.of(kind).map(|payload| (with_other_digests(kind, payload, None), payload)).collect();
         let different: Vec<_> = different.into_values().collect();
@@ -71,8 +70,8 @@ fn with_digests(shown: &[(Kind, &[u8])], attempt: u32) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A payload with other digests in it, random ones for each number, or zeros, and without the program's names: what
-/// differs from stash to stash would be dead weight in a dictionary.
+/// A payload with other digests: random ones for each number, or zeros; and without the program's names. Content that
+/// differs from stash to stash is useless in a dictionary.
 fn with_other_digests(kind: Kind, payload: &[u8], number: Option<u32>) -> Vec<u8> {
     if kind == Kind::Setup {
         return without_names(payload).unwrap_or_default();
@@ -102,7 +101,7 @@ fn without_names(payload: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Puts `other` wherever `digest` is.
+/// Replaces `digest` by `other` everywhere.
 fn replace(bytes: &mut [u8], digest: &Key, other: &Key) {
     let places: Vec<_> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(digest)).collect();
     for at in places {

@@ -7,10 +7,10 @@ use zstd::zstd_safe::compress_bound;
 
 use crate::failure::Failure;
 
-/// What the store leaves out in front of a block, in bytes.
+/// Bytes in front of a block that the store leaves out.
 const HEADS: usize = 9;
 
-/// The level that recipes are stored with.
+/// The compression level for recipes.
 const LEVEL: i32 = 19;
 
 /// One way.
@@ -32,7 +32,7 @@ struct Zstd {
 pub(super) struct Stored {
     codec: Codec,
     bytes: Vec<u8>,
-    /// Bytes that it takes.
+    /// Stored bytes.
     pub(super) length: usize,
 }
 
@@ -49,7 +49,7 @@ impl Way {
         Ok(ways)
     }
 
-    /// As the store does it, with another dictionary.
+    /// The store's codec with another dictionary.
     pub(super) fn with_dictionary(dictionary: &[u8]) -> Result<Way, Failure> {
         let mut compressor = Compressor::with_dictionary(LEVEL, dictionary)?;
         compressor.include_contentsize(false)?;
@@ -59,7 +59,7 @@ impl Way {
         Ok(Way { name: "this dictionary", zstd: Some(zstd), out: Vec::new() })
     }
 
-    /// What is stored, as it is where nothing is gained.
+    /// Encodes; the payload stays as it is if that does not make it smaller.
     pub(super) fn encode(&mut self, payload: &[u8]) -> Stored {
         let mut bytes = Vec::new();
         let Some(zstd) = &mut self.zstd else {
@@ -75,7 +75,7 @@ impl Way {
         Stored { codec: Codec::Plain, bytes: payload.to_vec(), length: payload.len() }
     }
 
-    /// Whether it comes back.
+    /// Whether decoding gives the payload.
     pub(super) fn decode(&mut self, stored: &Stored, payload: &[u8]) -> bool {
         match &mut self.zstd {
             Some(zstd) if stored.codec == Codec::Zstd => {
