@@ -48,6 +48,8 @@ pub(crate) const ERRORS: [Errno; 7] =
 pub(crate) enum Plan {
     /// Of the calls that can fail so (of one kind, if it is given) the n-th, from 1; with it all that follow if `on`.
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
+    /// None; those of one kind are counted.
+    Counted { op: Op },
     /// None; those of one kind are held up until it is over.
     Held { op: Op },
     /// None; the first of one kind is held up until it is over.
@@ -81,9 +83,14 @@ pub(crate) fn end() -> Vec<(Op, Fault)> {
     state.map_or_else(Vec::new, |state| state.hit)
 }
 
+/// How many calls were counted or held up so far.
+pub(crate) fn calls() -> u64 {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |state| state.calls)
+}
+
 /// Whether a call has been held up.
 pub(crate) fn has_held() -> bool {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|state| state.calls > 0)
+    calls() > 0
 }
 
 /// The fault of this call.
@@ -102,6 +109,10 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
                 std::thread::sleep(Duration::from_millis(1));
             }
             return None;
+        }
+        Plan::Counted { op: counted } => {
+            state.calls += u64::from(counted == op);
+            None
         }
         Plan::Nth { fault, op: only, n, on } => {
             if !fault.fits(op) || only.is_some_and(|only| only != op) {

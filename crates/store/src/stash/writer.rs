@@ -142,21 +142,26 @@ impl Writer {
                 (self.report_due, stirred) = (true, Instant::now());
                 for_the_report = false;
             }
-            self.report(closing);
             if let Some(ending) = ending {
                 break ending;
             }
+            self.report(false);
             if self.answer(flush) || self.shared.is_closing() {
                 continue;
             }
             self.call_the_helper(active.elapsed());
             self.sleep(active.elapsed(), stirred.elapsed());
         };
+        if !self.held.is_empty() {
+            // What follows may take long.
+            self.report(true);
+        }
         while !self.held.is_empty() {
             self.held.read_for(&self.shared);
             self.drain();
         }
         self.seal();
+        // One for all of it: to replace a file costs more than to make one.
         self.report(true);
         self.shared.flush_done(u64::MAX);
         let parts = self.shared.live_parts();

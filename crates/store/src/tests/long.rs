@@ -303,6 +303,44 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     assert_eq!(report.store.written_records, first + 2 * count, "{what}");
 }
 
+/// What a program waits for at its end if everything was served: the uses, the index behind them, and one report.
+#[test]
+fn the_end_after_a_served_run_makes_one_report() {
+    in_a_child("the_end_after_a_served_run_makes_one_report", &[], || {
+        let runs = |root: &Path| runs::read_all(&root.join(app().folder).join("runs"));
+        let served = |root: &Path, op: Op| {
+            let stash = open_within(root, Haste { helper: Duration::ZERO, ..Haste::NONE });
+            stash.set_reporter(Box::new(|store| RunReport { store, ..RunReport::default() }));
+            let device = stash.device(&header()).unwrap();
+            stash.touch();
+            // The first report says that there is a run at all.
+            let before = runs(root).len();
+            await_that("the first report", || runs(root).len() > before);
+            faults::begin(Plan::Counted { op });
+            for number in 0..10 {
+                assert!(stash.note_taken(&device, &key(number)));
+            }
+            drop((device, stash));
+            let calls = faults::calls();
+            faults::end();
+            calls
+        };
+        let root = root();
+        {
+            let stash = open(root.path());
+            put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..10);
+        }
+        // From the second run on the driver is known to take them.
+        served(root.path(), Op::Stamp);
+        // A segment and a report are renamed when they are made; a segment is written twice, a report once.
+        assert_eq!(served(root.path(), Op::Rename), 2);
+        assert_eq!(served(root.path(), Op::Write), 3);
+        assert_eq!(served(root.path(), Op::Truncate), 0);
+        let newest = runs(root.path()).into_iter().map(|run| run.store.written_records).collect::<Vec<_>>();
+        assert!(newest.contains(&10), "the last report has what was written: {newest:?}");
+    });
+}
+
 #[test]
 fn many_files_at_once_are_put_off_and_all_are_read() {
     let root = root();
