@@ -1,5 +1,4 @@
-//! The commands of VK_KHR_pipeline_binary, whose structures ash 0.38 does not know. A pipeline has one binary for
-//! each stage.
+//! The commands of VK_KHR_pipeline_binary, whose structures ash 0.38 lacks. A pipeline has one binary for each stage.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -77,7 +76,7 @@ pub struct Named {
     handle: u64,
 }
 
-/// Data made under another global key is stale (contract 5.1).
+/// Data of another global key is stale (contract 5.1).
 fn global_key(config: &Config, device: &Device) -> Digest {
     let mut hasher = Hasher::new("global");
     hasher.bytes(&config.uuid());
@@ -95,7 +94,7 @@ fn pipeline(command: &str, device: &Device, handle: vk::Pipeline) -> Option<Pipe
 }
 
 /// # Safety
-/// A valid structure, whose chain starts with a create info.
+/// A valid structure, whose chain begins with a create info.
 unsafe fn understand<'a>(call: &mut Call, device: &Device, info: &AnyInfo) -> Option<Element<'a>> {
     use vk::StructureType as S;
     // SAFETY: the cast follows the sType.
@@ -160,7 +159,7 @@ unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<
         violation(format!("{name}: not exactly one source (09619)"));
         return Err(vk::Result::ERROR_UNKNOWN);
     }
-    // SAFETY: the caller's create info.
+    // SAFETY: the program passes a valid create info; each pointer is read as its sType says.
     unsafe {
         if let Some(data) = info.data.as_ref() {
             return from_data(&config, device, data);

@@ -1,8 +1,8 @@
-//! Pipeline binaries and their data, which names the pipeline's shape, so that a wrong use is noticed.
+//! Pipeline binaries and their data, which contains the pipeline's shape, so that wrong use is noticed.
 
 use crate::hash::{Digest, digest};
 
-/// The data of a binary: magic, key, shape of the pipeline, index, global key, code, and 32 bytes of checksum.
+/// Data of a binary: magic, key, shape of the pipeline, index, global key, code, and 32 bytes of checksum.
 const MAGIC: [u8; 4] = *b"VPBD";
 const CODE: usize = 64;
 const SIZE: usize = 4 + 32 + 32 + 4 + 32 + CODE + 32;
@@ -10,11 +10,11 @@ const SIZE: usize = 4 + 32 + 32 + 4 + 32 + CODE + 32;
 /// A VkPipelineBinaryKHR.
 #[derive(Debug)]
 pub struct Binary {
-    /// Its own key.
+    /// The binary's own key.
     pub key: Digest,
     /// The shape of its pipeline.
     pub shape: Digest,
-    /// Which of the pipeline's binaries it is.
+    /// Its index among the pipeline's binaries.
     pub index: u32,
 }
 
@@ -38,7 +38,7 @@ impl Binary {
         data
     }
 
-    /// What data holds, if it is whole and of this global key.
+    /// Parses data, if it is complete and of this global key.
     pub fn parse(data: &[u8], global: &Digest) -> Option<Binary> {
         if data.len() != SIZE {
             return None;

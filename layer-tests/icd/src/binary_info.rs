@@ -1,5 +1,5 @@
-//! VK_KHR_pipeline_binary for the other commands: the structures that stand in their chains, and binaries by handle.
-//! ash 0.38 does not know the extension, so its structures are declared here.
+//! VK_KHR_pipeline_binary for the other commands: its structures in their chains, and binaries by handle. ash 0.38
+//! lacks the extension, so its structures are declared here.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -41,16 +41,16 @@ struct Info {
 pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
     let internal = config.disk_cache;
     let truths = [internal, internal, internal && config.prefers_internal_cache, false, false];
-    // SAFETY: the caller's promise.
+    // SAFETY: `node` is VkPhysicalDevicePipelineBinaryPropertiesKHR, which the caller found by its sType.
     unsafe { (*node.cast::<BoolsOf<5>>()).bools = truths.map(u32::from) };
 }
 
-/// Whether a device's chain switches the internal cache off.
+/// Whether a device's chain disables the internal cache.
 ///
 /// # Safety
 /// A valid chain.
 pub unsafe fn internal_cache_off(p_next: *const c_void) -> bool {
-    // SAFETY: casts follow sTypes.
+    // SAFETY: the chain is valid, and each cast follows the sType.
     unsafe {
         chain::walk(p_next)
             .find(|&node| (*node).s_type == INTERNAL_CACHE_CONTROL)
@@ -73,7 +73,7 @@ pub fn find(command: &str, device: &Device, handle: u64) -> Option<Arc<Binary>> 
     }
 }
 
-/// The binaries that a create info passes; a count of 0 is as good as none (contract 5.4).
+/// The binaries that a create info passes; a count of 0 means none (contract 5.4).
 ///
 /// # Safety
 /// A valid chain.

@@ -11,11 +11,11 @@ use crate::record;
 /// The header of a blob (contract 4.1).
 pub const HEADER: usize = 32;
 const ENTRY_MAGIC: u32 = 0x4D4C_5056;
-/// Magic, key, length of the code; the checksum follows the code.
+/// Magic, key and length of the code; the checksum follows the code.
 const ENTRY_HEAD: usize = 4 + 32 + 4;
 const MOST_CODE: usize = 1 << 24;
 
-/// A pipeline cache. An entry's code follows from its key, so keys are all it holds.
+/// A pipeline cache. An entry's code is computed from its key, so it holds only keys.
 #[derive(Debug)]
 pub struct Cache {
     /// Creation flags.
@@ -35,29 +35,29 @@ impl Cache {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `key`'s pipeline is there.
+    /// Whether the cache holds the pipeline of `key`.
     pub fn has(&self, key: &Digest) -> bool {
         self.keys().contains(key)
     }
 
-    /// Keeps a pipeline.
+    /// Adds a pipeline.
     pub fn add(&self, key: Digest) {
         self.keys().insert(key);
     }
 
-    /// Takes over what `other` holds.
+    /// Adds the entries of `other`.
     pub fn merge(&self, other: &Cache) {
         let keys = other.keys().clone();
         self.keys().extend(keys);
     }
 
-    /// Whether a command uses it right now.
+    /// Whether a command is using it.
     pub fn in_use(&self) -> bool {
         self.users.load(Ordering::SeqCst) != 0
     }
 
-    /// Marks a use for as long as the answer lives. `exclusive` uses (externally synchronised caches, the
-    /// destination of a merge) want no other thread there.
+    /// Marks a use until the returned value is dropped. An `exclusive` use (of an externally synchronised cache, or
+    /// of a merge's destination) allows no other thread.
     pub fn enter(&self, command: &str, exclusive: bool) -> Use<'_> {
         let others = self.users.fetch_add(1, Ordering::SeqCst);
         let me = record::thread();
@@ -71,8 +71,7 @@ impl Cache {
         Use { cache: self, exclusive }
     }
 
-    /// Takes the entries of initial data; returns how many. Foreign headers and damaged entries are passed
-    /// over in silence.
+    /// Loads the entries of initial data; returns their number. Foreign headers and damaged entries are ignored.
     pub fn load(&self, config: &Config, device_index: u32, data: &[u8]) -> usize {
         if config.ignore_blobs || data.get(..HEADER) != Some(&header(config, device_index)[..]) {
             return 0;
@@ -98,7 +97,7 @@ impl Cache {
         taken
     }
 
-    /// The blob. With `limit`, no more than whole entries that fit.
+    /// The blob; with `limit`, only complete entries that fit.
     pub fn blob(&self, config: &Config, device_index: u32, limit: usize) -> Vec<u8> {
         if limit < HEADER {
             return Vec::new();
@@ -130,7 +129,7 @@ impl Drop for Use<'_> {
     }
 }
 
-/// The header that blobs of a physical device carry.
+/// The header of a physical device's blobs.
 pub fn header(config: &Config, device_index: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[0..4].copy_from_slice(&(HEADER as u32).to_le_bytes());
@@ -141,7 +140,7 @@ pub fn header(config: &Config, device_index: u32) -> [u8; HEADER] {
     header
 }
 
-/// The code of a pipeline: it follows from its key.
+/// The code of a pipeline, computed from its key.
 fn code(config: &Config, key: &Digest) -> Vec<u8> {
     let length = config.code_bytes.unwrap_or(256 + usize::from(u16::from_le_bytes([key[0], key[1]]) % 1024));
     let mut code = Vec::with_capacity(length + 32);
@@ -180,14 +179,14 @@ pub fn on_disk(config: &Config, key: &Digest) -> bool {
     known || config.disk_cache_dir.as_ref().is_some_and(|folder| folder.join(name(key)).exists())
 }
 
-/// Gives a pipeline to the simulated disk cache.
+/// Adds a pipeline to the simulated disk cache.
 pub fn to_disk(config: &Config, key: &Digest) {
     if !config.disk_cache {
         return;
     }
     DISK.lock().unwrap_or_else(PoisonError::into_inner).insert(*key);
     if let Some(folder) = &config.disk_cache_dir {
-        // A driver whose disk is full goes on without.
+        // If the disk is full, a driver goes on without its cache.
         let _ = std::fs::create_dir_all(folder);
         let _ = std::fs::write(folder.join(name(key)), []);
     }

@@ -14,7 +14,7 @@ use crate::lifecycle;
 use crate::objects::{self, Body};
 use crate::record::{Call, plain, violation};
 
-/// The cache behind a handle, a violation if there is none.
+/// The cache of a handle; a violation if there is none.
 pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
     match objects::get(command, device.handle, "VkPipelineCache", handle.as_raw())? {
         Body::Cache(cache) => Some(cache),
@@ -22,7 +22,7 @@ pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option
     }
 }
 
-/// How the record names a cache.
+/// The name of a cache in the record.
 pub fn name(handle: vk::PipelineCache) -> Option<String> {
     Some(if handle.is_null() { "null".into() } else { handle.as_raw().to_string() })
 }

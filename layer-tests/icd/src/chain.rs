@@ -9,7 +9,7 @@ use crate::record;
 /// A longer chain is a loop.
 const LONGEST: usize = 1024;
 
-/// Structures that the loader puts in chains, possibly more than once.
+/// Structures that the loader adds to chains, possibly several times.
 const LOADER: [i32; 2] = [47, 48];
 
 /// The structures of a chain.
@@ -20,19 +20,19 @@ pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *mut vk::BaseO
     let mut next = p_next.cast_mut().cast::<vk::BaseOutStructure<'static>>();
     std::iter::from_fn(move || {
         let node = next;
-        // SAFETY: the caller vouches for the chain; each structure starts with sType and pNext.
+        // SAFETY: the caller passes a valid chain; each structure begins with sType and pNext.
         next = unsafe { node.as_ref() }?.p_next;
         Some(node)
     })
     .take(LONGEST)
 }
 
-/// The sTypes of a chain. A violation if one stands in it twice.
+/// The sTypes of a chain. A repeated one is a violation.
 ///
 /// # Safety
-/// As [`walk`].
+/// NULL or a valid chain.
 pub unsafe fn types(command: &str, p_next: *const c_void) -> Vec<i32> {
-    // SAFETY: the caller's contract is that of `walk`.
+    // SAFETY: the caller passes NULL or a valid chain, which `walk` needs.
     let types: Vec<i32> = unsafe { walk(p_next) }
         // SAFETY: `walk` yields valid structures.
         .map(|node| unsafe { (*node).s_type.as_raw() })
@@ -48,8 +48,8 @@ pub unsafe fn types(command: &str, p_next: *const c_void) -> Vec<i32> {
 /// The structure of type `T` in a chain.
 ///
 /// # Safety
-/// As [`walk`]; the chain outlives `'a`.
+/// NULL or a valid chain that outlives `'a`.
 pub unsafe fn find<'a, T: vk::TaggedStructure>(p_next: *const c_void) -> Option<&'a T> {
-    // SAFETY: the caller's contract is that of `walk`; a structure of this sType is a `T`.
+    // SAFETY: the caller passes NULL or a valid chain that outlives `'a`; a structure of this sType is a `T`.
     unsafe { walk(p_next).find(|&node| (*node).s_type == T::STRUCTURE_TYPE).map(|node| &*node.cast::<T>()) }
 }

@@ -1,4 +1,4 @@
-//! How every command runs: it is written down, the script's faults strike it, and panics stay in the driver.
+//! Runs every command: records it, applies the script's faults, and catches panics.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use ash::vk;
 use crate::config::{self, Death};
 use crate::record::{self, Call};
 
-/// Runs one command: writes it down, lets faults strike, and keeps panics in.
+/// Runs one command: records it, applies faults, and catches panics.
 pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
     let name = call.command;
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| guarded(call, body))).unwrap_or_else(|_| {
@@ -16,7 +16,7 @@ pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Re
     })
 }
 
-/// As [`command`], for commands without a result.
+/// [`command`] for commands without a result.
 pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
     let _ = command(call, |call| {
         body(call);
@@ -54,7 +54,7 @@ fn strike(command: &str, count: u64) -> Option<vk::Result> {
             }
             Some(Death::Segv) => {
                 record::save();
-                // SAFETY: none; dying of it is the purpose.
+                // SAFETY: none; the purpose of this write is to kill the process.
                 unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
             }
         }

@@ -36,7 +36,7 @@ pub unsafe extern "system" fn create(
     }
 }
 
-/// Understands a create info.
+/// Reads a create info.
 ///
 /// # Safety
 /// A valid create info.
@@ -46,7 +46,7 @@ pub unsafe fn element<'a>(
     info: &vk::ComputePipelineCreateInfo<'a>,
 ) -> Element<'a> {
     let config = config::current();
-    // SAFETY: a valid create info.
+    // SAFETY: the program passes a valid create info, so its chain and stage are valid.
     unsafe {
         let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
         let binaries = binary_info::passed(call, device, info.p_next);

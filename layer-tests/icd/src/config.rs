@@ -1,4 +1,4 @@
-//! What the driver is told to be: the JSON script, its defaults and its changes at run time.
+//! The driver's configuration: the JSON script, its defaults, and changes at run time.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::record;
 
-/// What vkGetPipelineCacheData gives out.
+/// The answer of vkGetPipelineCacheData.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheData {
@@ -24,15 +24,15 @@ pub enum CacheData {
     SizeUntouched,
 }
 
-/// What becomes of work that a program asks to defer.
+/// What happens to work that a program asks to defer.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Deferral {
-    /// It is done at once.
+    /// It is done in the call.
     Never,
-    /// It is done by the threads that join.
+    /// The threads that join do it.
     Always,
-    /// It is deferred, and ends with `deferral_error` and no pipelines.
+    /// It is deferred, fails with `deferral_error`, and gives no pipelines.
     Fails,
 }
 
@@ -52,15 +52,15 @@ pub enum Death {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// The command it strikes.
+    /// The command to which it applies.
     pub command: String,
-    /// Which call of it, counted from 1; every call if absent.
+    /// The number of the call, from 1; every call if absent.
     pub call: Option<u64>,
-    /// Returned instead of doing anything; outputs become NULL.
+    /// The result to return without doing anything; outputs become NULL.
     pub result: Option<i32>,
     /// Ends the process.
     pub die: Option<Death>,
-    /// Sleeps first, in milliseconds.
+    /// Milliseconds to sleep first.
     pub hang_ms: Option<u64>,
 }
 
@@ -70,45 +70,45 @@ pub struct Fault {
 pub struct Config {
     /// "major.minor" or "major.minor.patch".
     pub api_version: String,
-    /// As the driver would write it.
+    /// In the driver's own packing.
     pub driver_version: u32,
     /// PCI vendor.
     pub vendor_id: u32,
-    /// PCI device of the first physical device; further ones count up.
+    /// PCI device of the first physical device; the others count up.
     pub device_id: u32,
     /// 32 hex digits.
     pub pipeline_cache_uuid: String,
-    /// VkDriverId; 0 is none that exists.
+    /// VkDriverId; 0 is no existing driver.
     pub driver_id: u32,
     /// deviceName.
     pub device_name: String,
-    /// How many physical devices there are.
+    /// Number of physical devices.
     pub physical_devices: u32,
-    /// Device extensions on top of the ones that the other fields imply.
+    /// Device extensions beside those that the other fields imply.
     pub extensions: Vec<String>,
-    /// Device extensions that the driver does not have after all, and with them their features.
+    /// Device extensions to leave out, and with them their features.
     pub without: Vec<String>,
     /// VK_KHR_pipeline_binary.
     pub pipeline_binary: bool,
     /// pipelineBinaryPrefersInternalCache.
     pub prefers_internal_cache: bool,
-    /// What becomes of deferred work.
+    /// What happens to deferred work.
     pub deferral: Deferral,
-    /// How deferred work ends that fails; VK_ERROR_OUT_OF_HOST_MEMORY if absent.
+    /// The result of deferred work that fails; default: VK_ERROR_OUT_OF_HOST_MEMORY.
     pub deferral_error: i32,
-    /// How long a join that has completed an operation takes to return, in milliseconds.
+    /// Milliseconds that a join waits after it has completed an operation.
     pub join_lingers_ms: u64,
-    /// How long a call whose work was deferred takes to return, in milliseconds.
+    /// Milliseconds that a call waits after its work was deferred.
     pub defer_lingers_ms: u64,
-    /// Caches hold pipeline libraries.
+    /// Whether caches hold pipeline libraries.
     pub caches_libraries: bool,
-    /// Caches hold pipelines that are linked without link time optimization.
+    /// Whether caches hold pipelines that are linked without link time optimization.
     pub caches_fast_links: bool,
-    /// Pipelines that come from caches answer for their statistics and internal representations as compiled ones do.
+    /// Whether pipelines from caches answer queries for statistics and internal representations as compiled ones do.
     pub caches_statistics: bool,
-    /// The handle of a destroyed object is the next new object's.
+    /// Whether the handle of a destroyed object is used for the next new one.
     pub reuse_handles: bool,
-    /// Equal modules, samplers and layouts of a device share a handle.
+    /// Whether equal modules, samplers and layouts of a device share a handle.
     pub equal_handles: bool,
     /// VK_EXT_shader_module_identifier.
     pub identifiers: bool,
@@ -116,28 +116,28 @@ pub struct Config {
     pub identifier_size: usize,
     /// pipelineCreationCacheControl and its extension.
     pub cache_control: bool,
-    /// VK_EXT_pipeline_creation_feedback, and whether feedback is written at all.
+    /// VK_EXT_pipeline_creation_feedback; false: feedback is not written either.
     pub creation_feedback: bool,
     /// VK_KHR_maintenance5 and with it 64-bit flags.
     #[serde(alias = "flags2")]
     pub maintenance5: bool,
-    /// What vkGetPipelineCacheData gives out.
+    /// The answer of vkGetPipelineCacheData.
     pub cache_data: CacheData,
-    /// How many bytes of data the driver says that a cache or a binary has, however many there are.
+    /// Size in bytes that the driver reports for a cache or a binary, instead of the true one.
     pub claims_bytes: Option<u64>,
-    /// How many binaries it says that a pipeline has.
+    /// Number of binaries that the driver reports for a pipeline.
     pub claims_binaries: Option<u32>,
-    /// Microseconds that a compile sleeps.
+    /// Microseconds that a compile takes.
     pub compile_us: u64,
-    /// Bytes of code a pipeline has; by its key (256 to 1279) if absent.
+    /// Bytes of a pipeline's code; default: 256 to 1279, by its key.
     pub code_bytes: Option<usize>,
     /// Simulates a driver's own disk cache.
     pub disk_cache: bool,
-    /// Where that cache lives beyond the process.
+    /// Folder that keeps this cache after the process.
     pub disk_cache_dir: Option<PathBuf>,
-    /// Links of graphics pipeline libraries without optimisation compile nothing.
+    /// Whether links of graphics pipeline libraries without optimisation compile nothing.
     pub fast_linking: bool,
-    /// Initial data of pipeline caches is never taken.
+    /// Whether initial data of pipeline caches is ignored.
     pub ignore_blobs: bool,
     /// Scripted faults.
     pub faults: Vec<Fault>,
@@ -187,7 +187,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The version as Vulkan packs it; 1.0 where it can't be read.
+    /// The version in Vulkan's packing; 1.0 if it cannot be parsed.
     pub fn api(&self) -> u32 {
         let mut parts = self.api_version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         let mut next = || parts.next().unwrap_or(0);
@@ -209,12 +209,12 @@ impl Config {
         })
     }
 
-    /// How many bytes it says that there are, where there are `true_bytes`.
+    /// The reported size for `true_bytes` bytes.
     pub fn claimed(&self, true_bytes: usize) -> usize {
         self.claims_bytes.map_or(true_bytes, |claim| usize::try_from(claim).unwrap_or(usize::MAX))
     }
 
-    /// Bytes in an identifier.
+    /// Length of an identifier.
     pub fn identifier_bytes(&self) -> usize {
         self.identifier_size.clamp(1, 32)
     }
@@ -230,16 +230,16 @@ static RUNNING: LazyLock<Mutex<Running>> = LazyLock::new(|| {
     Mutex::new(Running { source: None, fields: Map::new(), config: Arc::new(Config::default()) })
 });
 
-/// The script as it stands.
+/// The current script.
 pub fn current() -> Arc<Config> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).config.clone()
 }
 
-/// Merges `text`'s fields into the script; a field that is null goes back to its default. `is_command` says whether
-/// the driver has the command that a fault names.
+/// Merges `text`'s fields into the script; a null field returns to its default. `is_command` says whether the driver
+/// has the command that a fault names.
 ///
 /// # Errors
-/// What is wrong with the text; the script stays as it was.
+/// An error in the text; the script stays as it was.
 pub fn merge(text: &str, is_command: impl Fn(&str) -> bool) -> Result<(), String> {
     let Value::Object(changes) = serde_json::from_str(text).map_err(|error| error.to_string())? else {
         return Err("not a JSON object".into());
@@ -268,11 +268,11 @@ pub fn merge(text: &str, is_command: impl Fn(&str) -> bool) -> Result<(), String
     Ok(())
 }
 
-/// Reads VKSTASH_TEST_ICD, text or a path, and starts over from it if it says something new. Otherwise what
-/// was changed at run time stays. `is_command`: as for [`merge`].
+/// Reads VKSTASH_TEST_ICD, text or a path, and replaces the script if it changed since the last time. Otherwise
+/// changes at run time stay. `is_command`: as for [`merge`].
 ///
 /// # Errors
-/// What is wrong with the text.
+/// An error in the text.
 pub fn load(is_command: impl Fn(&str) -> bool) -> Result<(), String> {
     let Ok(value) = std::env::var("VKSTASH_TEST_ICD") else { return Ok(()) };
     let text = if value.trim_start().starts_with('{') {

@@ -1,5 +1,4 @@
-//! What creation commands of simple objects keep: digests of everything in the create info that tells one
-//! object from another.
+//! Digests of simple objects: of everything in the create info that distinguishes objects.
 
 use std::ffi::c_void;
 
@@ -8,7 +7,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 use crate::hash::{Digest, Hasher};
 use crate::{chain, objects};
 
-/// A C array. An empty one may have any pointer (contract 6).
+/// A C array. The pointer of an empty one may be invalid (contract 6).
 ///
 /// # Safety
 /// `pointer` is valid for `count` elements unless that is 0; NULL counts as none.
@@ -16,11 +15,11 @@ pub unsafe fn slice<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
     if count == 0 || pointer.is_null() {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     unsafe { std::slice::from_raw_parts(pointer, count as usize) }
 }
 
-/// Structures that matter wherever they stand and hold nothing but numbers: sType and bytes after pNext.
+/// Structures that matter in every chain and hold only numbers: sType, and bytes after pNext.
 const PLAIN: &[(vk::StructureType, usize)] = &[
     (vk::PipelineRobustnessCreateInfoEXT::STRUCTURE_TYPE, 16),
     (vk::PipelineFragmentShadingRateStateCreateInfoKHR::STRUCTURE_TYPE, 16),
@@ -41,8 +40,8 @@ const PLAIN: &[(vk::StructureType, usize)] = &[
     (vk::AttachmentReferenceStencilLayout::STRUCTURE_TYPE, 4),
 ];
 
-/// Adds a chain's plain structures, in an order of their own. Structures that the driver does not know are
-/// passed over, as drivers do.
+/// Adds a chain's plain structures, in the order of the table. Structures that the driver does not know are ignored,
+/// as drivers do.
 ///
 /// # Safety
 /// A valid chain.
@@ -58,7 +57,7 @@ pub unsafe fn plain_chain(hasher: &mut Hasher, p_next: *const c_void) {
     }
 }
 
-/// The digest of shader code and the module's flags, which identifiers are made of (contract 2.2).
+/// The digest of shader code and the module's flags, from which identifiers are computed (contract 2.2).
 ///
 /// # Safety
 /// A valid create info.
@@ -97,7 +96,7 @@ pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Digest {
     hasher.finish()
 }
 
-/// A set layout; its immutable samplers by their contents.
+/// A set layout, with the contents of its immutable samplers.
 ///
 /// # Safety
 /// A valid create info.
@@ -105,7 +104,7 @@ pub unsafe fn set_layout(command: &str, device: u64, info: &vk::DescriptorSetLay
     let mut hasher = Hasher::new("set layout");
     hasher.word(info.flags.as_raw());
     hasher.word(info.binding_count);
-    // SAFETY: a valid create info: arrays have the counts that stand beside them. Immutable samplers are read
+    // SAFETY: the program passes a valid create info, so its arrays have their counts. Immutable samplers are read
     // only for the types that have them.
     unsafe {
         let flags: Option<&vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>> = chain::find(info.p_next);
@@ -137,7 +136,7 @@ pub unsafe fn set_layout(command: &str, device: u64, info: &vk::DescriptorSetLay
     hasher.finish()
 }
 
-/// A pipeline layout; its set layouts by their contents.
+/// A pipeline layout, with the contents of its set layouts.
 ///
 /// # Safety
 /// A valid create info.
@@ -145,7 +144,7 @@ pub unsafe fn pipeline_layout(command: &str, device: u64, info: &vk::PipelineLay
     let mut hasher = Hasher::new("pipeline layout");
     hasher.word(info.flags.as_raw());
     hasher.word(info.set_layout_count);
-    // SAFETY: a valid create info.
+    // SAFETY: the program passes a valid create info, so its arrays have their counts.
     unsafe {
         for set in slice(info.p_set_layouts, info.set_layout_count) {
             let digest = if set.is_null() {

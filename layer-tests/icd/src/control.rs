@@ -1,11 +1,11 @@
-//! What tests call beside Vulkan.
+//! Functions that tests call beside Vulkan.
 
 use std::ffi::{CStr, CString, c_char};
 
 use crate::{config, objects, proc_addr, record};
 
-/// Merges the fields of a JSON object into the running script. 0, or -1 with the reason among the
-/// violations.
+/// Merges the fields of a JSON object into the running script. Returns 0, or -1 with a violation that gives the
+/// reason.
 ///
 /// # Safety
 /// `json` is NULL or a string.
@@ -15,7 +15,7 @@ pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
         if json.is_null() {
             return -1;
         }
-        // SAFETY: the caller's string.
+        // SAFETY: the caller passes NULL, handled above, or a NUL-terminated string.
         let text = unsafe { CStr::from_ptr(json) }.to_string_lossy();
         match config::merge(&text, proc_addr::has) {
             Ok(()) => 0,
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
     .unwrap_or(-1)
 }
 
-/// The record so far as JSON; what follows starts a new one. To be freed with `vkstash_test_icd_free`.
+/// The record so far as JSON; a new record begins. Free it with `vkstash_test_icd_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn vkstash_test_icd_take_record() -> *mut c_char {
     std::panic::catch_unwind(|| {
@@ -41,11 +41,11 @@ pub extern "C" fn vkstash_test_icd_take_record() -> *mut c_char {
 /// Frees a record.
 ///
 /// # Safety
-/// NULL, or what `vkstash_test_icd_take_record` gave out, once.
+/// NULL, or a result of `vkstash_test_icd_take_record`, once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_test_icd_free(record: *mut c_char) {
     if !record.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `vkstash_test_icd_take_record` made it with `into_raw`, and the caller passes it once.
         drop(unsafe { CString::from_raw(record) });
     }
 }

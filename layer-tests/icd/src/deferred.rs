@@ -23,7 +23,7 @@ pub fn defer(
     if !operation.begin(work) {
         violation(format!("{}: the deferred operation has work already", call.command));
     }
-    // Other threads can do the work before this one returns.
+    // Other threads can do the work before this call returns.
     std::thread::sleep(Duration::from_millis(config::current().defer_lingers_ms));
     vk::Result::OPERATION_DEFERRED_KHR
 }

@@ -25,7 +25,7 @@ pub unsafe extern "system" fn create_device(
     call.p_next = unsafe { chain::types(call.command, info.p_next) };
     command(call, |call| {
         let index = handles::physical(call.command, physical);
-        // SAFETY: a valid create info; NULL or valid callbacks.
+        // SAFETY: the program passes a valid create info, and NULL or valid callbacks.
         let made = unsafe { examine(info, index, objects::allocator(callbacks)) };
         match made {
             Ok(device) => {
@@ -54,7 +54,7 @@ unsafe fn examine(
     let mut extensions = HashSet::new();
     let mut fault = None;
     for at in 0..info.enabled_extension_count as usize {
-        // SAFETY: the array has that many names.
+        // SAFETY: the array has enabledExtensionCount names.
         let name = unsafe { CStr::from_ptr(*info.pp_enabled_extension_names.add(at)) }.to_string_lossy();
         if !known.iter().any(|known| *known == name) {
             violation(format!("vkCreateDevice: extension {name} is not supported"));
@@ -86,7 +86,7 @@ unsafe fn examine(
             device.robustness[2..].copy_from_slice(&members.map(|member| member != 0));
         }
     }
-    // SAFETY: a valid chain; the table knows how many members a structure has.
+    // SAFETY: the chain is valid; the table has the number of members of each structure.
     unsafe {
         device.internal_cache_off = binary_info::internal_cache_off(info.p_next);
         for node in chain::walk(info.p_next) {
@@ -183,7 +183,7 @@ pub unsafe extern "system" fn get_queue2(
     });
 }
 
-/// vkDeviceWaitIdle: nothing ever runs.
+/// vkDeviceWaitIdle: nothing is ever executed.
 pub unsafe extern "system" fn wait_idle(_: vk::Device) -> vk::Result {
     vk::Result::SUCCESS
 }

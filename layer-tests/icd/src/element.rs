@@ -1,4 +1,4 @@
-//! What the driver understands of one create info of a pipeline.
+//! The driver's reading of one create info of a pipeline.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::handles::Device;
 use crate::hash::{Digest, Hasher};
 use crate::objects::Layout;
 
-/// One create info, understood.
+/// A create info that was read.
 pub struct Element<'a> {
-    /// What the driver caches it under.
+    /// The key in the driver's caches.
     pub key: Digest,
     /// Effective flags.
     pub flags: u64,
-    /// A stage is named by an identifier: it can't be compiled.
+    /// A stage is named by an identifier, so it cannot be compiled.
     pub by_identifier: bool,
-    /// Where feedback goes.
+    /// The feedback structure to fill in.
     pub feedback: Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>,
     /// basePipelineHandle and basePipelineIndex.
     pub base: (vk::Pipeline, i32),
@@ -29,17 +29,17 @@ pub struct Element<'a> {
     pub discard: bool,
     /// Compute, graphics or ray tracing.
     pub kind: &'static str,
-    /// The key without code.
+    /// The key without the code.
     pub shape: Digest,
-    /// Stages, with those of linked libraries.
+    /// Number of stages, with those of linked libraries.
     pub stages: u32,
-    /// Binaries that stand for all code.
+    /// Binaries that replace all code.
     pub binaries: Option<Vec<Arc<Binary>>>,
     /// Graphics: the layout.
     pub layout: Option<Layout>,
-    /// Graphics: a mesh stage is in it or in a linked library.
+    /// Graphics: it or a linked library has a mesh stage.
     pub mesh: bool,
-    /// Graphics: it brings no shaders of its own and links libraries without optimization.
+    /// Graphics: it has no shaders of its own, and links libraries without optimization.
     pub fast_link: bool,
 }
 
@@ -51,7 +51,7 @@ impl Element<'_> {
     }
 }
 
-/// The hasher of a key, with what every kind of pipeline has: whose key it is, and the flags that count.
+/// A key's hasher with the content that every kind of pipeline has: kind, device, and the flags that matter.
 pub fn key(kind: &str, config: &Config, device: &Device, flags: u64) -> Hasher {
     let mut hasher = Hasher::new(kind);
     hasher.bytes(&config.uuid());

@@ -1,5 +1,5 @@
-//! VK_KHR_pipeline_executable_properties: one executable a stage, with statistics and a representation that follow
-//! from the pipeline's key.
+//! VK_KHR_pipeline_executable_properties: one executable for each stage, with statistics and a representation
+//! computed from the pipeline's key.
 
 use std::ffi::c_char;
 
@@ -23,7 +23,7 @@ fn find(call: &Call, device: vk::Device, handle: vk::Pipeline) -> Option<Pipelin
     }
 }
 
-/// The pipeline of an executable, where it was created with this flag and still has what was captured.
+/// The pipeline of an executable, if it was created with this flag and still has the captured data.
 fn captured(
     call: &Call,
     device: vk::Device,
@@ -93,7 +93,7 @@ pub unsafe extern "system" fn statistics(
     })
 }
 
-/// vkGetPipelineExecutableInternalRepresentationsKHR: texts are not given out, only that there is one.
+/// vkGetPipelineExecutableInternalRepresentationsKHR: reports that there is one, without its text.
 pub unsafe extern "system" fn representations(
     device: vk::Device,
     info: *const vk::PipelineExecutableInfoKHR<'_>,

@@ -1,10 +1,10 @@
-//! Which features and extensions the driver has.
+//! The features and extensions of the driver.
 
 use ash::vk::{self, TaggedStructure};
 
 use crate::config::Config;
 
-/// Extensions the driver has whatever the script says.
+/// Extensions that the driver has with every script.
 const ALWAYS: &[&str] = &[
     "VK_KHR_maintenance4",
     "VK_KHR_create_renderpass2",
@@ -69,7 +69,7 @@ pub fn extensions(config: &Config) -> Vec<String> {
     names
 }
 
-/// Who decides whether a structure's features are there.
+/// What a structure's features depend on.
 enum Needs {
     /// A core version.
     Core(u32),
@@ -79,7 +79,7 @@ enum Needs {
 
 use Needs::{Core, Extension};
 
-/// Structures whose members are all VkBool32: sType, how many, and what they need.
+/// Structures whose members are all VkBool32: sType, number of members, and what they depend on.
 const TABLE: &[(vk::StructureType, usize, Needs)] = &[
     (vk::PhysicalDeviceVulkan11Features::STRUCTURE_TYPE, 12, Core(vk::API_VERSION_1_2)),
     (vk::PhysicalDeviceVulkan12Features::STRUCTURE_TYPE, 47, Core(vk::API_VERSION_1_2)),
@@ -203,15 +203,14 @@ pub const IDENTIFIERS: vk::StructureType =
 pub const MAINTENANCE5: vk::StructureType = vk::PhysicalDeviceMaintenance5FeaturesKHR::STRUCTURE_TYPE;
 /// VkPhysicalDeviceGraphicsPipelineLibraryFeaturesEXT.
 pub const LIBRARIES: vk::StructureType = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::STRUCTURE_TYPE;
-/// VkPhysicalDevicePipelineBinaryFeaturesKHR, which ash 0.38 does not know.
+/// VkPhysicalDevicePipelineBinaryFeaturesKHR, which ash 0.38 lacks.
 pub const PIPELINE_BINARY: vk::StructureType = vk::StructureType::from_raw(1_000_483_000);
 /// Vulkan13Features.pipelineCreationCacheControl.
 pub const CACHE_CONTROL_OF_13: usize = 3;
 /// Vulkan14Features.maintenance5.
 pub const MAINTENANCE5_OF_14: usize = 15;
 
-/// What the driver supports of a feature structure: one truth per member. None for a structure it does not
-/// know.
+/// The driver's support for the members of a feature structure; None for an unknown structure.
 pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>> {
     let (_, count, needs) = TABLE.iter().find(|row| row.0 == s_type)?;
     let has = match needs {
@@ -227,7 +226,7 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
     Some(members)
 }
 
-/// Whether the driver is older than a structure: a query leaves it as it was, as real drivers do.
+/// Whether the driver is older than a structure: a query then leaves it unchanged, as real drivers do.
 pub fn stranger(config: &Config, s_type: vk::StructureType) -> bool {
     let young = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY].contains(&s_type);
     young && supported(config, s_type).is_none_or(|members| !members[0])
@@ -238,6 +237,6 @@ pub fn stranger(config: &Config, s_type: vk::StructureType) -> bool {
 /// # Safety
 /// `node` is a structure whose sType [`supported`] knows to have `count` members.
 pub unsafe fn members<'a>(node: *mut vk::BaseOutStructure<'_>, count: usize) -> &'a mut [vk::Bool32] {
-    // SAFETY: the booleans follow sType and pNext; the caller vouches for their number.
+    // SAFETY: the booleans follow sType and pNext, and the caller passes their number.
     unsafe { std::slice::from_raw_parts_mut(node.add(1).cast(), count) }
 }

@@ -30,7 +30,7 @@ pub const RETAIN: u64 = 0x80_0000;
 /// # Safety
 /// A valid chain.
 pub unsafe fn effective(call: &Call, device: &Device, plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the caller's chain.
+    // SAFETY: the program passes a valid chain.
     match unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) } {
         Some(flags) if device.maintenance5 => flags.flags.as_raw(),
         Some(_) => {
@@ -41,12 +41,12 @@ pub unsafe fn effective(call: &Call, device: &Device, plain: u32, p_next: *const
     }
 }
 
-/// The flags of a create info as the program wrote them, for calls that a fault keeps from being read.
+/// The flags of a create info as the program wrote them, also for calls that a fault ends.
 ///
 /// # Safety
 /// A valid chain.
 pub unsafe fn written(plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the caller's chain.
+    // SAFETY: the program passes a valid chain.
     unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) }
         .map_or(plain.into(), |flags| flags.flags.as_raw())
 }

@@ -1,4 +1,4 @@
-//! vkCreateGraphicsPipelines. A pointer is followed only where contract 6 lets a driver do so.
+//! vkCreateGraphicsPipelines. A pointer is followed only if contract 6 lets a driver follow it.
 
 use ash::vk::{self, Handle as _};
 
@@ -41,7 +41,7 @@ pub unsafe extern "system" fn create(
     }
 }
 
-/// Understands a create info.
+/// Reads a create info.
 ///
 /// # Safety
 /// A create info that is valid as far as contract 6 says.
@@ -51,7 +51,7 @@ pub unsafe fn element<'a>(
     info: &vk::GraphicsPipelineCreateInfo<'a>,
 ) -> Element<'a> {
     let config = config::current();
-    // SAFETY: a pointer is followed only where contract 6 lets a driver do so.
+    // SAFETY: a pointer is followed only if contract 6 lets a driver follow it.
     unsafe {
         let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
         let linked = chain::find(info.p_next)
@@ -108,7 +108,7 @@ pub unsafe fn element<'a>(
 /// Adds the render pass or the formats.
 ///
 /// # Safety
-/// As [`element`].
+/// A create info that is valid as far as contract 6 says.
 unsafe fn target(
     key: &mut Hasher,
     call: &Call,

@@ -1,5 +1,5 @@
-//! The fixed state of graphics pipelines that goes into the driver's key. A member whose state is dynamic
-//! does not count and is not read (contract 6).
+//! The fixed state of graphics pipelines in the driver's key. A member whose state is dynamic is not part of the key
+//! and is not read (contract 6).
 
 use ash::vk::{self, DynamicState as D};
 
@@ -8,13 +8,13 @@ use crate::content::{plain_chain, slice};
 use crate::hash::Hasher;
 use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 
-/// Adds all state that counts.
+/// Adds all state that matters.
 ///
 /// # Safety
 /// A create info that is valid as far as contract 6 says.
 pub unsafe fn add(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, shape: &Shape) {
     let drawn = !shape.discard;
-    // SAFETY: the conditions are those under which contract 6 lets the pointers be read.
+    // SAFETY: each pointer is read under the condition that contract 6 gives for it.
     unsafe {
         if shape.any(VERTEX_INPUT) && !shape.mesh {
             if !shape.dynamic(D::VERTEX_INPUT_EXT) {
@@ -83,7 +83,7 @@ fn assembly(key: &mut Hasher, state: &vk::PipelineInputAssemblyStateCreateInfo<'
     key.bytes(b"assembly");
     let topology = state.topology.as_raw();
     if shape.dynamic(D::PRIMITIVE_TOPOLOGY) {
-        // The class stays static: points, lines, triangles, patches.
+        // Its class is static: points, lines, triangles, patches.
         key.word(match topology {
             0 => 0,
             1 | 2 | 6 | 7 => 1,
@@ -171,7 +171,7 @@ fn rectangle(key: &mut Hasher, one: &vk::Rect2D) {
 /// # Safety
 /// A valid chain.
 unsafe fn discard_rectangles(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, shape: &Shape) {
-    // SAFETY: rectangles are read only where they are static.
+    // SAFETY: the chain is valid; rectangles are read only if they are static.
     unsafe {
         if let Some(state) = chain::find::<vk::PipelineDiscardRectangleStateCreateInfoEXT<'_>>(info.p_next) {
             key.signed(state.discard_rectangle_mode.as_raw());
@@ -195,7 +195,7 @@ unsafe fn multisample(key: &mut Hasher, state: &vk::PipelineMultisampleStateCrea
     key.word(state.sample_shading_enable);
     key.float(state.min_sample_shading);
     if !shape.dynamic(D::SAMPLE_MASK_EXT) && !state.p_sample_mask.is_null() {
-        // SAFETY: one word for every 32 samples, even where their number is dynamic.
+        // SAFETY: one word for every 32 samples, even if their number is dynamic.
         unsafe { slice(state.p_sample_mask, samples.div_ceil(32)) }.iter().for_each(|&word| key.word(word));
     }
     if !shape.dynamic(D::ALPHA_TO_COVERAGE_ENABLE_EXT) {
@@ -260,7 +260,7 @@ unsafe fn blend(key: &mut Hasher, state: &vk::PipelineColorBlendStateCreateInfo<
     let moving = [D::COLOR_BLEND_ENABLE_EXT, D::COLOR_BLEND_EQUATION_EXT, D::COLOR_WRITE_MASK_EXT]
         .map(|dynamic| shape.dynamic(dynamic));
     let advanced = shape.advanced_blend && !shape.dynamic(D::COLOR_BLEND_ADVANCED_EXT);
-    // SAFETY: the attachments are valid unless all of their state is dynamic; a valid chain.
+    // SAFETY: the attachments are valid unless all of their state is dynamic; the chain is valid.
     unsafe {
         if moving != [true; 3] || advanced {
             key.word(state.attachment_count);

@@ -1,4 +1,4 @@
-//! Dispatchable handles. Their memory is never freed, so a destroyed one is told from a living one for ever.
+//! Dispatchable handles. Their memory is never freed, so a destroyed one never becomes another live one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use ash::vk::{self, Handle as _};
 use crate::objects::Allocator;
 use crate::record;
 
-/// What the loader expects in the first word of a dispatchable handle before it puts its own pointer there.
+/// The first word of a dispatchable handle, until the loader replaces it by its own pointer.
 const ICD_LOADER_MAGIC: usize = 0x01CD_C0DE;
 
 /// An instance.
@@ -16,7 +16,7 @@ const ICD_LOADER_MAGIC: usize = 0x01CD_C0DE;
 pub struct Instance {
     /// Its physical devices.
     pub physical: Vec<u64>,
-    /// What it was created with.
+    /// The allocator at its creation.
     pub allocator: Allocator,
 }
 
@@ -25,9 +25,9 @@ pub struct Instance {
 pub struct Device {
     /// Its own handle.
     pub handle: u64,
-    /// Which physical device it is of.
+    /// The index of its physical device.
     pub index: u32,
-    /// What it was created with.
+    /// The allocator at its creation.
     pub allocator: Allocator,
     /// Enabled extensions.
     pub extensions: HashSet<String>,
@@ -41,15 +41,15 @@ pub struct Device {
     pub libraries: bool,
     /// pipelineBinaries is enabled.
     pub binaries: bool,
-    /// disableInternalCache was asked for.
+    /// disableInternalCache was requested.
     pub internal_cache_off: bool,
-    /// Enabled robustness, which drivers compile in: buffers, images, then VK_EXT_robustness2's three.
+    /// Enabled robustness, which drivers compile into code: buffers, images, then the three of VK_EXT_robustness2.
     pub robustness: [bool; 5],
     /// Queues by family and index.
     pub queues: Mutex<HashMap<(u32, u32), u64>>,
 }
 
-/// What a dispatchable handle stands for.
+/// What a dispatchable handle refers to.
 #[derive(Clone, Debug)]
 pub enum Dispatchable {
     /// VkInstance.
@@ -68,14 +68,14 @@ fn table() -> MutexGuard<'static, HashMap<u64, Dispatchable>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A fresh handle that stands for nothing yet.
+/// A new handle that refers to nothing yet.
 pub fn allocate() -> u64 {
     let words: &'static mut [usize; 8] = Box::leak(Box::new([0; 8]));
     words[0] = ICD_LOADER_MAGIC;
     (&raw mut *words).expose_provenance() as u64
 }
 
-/// Lets a handle stand for something.
+/// Makes a handle refer to something.
 pub fn insert(handle: u64, what: Dispatchable) {
     table().insert(handle, what);
 }
@@ -85,7 +85,7 @@ pub fn remove(handle: u64) -> Option<Dispatchable> {
     table().remove(&handle)
 }
 
-/// The instance behind a handle; a violation if there is none.
+/// The instance of a handle; a violation if there is none.
 pub fn instance(command: &str, handle: vk::Instance) -> Option<Arc<Instance>> {
     if let Some(Dispatchable::Instance(instance)) = table().get(&handle.as_raw()) {
         return Some(instance.clone());
@@ -94,7 +94,7 @@ pub fn instance(command: &str, handle: vk::Instance) -> Option<Arc<Instance>> {
     None
 }
 
-/// The index behind a physical device; a violation and 0 if there is none.
+/// The index of a physical device; a violation and 0 if there is none.
 pub fn physical(command: &str, handle: vk::PhysicalDevice) -> u32 {
     if let Some(Dispatchable::Physical(index)) = table().get(&handle.as_raw()) {
         return *index;
@@ -103,7 +103,7 @@ pub fn physical(command: &str, handle: vk::PhysicalDevice) -> u32 {
     0
 }
 
-/// The device behind a handle; a violation if there is none.
+/// The device of a handle; a violation if there is none.
 pub fn device(command: &str, handle: vk::Device) -> Option<Arc<Device>> {
     if let Some(Dispatchable::Device(device)) = table().get(&handle.as_raw()) {
         return Some(device.clone());

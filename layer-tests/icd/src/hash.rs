@@ -1,17 +1,17 @@
-//! The hash that the driver's keys and identifiers are made of.
+//! The hash for the driver's keys and identifiers.
 
 use sha2::{Digest as _, Sha256};
 
 /// Contents of an object.
 pub type Digest = [u8; 32];
 
-/// Collects what matters. Everything is written with its length or a fixed size, so that no two different
-/// sequences look alike. The second hash leaves out the code of shaders.
+/// Collects content. Everything is written with its length or a fixed size, so different sequences differ. The second
+/// hash leaves out the code of shaders.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256, Sha256);
 
 impl Hasher {
-    /// A hasher for one kind of thing.
+    /// A hasher for one kind of content.
     pub fn new(kind: &str) -> Hasher {
         let mut hasher = Hasher::default();
         hasher.bytes(kind.as_bytes());
@@ -34,7 +34,7 @@ impl Hasher {
         self.number(number as u32 as u64);
     }
 
-    /// A float, by its bits.
+    /// A float, as its bits.
     pub fn float(&mut self, number: f32) {
         self.word(number.to_bits());
     }
@@ -46,7 +46,7 @@ impl Hasher {
         self.1.update(bytes);
     }
 
-    /// Bytes that stand for code, and what stands in their place for the shape.
+    /// Bytes of code, and what replaces them in the shape.
     pub fn code(&mut self, code: &[u8], shape: &[u8]) {
         self.0.update((code.len() as u64).to_le_bytes());
         self.0.update(code);

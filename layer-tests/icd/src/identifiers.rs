@@ -47,7 +47,7 @@ fn allowed(command: &str, device: &handles::Device) {
 unsafe fn write(digest: &Digest, out: *mut vk::ShaderModuleIdentifierEXT<'_>) {
     let config = config::current();
     let bytes = stage::identifier(&config, digest);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes a writable structure.
     unsafe {
         (*out).identifier_size = bytes.len() as u32;
         (&mut (*out).identifier)[..bytes.len()].copy_from_slice(bytes);

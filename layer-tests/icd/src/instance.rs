@@ -1,4 +1,4 @@
-//! Instances and the lists that need none.
+//! Instances, and the commands that need none.
 
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub unsafe extern "system" fn enumerate_instance_extension_properties(
     })
 }
 
-/// vkCreateInstance, once the script is loaded.
+/// vkCreateInstance, after the script was loaded.
 pub unsafe extern "system" fn create_instance(
     info: *const vk::InstanceCreateInfo<'_>,
     callbacks: *const vk::AllocationCallbacks<'_>,

@@ -1,28 +1,27 @@
-//! A Vulkan driver for tests, which the Vulkan loader loads like any other. It executes nothing; it makes
-//! pipelines, caches and identifiers the way a picky driver would, by a JSON script, and writes down what it
-//! was called with. README.md says what the script and the record hold.
+//! A Vulkan driver for tests, which the Vulkan loader loads like any other. It executes nothing. It creates
+//! pipelines, caches and identifiers as a strict driver would, by a JSON script, and records the calls. README.md
+//! describes the script and the record.
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - `control` what tests call beside Vulkan
+//! - `control` functions that tests call beside Vulkan
 //! - `proc_addr` commands by name, for the loader
 //! - `binaries` the commands of pipeline binaries, which read every kind of create info
 //! - `compute`, `graphics`, `ray_tracing` the commands that create pipelines
-//! - `pipelines` making them, and their end
+//! - `pipelines` creating and destroying them
 //! - `caches`, `deferred`, `executables`, `identifiers` the commands of single extensions and of caches
 //! - `device`, `instance`, `physical`, `simple` the commands of the objects that all of these need
-//! - `graphics_state`, `libraries`, `stage` what goes into a pipeline's key
-//! - `element`, `flags`, `shape` what the driver understands of create infos
+//! - `graphics_state`, `libraries`, `stage` the content of a pipeline's key
+//! - `element`, `flags`, `shape` the driver's reading of create infos
 //! - `binary_info` binaries in the chains of create infos
-//! - `lifecycle`, `render_pass` creating and destroying one object; what tells one render pass from another
-//! - `content` what tells one simple object from another
+//! - `lifecycle`, `render_pass` creating and destroying one object; the content of render passes
+//! - `content` the content of simple objects
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
-//! - `binary`, `cache`, `operation` the objects that do something
-//! - `chain`, `command`, `features`, `lists` pNext chains; how every command runs; what the driver supports; how lists
-//!   are given out
+//! - `binary`, `cache`, `operation` objects with behaviour
+//! - `chain`, `command`, `features`, `lists` pNext chains; running a command; the driver's features; output of lists
 //! - `config` the script
-//! - `record` what the driver saw
+//! - `record` recorded calls
 //! - `hash` keys and identifiers
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,4 @@
-//! Pipeline libraries: what may be linked with what.
+//! Pipeline libraries, and the rules for linking them.
 
 use ash::vk::{self, Handle as _};
 
@@ -9,7 +9,7 @@ use crate::objects::{self, Body, Layout, Pipeline};
 use crate::record::{Call, violation};
 use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 
-/// The libraries that a create info links. A violation for each that is none, or of another `kind`.
+/// The libraries that a create info links. Each that is not a library of this `kind` is a violation.
 ///
 /// # Safety
 /// A valid structure.
@@ -36,7 +36,7 @@ pub unsafe fn linked(
     found
 }
 
-/// What linking graphics libraries must not be.
+/// Checks the rules for linking graphics libraries.
 pub fn check_link(call: &Call, flags: u64, shape: &Shape, own: Option<Layout>, linked: &[Pipeline]) {
     if linked.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! How one object is created and destroyed.
+//! Creating and destroying one object.
 
 use ash::vk::{self, Handle};
 
@@ -7,7 +7,7 @@ use crate::objects::{self, Body};
 use crate::record::{Call, plain};
 use crate::{chain, handles};
 
-/// Creates one object: the output is NULL unless that succeeds.
+/// Creates one object; the output is NULL if that fails.
 ///
 /// # Safety
 /// The pointers are a creation command's own; `p_next` is the create info's chain.

@@ -1,4 +1,4 @@
-//! How lists are given out.
+//! Output of lists.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ use ash::vk;
 /// # Safety
 /// `count` is valid; `out` is NULL or has room for `*count` elements.
 pub unsafe fn list<T: Copy>(items: &[T], count: *mut u32, out: *mut T) -> vk::Result {
-    // SAFETY: the caller vouches for both pointers.
+    // SAFETY: the caller passes a valid count, and NULL or room for that many elements.
     unsafe {
         if out.is_null() {
             *count = items.len() as u32;

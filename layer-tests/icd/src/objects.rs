@@ -1,4 +1,4 @@
-//! Non-dispatchable objects: numbers that are not used twice unless the script says so, and what they stand for.
+//! Non-dispatchable objects: handles, which are not reused unless the script says so, and their contents.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::hash::Digest;
 use crate::operation::Operation;
 use crate::record;
 
-/// What tells one allocator from another: user data and the free callback. None is the driver's own.
+/// Identity of an allocator: user data and the free callback. None is the driver's own.
 pub type Allocator = Option<(usize, usize)>;
 
 /// Reads an allocator's identity.
@@ -21,12 +21,12 @@ pub type Allocator = Option<(usize, usize)>;
 /// # Safety
 /// NULL or valid callbacks, as every command's pAllocator is.
 pub unsafe fn allocator(callbacks: *const vk::AllocationCallbacks<'_>) -> Allocator {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: pAllocator is NULL or valid callbacks.
     unsafe { callbacks.as_ref() }
         .map(|callbacks| (callbacks.p_user_data as usize, callbacks.pfn_free.map_or(0, |free| free as usize)))
 }
 
-/// What a subpass uses.
+/// The attachments that a subpass uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Subpass {
     /// A depth stencil attachment.
@@ -35,7 +35,7 @@ pub struct Subpass {
     pub colour: bool,
 }
 
-/// What linking compares of a pipeline layout.
+/// The parts of a pipeline layout that linking compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Its contents.
@@ -44,28 +44,28 @@ pub struct Layout {
     pub independent: bool,
 }
 
-/// What is known of a pipeline.
+/// The properties of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     /// Compute, graphics or ray tracing.
     pub kind: &'static str,
-    /// The key without code.
+    /// The key without the code.
     pub shape: Digest,
-    /// Stages, with those of linked libraries: it has so many binaries.
+    /// Number of stages, with those of linked libraries, and of its binaries.
     pub stages: u32,
-    /// A stage, here or in a linked library, has no code.
+    /// A stage, also of a linked library, has no code.
     pub by_identifier: bool,
     /// Graphics: its layout.
     pub layout: Option<Layout>,
-    /// Graphics: a mesh stage is in it, here or in a linked library.
+    /// Graphics: it or a linked library has a mesh stage.
     pub mesh: bool,
     /// It came from a cache or from binaries.
     pub made_before: bool,
-    /// It came from binaries, which hold nothing that could be optimized again.
+    /// It came from binaries, which hold no information for optimization.
     pub from_binaries: bool,
     /// Its data can be captured.
     pub captured: Arc<AtomicBool>,
-    /// What the driver caches it under.
+    /// The key in the driver's caches.
     pub key: Digest,
     /// Effective flags.
     pub flags: u64,
@@ -75,7 +75,7 @@ pub struct Pipeline {
     pub discard: bool,
 }
 
-/// What an object stands for.
+/// The content of an object.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// A shader module: the digest of its code.
@@ -119,12 +119,12 @@ struct Object {
     device: u64,
     allocator: Allocator,
     body: Body,
-    /// How often it was created and not destroyed: more than once with `equal_handles`.
+    /// Creations without destruction: several with `equal_handles`.
     owners: u32,
 }
 
 static OBJECTS: LazyLock<Mutex<BTreeMap<u64, Object>>> = LazyLock::new(Mutex::default);
-/// Handles that were destroyed while `reuse_handles` is on, the last at the end.
+/// Handles that were destroyed while `reuse_handles` is on, the latest at the end.
 static FREE: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static NEXT: AtomicU64 = AtomicU64::new(0x1000);
 
@@ -132,7 +132,7 @@ fn objects() -> MutexGuard<'static, BTreeMap<u64, Object>> {
     OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether two objects count by their contents alone, and those are equal.
+/// Whether two objects are of a kind that is compared by content, and are equal.
 fn same(one: &Body, other: &Body) -> bool {
     match (one, other) {
         (Body::Module(one), Body::Module(other))
@@ -143,7 +143,7 @@ fn same(one: &Body, other: &Body) -> bool {
     }
 }
 
-/// Makes an object.
+/// Creates an object.
 pub fn insert(device: u64, allocator: Allocator, body: Body) -> u64 {
     let config = config::current();
     let mut objects = objects();
@@ -162,8 +162,8 @@ pub fn insert(device: u64, allocator: Allocator, body: Body) -> u64 {
     handle
 }
 
-/// What a handle of `device` stands for. A violation if it is nothing, something else than `kind`, or another
-/// device's.
+/// The content of a handle of `device`. A violation if there is no such object, if it is not of this `kind`, or
+/// belongs to another device.
 pub fn get(command: &str, device: u64, kind: &str, handle: u64) -> Option<Body> {
     let fault = match objects().get(&handle) {
         Some(object) if object.body.kind() != kind => format!("is a {}", object.body.kind()),
@@ -175,7 +175,7 @@ pub fn get(command: &str, device: u64, kind: &str, handle: u64) -> Option<Body> 
     None
 }
 
-/// What the live pipelines are, in hexadecimal digits and in the order of their handles.
+/// The keys of the live pipelines, in hexadecimal, in the order of their handles.
 pub fn live_pipelines() -> Vec<String> {
     let digits = |key: &Digest| key.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = |object: &Object| match &object.body {
@@ -185,7 +185,7 @@ pub fn live_pipelines() -> Vec<String> {
     objects().values().filter_map(key).collect()
 }
 
-/// The contents of a sampler, layout, render pass or module; zeros (and a violation) if there is no such.
+/// The content of a sampler, layout, render pass or module; zeros and a violation if there is none.
 pub fn contents(command: &str, device: u64, kind: &str, handle: u64) -> Digest {
     match get(command, device, kind, handle) {
         Some(
@@ -200,7 +200,7 @@ pub fn contents(command: &str, device: u64, kind: &str, handle: u64) -> Digest {
     }
 }
 
-/// Ends an object; NULL is fine.
+/// Destroys an object; NULL does nothing.
 pub fn remove(command: &str, device: u64, kind: &str, handle: u64, allocator: Allocator) -> Option<Body> {
     if handle == 0 {
         return None;
@@ -224,7 +224,7 @@ pub fn remove(command: &str, device: u64, kind: &str, handle: u64, allocator: Al
     Some(object.body)
 }
 
-/// Ends everything that a device left behind, and says what that was.
+/// Destroys all remaining objects of a device, and names them.
 pub fn sweep(device: u64) -> Vec<&'static str> {
     let mut left = Vec::new();
     objects().retain(|_, object| {

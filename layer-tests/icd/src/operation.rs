@@ -11,7 +11,7 @@ use crate::record::Call;
 
 /// Work that was deferred.
 pub trait Work: Debug + Send + Sync {
-    /// How many threads can work at once.
+    /// Number of threads that can work in parallel.
     fn tasks(&self) -> usize;
 
     /// Does one task, once.
@@ -20,9 +20,9 @@ pub trait Work: Debug + Send + Sync {
 
 #[derive(Debug)]
 enum State {
-    /// Nothing was deferred with it.
+    /// No work was deferred.
     Empty,
-    /// Tasks that are started and done, and their results in the order of tasks.
+    /// Numbers of tasks that were started and done, and their results in the order of tasks.
     Running {
         work: Arc<dyn Work>,
         started: usize,
@@ -42,7 +42,7 @@ impl Operation {
         Operation(Mutex::new(State::Empty))
     }
 
-    /// Takes work for the threads that join. False where it still had some, which is dropped.
+    /// Takes work for the threads that join. False: it still had some, which is dropped.
     pub fn begin(&self, work: Arc<dyn Work>) -> bool {
         let results = vec![vk::Result::SUCCESS; work.tasks()];
         let mut state = self.state();
@@ -55,7 +55,7 @@ impl Operation {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until no task is left that nobody has started.
+    /// Works until every task has been started.
     pub fn join(&self, call: &mut Call) -> vk::Result {
         loop {
             let (work, task) = match &mut *self.state() {
@@ -80,7 +80,7 @@ impl Operation {
                     let first = results.iter().find(not_success).copied();
                     *state = State::Done(worst.or(first).unwrap_or(vk::Result::SUCCESS));
                     drop(state);
-                    // Other threads can learn of it before this one returns.
+                    // Other threads can see the result before this call returns.
                     std::thread::sleep(Duration::from_millis(config::current().join_lingers_ms));
                     return vk::Result::SUCCESS;
                 }
@@ -88,7 +88,7 @@ impl Operation {
         }
     }
 
-    /// What became of the work.
+    /// The result of the work.
     pub fn result(&self) -> vk::Result {
         match &*self.state() {
             State::Empty => vk::Result::SUCCESS,
@@ -97,7 +97,7 @@ impl Operation {
         }
     }
 
-    /// How many more threads could join.
+    /// Number of threads that could still join.
     pub fn concurrency(&self) -> u32 {
         match &*self.state() {
             State::Running { work, started, .. } => (work.tasks() - started) as u32,

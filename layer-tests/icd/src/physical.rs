@@ -1,4 +1,4 @@
-//! Physical devices: what they say about themselves.
+//! The properties of physical devices.
 
 use std::ffi::{CString, c_char, c_void};
 
@@ -51,7 +51,7 @@ pub unsafe extern "system" fn get_properties(
     });
 }
 
-/// The UUID of the identifier algorithm: never zero (contract 2.3), and another one for another size.
+/// The UUID of the identifier algorithm: never zero (contract 2.3), and different for each size.
 fn algorithm(config: &Config) -> [u8; 16] {
     let mut uuid = *b"vkstash-test-id\0";
     uuid[15] = config.identifier_bytes() as u8;
@@ -255,7 +255,7 @@ pub unsafe extern "system" fn get_memory2(
     unsafe { (*out).memory_properties = memory() };
 }
 
-/// vkGetPhysicalDeviceFormatProperties: no format can do anything.
+/// vkGetPhysicalDeviceFormatProperties: no format has any feature.
 pub unsafe extern "system" fn get_format(
     _: vk::PhysicalDevice,
     _: vk::Format,
@@ -265,7 +265,7 @@ pub unsafe extern "system" fn get_format(
     unsafe { out.write(vk::FormatProperties::default()) };
 }
 
-/// vkGetPhysicalDeviceFormatProperties2: as above.
+/// vkGetPhysicalDeviceFormatProperties2: no format has any feature.
 pub unsafe extern "system" fn get_format2(
     _: vk::PhysicalDevice,
     _: vk::Format,
@@ -275,7 +275,8 @@ pub unsafe extern "system" fn get_format2(
     unsafe { (*out).format_properties = vk::FormatProperties::default() };
 }
 
-/// vkGetPhysicalDeviceImageFormatProperties and its second version: there are no images. The outputs stay.
+/// vkGetPhysicalDeviceImageFormatProperties and its second version: no image is supported, and the outputs stay
+/// unchanged.
 pub unsafe extern "system" fn get_image_format() -> vk::Result {
     vk::Result::ERROR_FORMAT_NOT_SUPPORTED
 }

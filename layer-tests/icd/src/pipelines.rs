@@ -1,4 +1,4 @@
-//! Making pipelines: hits, compiles, refusals, batches, feedback; and their end.
+//! Creating pipelines (hits, compiles, refusals, batches, feedback) and destroying them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,12 +15,12 @@ use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, plain, violation};
 use crate::{cache, caches, lifecycle};
 
-/// How a pipeline creation call enters the record.
+/// The record of a pipeline creation call.
 pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
     Call { cache: caches::name(cache), create_infos: Some(count), ..plain(name) }
 }
 
-/// Makes the pipelines of one call.
+/// Creates the pipelines of one call.
 ///
 /// # Safety
 /// `out` has room for every element; `allocator` is the call's.
@@ -34,14 +34,14 @@ pub unsafe fn make(
 ) -> vk::Result {
     call.flags = elements.iter().map(|element| element.flags).collect();
     let all = 0..elements.len();
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees room in `out` for every element.
     unsafe { make_some(call, device, handle, elements, all, allocator, out) }
 }
 
-/// Makes some of the pipelines of one call.
+/// Creates some of the pipelines of one call.
 ///
 /// # Safety
-/// As [`make`].
+/// `out` has room for every element; `allocator` is the call's.
 pub unsafe fn make_some(
     call: &mut Call,
     device: &Device,
@@ -64,7 +64,7 @@ pub unsafe fn make_some(
         check(call, device, elements, at);
         if stopped {
             call.hit.push(false);
-            // SAFETY: feedback of a valid create info.
+            // SAFETY: the feedback structure belongs to a valid create info.
             unsafe { feedback(&config, element, None, Duration::ZERO) };
             continue;
         }
@@ -78,7 +78,7 @@ pub unsafe fn make_some(
         }
         let cacheable = element.cacheable(&config);
         let in_app = cacheable && cache.as_ref().is_some_and(|cache| cache.has(&element.key));
-        // Who captures data does not use the internal cache (contract 5.5).
+        // Pipelines that capture data do not use the internal cache (contract 5.5).
         let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
         let hit = element.binaries.is_some() || in_app || internal && cache::on_disk(&config, &element.key);
         call.hit.push(hit);
@@ -88,7 +88,7 @@ pub unsafe fn make_some(
                 result = vk::Result::PIPELINE_COMPILE_REQUIRED_EXT;
             }
             stopped = element.flags & EARLY_RETURN != 0;
-            // SAFETY: as above.
+            // SAFETY: the feedback structure belongs to a valid create info.
             unsafe { feedback(&config, element, Some(false), start.elapsed()) };
             continue;
         }
@@ -120,7 +120,8 @@ pub unsafe fn make_some(
             captured: Arc::new(AtomicBool::new(element.flags & CAPTURE_DATA != 0)),
         };
         let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));
-        // SAFETY: the caller's output array; feedback of a valid create info.
+        // SAFETY: the output array has room for every element, and the feedback structure belongs to a valid create
+        // info.
         unsafe {
             out.add(at).write(vk::Pipeline::from_raw(pipeline));
             feedback(&config, element, Some(in_app), start.elapsed());
@@ -129,7 +130,7 @@ pub unsafe fn make_some(
     result
 }
 
-/// Writes feedback; `outcome` is whether the app's cache had the pipeline, None where nothing was tried.
+/// Writes feedback; `outcome`: whether the application's cache had the pipeline, None if nothing was tried.
 ///
 /// # Safety
 /// The element's feedback has its pointers valid.
@@ -143,7 +144,7 @@ unsafe fn feedback(config: &Config, element: &Element<'_>, outcome: Option<bool>
     };
     let duration = if outcome.is_some() { took.as_nanos() as u64 } else { 0 };
     let feedback = vk::PipelineCreationFeedback { flags, duration };
-    // SAFETY: the caller's promise; the stage array has the count that stands beside it.
+    // SAFETY: the feedback structure belongs to a valid create info, and its stage array has its count.
     unsafe {
         info.p_pipeline_creation_feedback.write(feedback);
         for at in 0..info.pipeline_stage_creation_feedback_count as usize {
@@ -152,7 +153,7 @@ unsafe fn feedback(config: &Config, element: &Element<'_>, outcome: Option<bool>
     }
 }
 
-/// Whether binaries make this pipeline. Violations say why not.
+/// Whether binaries can create this pipeline. Violations say why not.
 fn binaries_fit(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], with_cache: bool) -> bool {
     let name = call.command;
     if with_cache {
@@ -173,7 +174,7 @@ fn binaries_fit(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], wi
     right
 }
 
-/// What the flags and the base of an element must not be.
+/// Checks the flags and the base of an element.
 fn check(call: &Call, device: &Device, elements: &[Element<'_>], at: usize) {
     let element = &elements[at];
     let name = call.command;

@@ -1,4 +1,4 @@
-//! The driver's front door: interface version, and commands by name.
+//! The driver's entry points: interface version, and commands by name.
 
 use std::ffi::{CStr, c_char};
 
@@ -9,13 +9,13 @@ use crate::{
     physical, pipelines, ray_tracing, record, simple,
 };
 
-/// A command, of whatever signature.
+/// A command of any signature.
 type Command = unsafe extern "system" fn();
 
 macro_rules! table {
     ($name:expr, $($command:literal => $function:expr,)*) => {
         match $name {
-            // SAFETY: the loader casts the pointer back to the signature that the name stands for.
+            // SAFETY: the loader casts the pointer back to the signature of the named command.
             $($command => Some(unsafe { std::mem::transmute::<*const (), Command>($function as *const ()) }),)*
             _ => None,
         }
@@ -113,7 +113,7 @@ pub fn has(name: &str) -> bool {
     global(name).or_else(|| physical(name)).or_else(|| on_device(name)).is_some()
 }
 
-/// vkCreateInstance. The script is loaded here, where it is known which commands its faults can name.
+/// vkCreateInstance. The script is loaded here, where the commands that its faults can name are known.
 unsafe extern "system" fn create_instance(
     info: *const vk::InstanceCreateInfo<'_>,
     callbacks: *const vk::AllocationCallbacks<'_>,
@@ -134,17 +134,17 @@ unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return &[];
     }
-    // SAFETY: the caller vouches for the string.
+    // SAFETY: the caller passes a NUL-terminated string or NULL, which was handled above.
     unsafe { CStr::from_ptr(name) }.to_bytes()
 }
 
-/// Interface version 5: newer loaders go down to it, older ones are not served.
+/// Interface version 5: newer loaders negotiate down to it, older ones are not supported.
 ///
 /// # Safety
 /// `version` is readable and writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: *mut u32) -> vk::Result {
-    // SAFETY: the loader's pointer.
+    // SAFETY: the loader passes a valid pointer.
     unsafe { *version = (*version).min(5) };
     vk::Result::SUCCESS
 }
@@ -158,7 +158,7 @@ pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(
     _: vk::Instance,
     name: *const c_char,
 ) -> Option<Command> {
-    // SAFETY: the caller's string.
+    // SAFETY: the loader passes a NUL-terminated string.
     let name = unsafe { text(name) };
     global(name).or_else(|| physical(name)).or_else(|| on_device(name))
 }
@@ -172,13 +172,13 @@ pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(
     _: vk::Instance,
     name: *const c_char,
 ) -> Option<Command> {
-    // SAFETY: the caller's string.
+    // SAFETY: the loader passes a NUL-terminated string.
     physical(unsafe { text(name) })
 }
 
 /// vkGetDeviceProcAddr. Commands of an extension that is not enabled have no address.
 unsafe extern "system" fn get_device_proc_addr(handle: vk::Device, name: *const c_char) -> Option<Command> {
-    // SAFETY: the caller's string.
+    // SAFETY: the program passes a NUL-terminated string.
     let name = unsafe { text(name) };
     let device = crate::handles::device("vkGetDeviceProcAddr", handle)?;
     let needs = match name {

@@ -1,4 +1,4 @@
-//! vkCreateRayTracingPipelinesKHR: at once, or by the threads that join.
+//! vkCreateRayTracingPipelinesKHR, in the call or by the threads that join.
 
 use std::sync::Arc;
 
@@ -51,8 +51,8 @@ pub unsafe extern "system" fn create(
     }
 }
 
-/// A deferred vkCreateRayTracingPipelinesKHR. Pointers are kept as addresses: create infos are read again by the
-/// threads that join, as drivers do, and must still say what they said.
+/// A deferred vkCreateRayTracingPipelinesKHR. Pointers are kept as addresses: the threads that join read the create
+/// infos again, as drivers do, and these must not have changed.
 #[derive(Debug)]
 struct Job {
     device: Arc<handles::Device>,
@@ -62,7 +62,7 @@ struct Job {
     flags: Vec<u64>,
     allocator: Allocator,
     out: usize,
-    /// Tasks are single pipelines, or one is all of them.
+    /// Number of tasks: one for each pipeline, or one for all.
     tasks: usize,
 }
 
@@ -104,7 +104,7 @@ impl Work for Job {
             std::ptr::with_exposed_provenance(self.infos);
         call.cache = caches::name(self.cache);
         call.flags.clone_from(&self.flags);
-        // SAFETY: the specification keeps all parameters of a deferred command valid until it is done.
+        // SAFETY: the specification keeps all parameters of a deferred command valid until the operation is complete.
         unsafe {
             let infos = slice(infos, count as u32);
             let elements: Vec<_> = infos.iter().map(|info| element(call, &self.device, info)).collect();
@@ -117,7 +117,7 @@ impl Work for Job {
     }
 }
 
-/// Understands a create info.
+/// Reads a create info.
 ///
 /// # Safety
 /// A valid create info.
@@ -127,7 +127,7 @@ pub unsafe fn element<'a>(
     info: &vk::RayTracingPipelineCreateInfoKHR<'a>,
 ) -> Element<'a> {
     let config = config::current();
-    // SAFETY: a valid create info: arrays have the counts that stand beside them.
+    // SAFETY: the program passes a valid create info, so its arrays have their counts.
     unsafe {
         let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
         let binaries = binary_info::passed(call, device, info.p_next);

@@ -1,4 +1,4 @@
-//! What the driver saw: calls in order, violations, counts.
+//! Recorded calls, in order, with violations and counts.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,15 +12,15 @@ use serde::Serialize;
 pub struct Call {
     /// Its name.
     pub command: &'static str,
-    /// Threads are numbered from 1 in the order in which they first call.
+    /// The number of the thread, from 1, in the order of their first calls.
     pub thread: u64,
-    /// Pipelines: effective flags of every create info. Caches: creation flags.
+    /// Pipelines: the effective flags of each create info. Caches: creation flags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<u64>,
     /// "null" or the cache's handle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<String>,
-    /// How many create infos.
+    /// Number of create infos.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub create_infos: Option<u32>,
     /// initialDataSize of a cache.
@@ -47,9 +47,9 @@ struct Record {
     violations: Vec<String>,
     compiles: u64,
     hits: u64,
-    /// What is alive when the record is taken.
+    /// Objects that are alive when the record is taken.
     pipelines: Vec<String>,
-    /// How many calls were taken away already: indices count on.
+    /// Number of calls that were taken before: indices continue.
     #[serde(skip)]
     taken: usize,
     #[serde(skip)]
@@ -77,7 +77,7 @@ pub fn thread() -> u64 {
     })
 }
 
-/// Writes a violation down.
+/// Records a violation.
 pub fn violation(text: impl Into<String>) {
     lock().violations.push(text.into());
 }
@@ -87,18 +87,18 @@ pub fn count_compile() {
     lock().compiles += 1;
 }
 
-/// Counts a pipeline that needed no compile.
+/// Counts a pipeline that was not compiled.
 pub fn count_hit() {
     lock().hits += 1;
 }
 
-/// Starts counting calls anew, as new faults want.
+/// Resets the counts of calls, for new faults.
 pub fn reset_counts() {
     lock().counts.clear();
 }
 
-/// Writes down that a command begins. Returns the call's place, for [`end`], and how often the command was called
-/// so far, this call included.
+/// Records the begin of a command. Returns its place, for [`end`], and the number of calls of this command, this one
+/// included.
 pub fn begin(call: &Call) -> (usize, u64) {
     let mut record = lock();
     let count = record.counts.entry(call.command).or_default();
@@ -108,7 +108,7 @@ pub fn begin(call: &Call) -> (usize, u64) {
     (record.taken + record.calls.len() - 1, count)
 }
 
-/// Writes down what became of a call, unless the record was taken in between.
+/// Records the end of a call, unless the record was taken in between.
 pub fn end(place: usize, call: Call) {
     let mut record = lock();
     if let Some(old) = place.checked_sub(record.taken).and_then(|at| record.calls.get_mut(at)) {
@@ -116,7 +116,7 @@ pub fn end(place: usize, call: Call) {
     }
 }
 
-/// Takes the record, with the pipelines that are alive: what follows starts an empty one.
+/// Takes the record, with the live pipelines; a new record begins.
 pub fn take(pipelines: Vec<String>) -> String {
     let mut record = lock();
     record.pipelines = pipelines;
@@ -133,7 +133,7 @@ pub fn take(pipelines: Vec<String>) -> String {
 pub fn save() {
     let Some(path) = std::env::var_os("VKSTASH_TEST_ICD_RECORD") else { return };
     let text = serde_json::to_string(&*lock()).unwrap_or_default();
-    // A test that misses its record says so itself.
+    // A test that misses the record reports that itself.
     let _ = std::fs::write(path, text);
 }
 
@@ -154,7 +154,7 @@ pub fn save_at_exit() {
     });
 }
 
-/// A call that carries nothing but its name.
+/// A call without further data.
 pub fn plain(command: &'static str) -> Call {
     Call { command, ..Call::default() }
 }

@@ -1,4 +1,4 @@
-//! What tells one render pass from another. All of it counts, load and store operations too.
+//! The content of render passes. All of it matters, load and store operations too.
 
 use ash::vk;
 
@@ -15,7 +15,8 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
     let mut hasher = Hasher::new("render pass");
     hasher.word(info.flags.as_raw());
     let mut subpasses = Vec::new();
-    // SAFETY: a valid create info: arrays have the counts that stand beside them, NULL where optional.
+    // SAFETY: the program passes a valid create info: its arrays have their counts, and optional pointers may be
+    // NULL.
     unsafe {
         hasher.word(info.attachment_count);
         for at in slice(info.p_attachments, info.attachment_count) {
@@ -91,7 +92,8 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Body {
     let mut hasher = Hasher::new("render pass 2");
     hasher.word(info.flags.as_raw());
     let mut subpasses = Vec::new();
-    // SAFETY: as in `first`.
+    // SAFETY: the program passes a valid create info: its arrays have their counts, and optional pointers may be
+    // NULL.
     unsafe {
         hasher.word(info.attachment_count);
         for at in slice(info.p_attachments, info.attachment_count) {

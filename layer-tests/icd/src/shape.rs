@@ -1,4 +1,4 @@
-//! Which parts of a graphics create info count, by its subsets and dynamic states.
+//! The parts of a graphics create info that matter, by its subsets and dynamic states.
 
 use std::collections::BTreeSet;
 
@@ -20,26 +20,26 @@ pub const FRAGMENT: u32 = 4;
 /// FRAGMENT_OUTPUT_INTERFACE.
 pub const OUTPUT: u32 = 8;
 
-/// What decides which state a create info must have.
+/// Decides which state a create info must have.
 pub struct Shape {
-    /// The subsets that stand in this create info.
+    /// The subsets of this create info.
     pub subsets: u32,
     /// Dynamic states.
     pub dynamic: BTreeSet<i32>,
-    /// A mesh or task stage stands in it.
+    /// It has a mesh or task stage.
     pub mesh: bool,
-    /// Tessellation stages stand in it.
+    /// It has tessellation stages.
     pub tessellation: bool,
     /// Rasterizer discard is on and static, here or in a linked library.
     pub discard: bool,
-    /// What the subpass or the formats use.
+    /// The attachments that the subpass or the formats use.
     pub subpass: Subpass,
     /// Advanced blending may be in use.
     pub advanced_blend: bool,
 }
 
 impl Shape {
-    /// Whether one of the subsets is there.
+    /// Whether it has one of the subsets.
     pub fn any(&self, subsets: u32) -> bool {
         self.subsets & subsets != 0
     }
@@ -50,7 +50,7 @@ impl Shape {
     }
 }
 
-/// The stages that belong to the subsets.
+/// The stages of the subsets.
 ///
 /// # Safety
 /// pStages is valid if a subset with shaders is there.
@@ -59,7 +59,7 @@ pub unsafe fn stages<'a>(
     subsets: u32,
 ) -> impl Iterator<Item = &'a vk::PipelineShaderStageCreateInfo<'a>> {
     let all = if subsets & (PRE_RASTER | FRAGMENT) != 0 {
-        // SAFETY: the caller's promise (06600).
+        // SAFETY: a subset with shaders is present, so pStages is valid (06600).
         unsafe { slice(info.p_stages, info.stage_count) }
     } else {
         &[]
@@ -115,10 +115,10 @@ pub unsafe fn shape(
     }
 }
 
-/// What the subpass, or the formats of dynamic rendering, use.
+/// The attachments that the subpass, or the formats of dynamic rendering, use.
 ///
 /// # Safety
-/// As [`shape`].
+/// A create info that is valid as far as contract 6 says.
 unsafe fn subpass(
     call: &Call,
     device: &Device,

@@ -1,5 +1,5 @@
-//! The commands that create and destroy objects which only count by their contents: modules, samplers,
-//! layouts and render passes.
+//! The commands that create and destroy objects that matter only by their contents: modules, samplers, layouts and
+//! render passes.
 
 use ash::vk::{self, Handle as _};
 

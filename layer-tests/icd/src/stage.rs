@@ -1,4 +1,4 @@
-//! What of a shader stage goes into the driver's key.
+//! The content of a shader stage in the driver's key.
 
 use ash::vk::{self, Handle as _};
 
@@ -9,13 +9,13 @@ use crate::hash::{Digest, Hasher};
 use crate::record::{Call, violation};
 use crate::{chain, objects};
 
-/// Bytes that stand for a module in keys and identifiers.
+/// The bytes of a module in keys and identifiers.
 pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
     &digest[..config.identifier_bytes()]
 }
 
-/// Adds a stage; says whether it has no code: an identifier stands for its module, or nothing
-/// does. Where binaries stand for all code, modules and identifiers are not looked at (contract 5.5).
+/// Adds a stage; says whether it has no code, because it is named by an identifier or by nothing. If binaries replace
+/// all code, modules and identifiers are ignored (contract 5.5).
 ///
 /// # Safety
 /// A valid stage.
@@ -27,7 +27,7 @@ pub unsafe fn add(
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
     binaries: bool,
 ) -> bool {
-    // SAFETY: a valid stage: its chain, name and specialization are.
+    // SAFETY: the program passes a valid stage, so its chain, name and specialization are valid.
     unsafe {
         call.stage_p_next.extend(chain::types(call.command, stage.p_next));
         hasher.word(stage.flags.as_raw());
@@ -88,14 +88,14 @@ unsafe fn module(
         let digest = objects::contents(call.command, device.handle, "VkShaderModule", stage.module.as_raw());
         hasher.code(identifier(config, &digest), &[]);
     } else if let Some(named) = named {
-        // SAFETY: a valid structure: pIdentifier has identifierSize bytes.
+        // SAFETY: the structure is valid, so pIdentifier has identifierSize bytes.
         hasher.code(unsafe { slice(named.p_identifier, named.identifier_size) }, &[]);
         return true;
     } else if let Some(inline) = inline {
         if !(device.maintenance5 || device.libraries) {
             violation(format!("{}: inline code without maintenance5 or libraries", call.command));
         }
-        // SAFETY: a valid structure.
+        // SAFETY: the structure is valid.
         hasher.code(identifier(config, &unsafe { content::module(inline) }), &[]);
     } else {
         violation(format!("{}: a stage has no module, identifier or code", call.command));
