@@ -5,12 +5,13 @@
 //   GPU 1 "beta"   as alpha, and VK_EXT_shader_module_identifier
 //   GPU 2 "gamma"  Vulkan 1.1, and neither
 //
-// Three commands are known to nobody else, no header and no loader: one each for instance, physical device and
-// device. (The loader takes the first one for a device command: it can be looked up, not called.) Each answers with its arguments and with whom it was called for, so that a caller sees what arrived.
-// The driver has no ray tracing, no render passes and no merging of caches: those commands resolve to NULL.
+// Three commands are unknown to all headers and to the loader: one each for instance, physical device and device. (The
+// loader takes the first one for a device command: it can be looked up, not called.) Each returns its arguments and the
+// object it was called for, so that a caller sees what arrived. The driver has no ray tracing, no render passes and no
+// merging of caches: those commands resolve to NULL.
 //
-// Objects are numbers. What it "compiles" is a number made of the module's code; a cache holds such numbers behind
-// the header that the specification wants.
+// Objects are numbers. A "compiled" pipeline is a hash of the module's code; a cache holds such numbers behind the header
+// that the specification requires.
 
 #include "test_icd.cpp"
 #include "test_util.cpp"
@@ -26,9 +27,9 @@ constexpr char UNKNOWN_EXTENSION[] = "VK_VKSTASH_unheard_of";
 constexpr uint32_t VENDOR = 0x10de00;
 const uint8_t ALGORITHM[VK_UUID_SIZE] = {'k', 'h', 'r', 'o', 'n', 'o', 's', ' ', 'b', 'e', 't', 'a', 0, 0, 0, 1};
 
-// --- who is asked ---------------------------------------------------------------------------------------------
+// --- the object of a call ---------------------------------------------------------------------------------------------
 
-// The loader's tests keep their devices in one of two ways, by version; the one that does not compile is not chosen.
+// The loader's tests store their devices in one of two ways, by version; only the matching one compiles.
 template <typename Icd>
 auto gpu_of(Icd& driver, VkDevice device, int) -> decltype(driver.lookup_device(device).phys_dev_index) {
     auto found = driver.lookup_device(device);
@@ -42,14 +43,14 @@ auto gpu_of(Icd& driver, VkDevice device, long) -> decltype(driver.created_devic
     return gpu == driver.created_physical_device_details.end() ? ~0u : uint32_t(gpu->second.index_physical_device);
 }
 
-// The device id tells a physical device without a look into how they are kept.
+// The device id identifies a physical device, however it is stored.
 uint32_t gpu_of(VkPhysicalDevice physical) {
     VkPhysicalDeviceProperties properties{};
     test_vkGetPhysicalDeviceProperties(physical, &properties);
     return properties.deviceID;
 }
 
-// --- commands that nobody knows -------------------------------------------------------------------------------
+// --- unknown commands -------------------------------------------------------------------------------
 
 struct Arrived {
     uint32_t gpu;
@@ -76,7 +77,7 @@ VKAPI_ATTR VkResult VKAPI_CALL unheard_device(VkDevice device, uint32_t a, uint6
 std::mutex lock;
 uint64_t next_handle = 1;
 std::map<uint64_t, uint64_t> modules;             // handle -> hash of the code
-std::map<uint64_t, std::set<uint64_t>> caches;    // handle -> what was compiled through it
+std::map<uint64_t, std::set<uint64_t>> caches;    // handle -> hashes compiled with it
 
 template <typename Handle>
 Handle handle(uint64_t number) {
@@ -204,7 +205,7 @@ VKAPI_ATTR void VKAPI_CALL create_info_identifier(VkDevice, const VkShaderModule
     identifier_of(hash(info->pCode, info->codeSize), out);
 }
 
-// The loader's tests look for every device's queues at the last GPU.
+// The loader's tests use the last GPU's queues for every device.
 std::map<VkDevice, DispatchableHandle<VkQueue>> queues;
 VKAPI_ATTR void VKAPI_CALL get_queue(VkDevice device, uint32_t, uint32_t, VkQueue* out) {
     std::lock_guard<std::mutex> guard(lock);
@@ -215,7 +216,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_command(VkDevice device, con
     return test_vkGetDeviceProcAddr(device, name);
 }
 
-// --- features and properties, which the loader's tests leave out ----------------------------------------------
+// --- features and properties, which the loader's tests lack ----------------------------------------------
 
 VKAPI_ATTR void VKAPI_CALL features2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {
     test_vkGetPhysicalDeviceFeatures2(physical, features);
@@ -265,7 +266,7 @@ void add_gpu(uint32_t index, const char* name, uint32_t version) {
     gpu.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_OTHER;
     strncpy(gpu.properties.deviceName, name, VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1);
     memset(gpu.properties.pipelineCacheUUID, int('a' + index), VK_UUID_SIZE);
-    // One core feature each, another one on each.
+    // One core feature for each, a different one.
     gpu.features.robustBufferAccess = index == 0;
     gpu.features.geometryShader = index == 1;
     gpu.features.tessellationShader = index == 2;
@@ -328,7 +329,7 @@ FRAMEWORK_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcA
 }
 FRAMEWORK_EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetPhysicalDeviceProcAddr(VkInstance instance,
                                                                                            const char* name) {
-    // Not a physical-device command, whatever else it is.
+    // Not a physical-device command.
     PFN_vkVoidFunction ours = strcmp(name, "vkGetDeviceProcAddr") == 0 ? nullptr : instead(name);
     return ours != nullptr ? ours : get_physical_device_func(instance, name);
 }

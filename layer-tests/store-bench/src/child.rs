@@ -14,7 +14,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a job.
+    /// Starts a job in a process.
     pub fn start(job: &Job) -> Result<Worker, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("job")
@@ -26,14 +26,14 @@ impl Worker {
         Ok(Worker { child, output, name: job.engine.name() })
     }
 
-    /// Waits until the job says that it is ready.
+    /// Waits until the job prints that it is ready.
     pub fn ready(mut self) -> Result<Worker, Failure> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         if line == "ready\n" { Ok(self) } else { Err(format!("{}: the job failed", self.name).into()) }
     }
 
-    /// Ends its standard input, and waits for what it found.
+    /// Closes its standard input, and waits for its results.
     pub fn finish(mut self) -> Result<Found, Failure> {
         drop(self.child.stdin.take());
         let mut text = String::new();
@@ -55,7 +55,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Fails where it has ended, which is as good.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

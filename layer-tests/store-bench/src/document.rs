@@ -1,6 +1,7 @@
-//! The document, in Markdown: a table for each size, the targets, and what is measured.
+//! The document in Markdown: a table for each size, the targets, and a description of the measures.
 
 use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::engines::Engine;
 use crate::measures::{self, Measure, in_words, ratio_in_words};
@@ -95,17 +96,10 @@ fn notes(report: &Report, text: &mut String) {
     }
 }
 
-/// Year, month and day in the Gregorian calendar, whose years begin in March here and whose cycle is 400 of them.
+/// Year, month and day.
 fn date(unix_time: u64) -> String {
-    let days = unix_time / 86400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
+    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(unix_time)).to_string();
+    time.split('T').next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How anything here fails.
+//! The error type.
 
-/// What goes wrong is told to whoever started the benchmark, and ends it.
+/// An error, which ends the benchmark and is printed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

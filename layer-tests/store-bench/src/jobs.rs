@@ -1,4 +1,4 @@
-//! What is measured, each in a process of its own: memory and caches are nobody else's.
+//! The measurements, each in a process of its own, with memory and caches of its own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ use crate::engines::{Engine, Fresh, Store};
 use crate::failure::Failure;
 use crate::workload::{self, ABSENT, OTHERS, PUTS, Random};
 
-/// Bytes of values that are made at a time, and inserted at a time. Half of the stash's queue.
+/// Bytes of values that are generated and inserted at a time: half of the stash's queue.
 const CHUNK: usize = 32 << 20;
 
-/// What a job found, by the names that `measures` knows.
+/// The results of a job, by the names in `measures`.
 pub type Found = BTreeMap<String, f64>;
 
 /// One job.
@@ -27,35 +27,35 @@ pub type Found = BTreeMap<String, f64>;
 pub struct Job {
     pub engine: Engine,
     pub folder: PathBuf,
-    /// How many entries the store has, or is to have.
+    /// Number of entries that the store has, or is to have.
     pub entries: u64,
-    /// What picks the random entries.
+    /// Selects the random entries.
     pub seed: u64,
     pub task: Task,
 }
 
-/// What to do.
+/// The kind of job.
 #[derive(Clone, Serialize, Deserialize)]
 pub enum Task {
     /// Fill it and close it.
     Fill,
-    /// Insert these entries, say so, and wait to be killed.
+    /// Insert these entries, print that it is done, and wait to be killed.
     FillAndWait { from: u64, to: u64 },
     /// Open it and get one entry.
     Open { number: u64 },
-    /// Open it and look every key up.
+    /// Open it and look up every key.
     Memory,
-    /// Verify everything, then get so many.
+    /// Verify all entries, then get this many.
     Gets { count: u64 },
-    /// Look absent keys up for so long.
+    /// Look up absent keys for this long.
     Misses { name: String, milliseconds: u64 },
-    /// Put so many, one by one.
+    /// Put this many entries, one by one.
     Puts { name: String, from: u64, count: u64, flush: bool },
-    /// Put an entry now and then until the standard input ends.
+    /// Put an entry at intervals until the standard input is closed.
     Write { writer: u64, every_ms: u64 },
 }
 
-/// Runs the job that `job` describes in JSON, and prints what it found.
+/// Runs the job that `job` describes in JSON, and prints the results.
 pub fn run(job: &str) -> Result<(), Failure> {
     let job: Job = serde_json::from_str(job)?;
     let found = match &job.task {
@@ -118,7 +118,7 @@ impl Job {
     }
 }
 
-/// Returns the bytes of all values, and how long it took to insert them.
+/// Gives the bytes of all values, and the time to insert them.
 fn insert(store: &mut dyn Store, numbers: Range<u64>) -> Result<(u64, Duration), Failure> {
     let (mut bytes, mut took, mut chunk, mut waiting) = (0, Duration::ZERO, Vec::new(), 0);
     for number in numbers.clone() {
@@ -162,8 +162,9 @@ fn open(job: &Job, number: u64) -> Result<Found, Failure> {
     Ok(Found::from([("open".to_owned(), nanoseconds(took)), ("open_alone".to_owned(), nanoseconds(opened))]))
 }
 
-/// Bytes of this process that are in memory: all of them, and those that are no file's. The kernel counts them
-/// page by page for this file; the counters of /proc/self/status lag behind.
+/// Bytes of this process in memory: all, and those of no file. The kernel counts the pages of this file exactly; the
+/// counters of /proc/self/status lag behind. page by page for this file; the counters of /proc/self/status lag
+/// behind.
 fn resident() -> Result<[f64; 2], Failure> {
     let text = fs::read_to_string("/proc/self/smaps_rollup")?;
     let kilobytes = |name: &str| {
@@ -177,7 +178,7 @@ fn resident() -> Result<[f64; 2], Failure> {
 }
 
 fn memory(job: &Job) -> Result<Found, Failure> {
-    // What an empty store needs, its code included, is not the index.
+    // Memory of an empty store, its code included, does not belong to the index.
     let twin = job.folder.with_extension("empty");
     fs::create_dir(&twin)?;
     let mut empty = job.engine.open(&twin)?;
@@ -200,7 +201,7 @@ fn memory(job: &Job) -> Result<Found, Failure> {
 
 fn gets(job: &Job, count: u64) -> Result<Found, Failure> {
     let (mut store, mut buffer) = (job.open()?, Vec::new());
-    // Also puts everything into the caches, and LMDB's pages into this process.
+    // Also loads everything into the caches, and LMDB's pages into this process.
     for number in 0..job.entries {
         let there = store.get(&workload::key(number), &mut buffer)?;
         let right = if number % 64 == 0 {
@@ -270,7 +271,7 @@ fn misses(job: &Job, name: &str, long: Duration) -> Result<Found, Failure> {
 
 fn puts(job: &Job, name: &str, from: u64, count: u64, flush: bool) -> Result<Found, Failure> {
     let (mut store, mut buffer) = (job.open()?, Vec::new());
-    // The first put makes files and threads.
+    // The first put creates files and threads.
     store.put(&mut fresh(PUTS + from + count))?;
     store.flush()?;
     let mut times = Times::default();
@@ -298,7 +299,7 @@ fn write(job: &Job, writer: u64, every: Duration) -> Result<Found, Failure> {
     let ended = Arc::new(AtomicBool::new(false));
     let tell = ended.clone();
     std::thread::spawn(move || {
-        // An error ends it as well.
+        // An error also ends the job.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         tell.store(true, Ordering::Relaxed);
     });

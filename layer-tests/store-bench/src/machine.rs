@@ -1,4 +1,4 @@
-//! What it ran on.
+//! The machine of a run.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 const FILE_SYSTEMS: [(i64, &str); 4] =
     [(0xef53, "ext4"), (0x5846_5342, "XFS"), (0x9123_683e, "btrfs"), (0x794c_7630, "overlayfs")];
 
-/// A machine, in words.
+/// A description of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     pub processor: String,
@@ -29,7 +29,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one; `folder` is where the stores are.
+    /// This machine; `folder` holds the stores.
     pub fn here(folder: &Path) -> Result<Machine, Failure> {
         let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -49,7 +49,7 @@ impl Machine {
     }
 }
 
-/// The arguments, less the options that only say where something goes.
+/// The arguments without the options that only name output files.
 fn without_paths(arguments: impl Iterator<Item = String>) -> Vec<String> {
     const PATHS: [&str; 3] = ["--folder", "--json", "--docs"];
     let mut kept = Vec::new();
@@ -66,11 +66,11 @@ fn without_paths(arguments: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn magic(folder: &Path) -> Result<i64, Failure> {
-    // Its type differs from one architecture to the next.
+    // The field's type depends on the architecture.
     Ok(rustix::fs::statfs(folder)?.f_type as i64)
 }
 
-/// Whether what is written there goes to no disk.
+/// Whether files there are kept in memory only.
 pub fn is_in_memory(folder: &Path) -> Result<bool, Failure> {
     Ok(IN_MEMORY.contains(&magic(folder)?))
 }
@@ -81,7 +81,7 @@ pub fn free_disk(folder: &Path) -> Result<u64, Failure> {
     Ok(disk.f_bavail * disk.f_frsize)
 }
 
-/// Bytes of memory that programs and the page cache could have.
+/// Bytes of memory available to programs and the page cache.
 pub fn free_memory() -> Result<u64, Failure> {
     meminfo("MemAvailable:")
 }

@@ -1,21 +1,21 @@
-//! The store against LMDB, redb, SQLite and one file an entry, all in one run.
+//! The store against LMDB, redb, SQLite and one file for each entry, all in one run.
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - `output` the files that a run leaves
+//! - `output` the output files of a run
 //! - `document`, `plot` a run for people: the tables, the bars
-//! - `targets` what is asked of the store
+//! - `targets` the targets of the store
 //! - `table` tables in Markdown
-//! - `measures` what the values mean, and the ratios
-//! - `rounds` which jobs run when, so that noise hits every engine alike
+//! - `measures` the meaning of values, and the ratios
+//! - `rounds` the order of jobs, so that noise affects every engine alike
 //! - `report` all values of a run, as JSON
-//! - `child` starting, hearing and killing the process of a job
-//! - `jobs` what is measured, in a process of its own
+//! - `child` starting and killing the process of a job, and its output
+//! - `jobs` the measurements, in a process of their own
 //! - `options` the command line
 //! - `engines` the five engines behind one interface
 //! - `workload` keys and values
-//! - `machine` what it ran on
-//! - `failure` how anything here fails
+//! - `machine` the machine of a run
+//! - `failure` the error type
 
 mod child;
 mod document;

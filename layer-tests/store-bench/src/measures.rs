@@ -1,22 +1,22 @@
-//! What the values of a run mean, and how they compare.
+//! The meaning of a run's values, and their comparison.
 
 use crate::engines::Engine;
 use crate::report::Size;
 
-/// In what a measure is told.
+/// The unit of a measure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Millions of bytes a second: the more the better.
+    /// Millions of bytes per second; more is better.
     Rate,
     /// Nanoseconds.
     Time,
-    /// Bytes an entry.
+    /// Bytes per entry.
     Bytes,
-    /// Times the payload.
+    /// Multiples of the payload.
     Share,
 }
 
-/// What of many values counts.
+/// The statistic of many values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
     Median,
@@ -30,13 +30,13 @@ pub struct Measure {
     pub title: &'static str,
     pub unit: Unit,
     pub pick: Pick,
-    /// The name of the values of LMDB that it is compared with.
+    /// The name of LMDB's values for comparison.
     pub peer: &'static str,
-    /// Whether it is in the plot.
+    /// Whether the plot shows it.
     pub plotted: bool,
 }
 
-/// LMDB has next to nothing of it.
+/// LMDB has no comparable value.
 const NOBODY: &str = "";
 
 impl Measure {
@@ -56,7 +56,7 @@ impl Measure {
         Measure { plotted: true, ..self }
     }
 
-    /// The value that counts.
+    /// The statistic of the values.
     pub fn value(&self, size: &Size, engine: Engine) -> Option<f64> {
         self.picked(size.values(self.name, engine))
     }
@@ -68,8 +68,7 @@ impl Measure {
         }
     }
 
-    /// Measured over what LMDB measured. The median of the pairs that were measured side by side, where there are
-    /// as many of both.
+    /// The ratio to LMDB: the median of the pairs that were measured side by side, if there are as many of both.
     pub fn ratio(&self, size: &Size, engine: Engine) -> Option<f64> {
         let (values, peers) = (size.values(self.name, engine), size.values(self.peer, Engine::Lmdb));
         let peer = self.picked(peers)?;
@@ -81,7 +80,7 @@ impl Measure {
     }
 }
 
-/// `None` of nothing.
+/// `None` without values.
 fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -93,7 +92,7 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Every row, in the order of the tables.
+/// All rows, in the order of the tables.
 pub const ALL: [Measure; 30] = [
     Measure::new("bulk", "bulk insert", Unit::Rate).plotted(),
     Measure::new("put.p50", "single put, p50 (stash: put + flush)", Unit::Time).plotted(),
@@ -132,10 +131,10 @@ pub const ALL: [Measure; 30] = [
     Measure::new("memory.anon", "of that, not pages of a file", Unit::Bytes).against(NOBODY),
 ];
 
-/// What the clock costs.
+/// The cost of reading the clock.
 pub const TIMER: Measure = Measure::new("timer.p50", "the clock", Unit::Time);
 
-/// A value for people.
+/// A value with its unit.
 pub fn in_words(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Rate => format!("{value:.0} MB/s"),
@@ -153,7 +152,7 @@ pub fn in_words(value: f64, unit: Unit) -> String {
     }
 }
 
-/// A ratio for people: three digits that say something.
+/// A ratio with three significant digits.
 pub fn ratio_in_words(ratio: f64) -> String {
     let digits = match ratio {
         ..10.0 => 2,
@@ -178,7 +177,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_pair_by_pair() {
         let mut size = Size::new(1, 1, 3, true);
-        // The machine was ten times as slow the second time.
+        // The machine was ten times as slow in the second pair.
         for (stash, lmdb) in [(2.0, 1.0), (20.0, 10.0), (3.0, 1.0)] {
             size.add("open", Engine::Stash, stash);
             size.add("open", Engine::Lmdb, lmdb);

@@ -15,18 +15,18 @@ pub struct Options {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Measures, and prints tables as Markdown
+    /// Measures, and prints the tables as Markdown
     #[command(args_override_self = true)]
     Run(Run),
     /// Writes store-bench.md and store-bench.svg from the JSON of a run
     Plot {
         /// The JSON of a run
         json: PathBuf,
-        /// Where the two files go
+        /// The folder for the two files
         #[arg(long)]
         docs: PathBuf,
     },
-    /// What a run starts for itself: one job in a process of its own
+    /// One job in a process of its own; started by a run
     #[command(hide = true)]
     Job { job: String },
 }
@@ -39,10 +39,10 @@ pub struct Run {
     /// Only these engines
     #[arg(long, value_delimiter = ',', default_values_t = Engine::ALL, value_enum)]
     pub engines: Vec<Engine>,
-    /// How often everything is measured; where none is given 5 times, from 500000 entries on twice
+    /// Number of rounds; default: 5, or 2 from 500000 entries on
     #[arg(long)]
     pub rounds: Option<usize>,
-    /// Fresh processes per round that open the store
+    /// Processes per round that open the store
     #[arg(long, default_value_t = 20)]
     pub opens: usize,
     /// Gets per round
@@ -51,29 +51,29 @@ pub struct Run {
     /// Single puts per round
     #[arg(long, default_value_t = 1000)]
     pub puts: u64,
-    /// For how long misses are looked up in a round, in milliseconds: longer than a reader keeps from looking
-    /// for what others wrote
+    /// Milliseconds per round of looking up misses: more than the interval in which a reader looks for records of
+    /// other processes
     #[arg(long, default_value_t = 1000)]
     pub miss_ms: u64,
-    /// How often each of the other live writers puts an entry, in milliseconds
+    /// Milliseconds between the puts of each other live writer
     #[arg(long, default_value_t = 20)]
     pub writer_ms: u64,
     /// A smoke test of a few seconds: 2000 entries, one round; its figures mean nothing
     #[arg(long)]
     pub quick: bool,
-    /// A folder on an ordinary disk for the stores; one below it is made, and removed in the end
+    /// A folder on an ordinary disk for the stores; a subfolder is created there, and removed at the end
     #[arg(long)]
     pub folder: PathBuf,
-    /// Where the values go as JSON
+    /// The JSON file for the values
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Where store-bench.md and store-bench.svg go
+    /// The folder for store-bench.md and store-bench.svg
     #[arg(long)]
     pub docs: Option<PathBuf>,
 }
 
 impl Run {
-    /// With what `--quick` stands for.
+    /// The options with the effect of `--quick`.
     pub fn sizes(&self) -> Run {
         let mut sizes = Run {
             entries: self.entries.clone(),
@@ -91,7 +91,7 @@ impl Run {
         sizes
     }
 
-    /// How often a store of that size is measured.
+    /// Number of rounds for a store of this size.
     pub fn rounds(&self, entries: u64) -> usize {
         self.rounds.unwrap_or(if entries >= 500_000 { 2 } else { 5 }).max(1)
     }

@@ -1,4 +1,4 @@
-//! The files that a run leaves.
+//! The output files of a run.
 
 use std::fs;
 use std::path::Path;

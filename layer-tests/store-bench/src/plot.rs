@@ -1,4 +1,4 @@
-//! The plot: a panel for each measure and size, a bar for each engine, one logarithmic scale for a row of panels.
+//! The plot: a panel for each measure and size, a bar for each engine, and one logarithmic scale for a row of panels.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const TOP: f64 = 84.0;
 const PANEL: f64 = 330.0;
 const GAP: f64 = 24.0;
 const NAMES: f64 = 58.0;
-/// Room for the value behind the longest bar.
+/// Space for the value after the longest bar.
 const WORDS: f64 = 74.0;
 const BAR: f64 = 13.0;
 const ROW_GAP: f64 = 18.0;
@@ -26,10 +26,10 @@ fn colour(engine: Engine) -> &'static str {
     }
 }
 
-/// What a bar's length stands for. Nearly nothing is drawn as a little.
+/// The quantity that a bar's length shows. Values near zero are drawn as small ones.
 fn drawn(measure: &Measure, value: f64) -> f64 {
     match measure.unit {
-        // What is beside the payload, in percent.
+        // The overhead over the payload, in percent.
         Unit::Share => ((value - 1.0) * 100.0).max(0.1),
         Unit::Bytes => value.max(1.0),
         Unit::Rate | Unit::Time => value.max(1e-3),
@@ -87,7 +87,7 @@ fn panel(column: usize) -> f64 {
     LEFT + column as f64 * (PANEL + GAP)
 }
 
-/// Draws a row of panels, and returns its height: 0 where nothing was measured.
+/// Draws a row of panels, and gives its height; 0 if nothing was measured.
 fn row(report: &Report, measure: &Measure, y: f64, text: &mut String) -> f64 {
     let bars: Vec<Vec<(Engine, f64)>> = report.sizes.iter().map(|size| bars(measure, size)).collect();
     let most_bars = bars.iter().map(Vec::len).max().unwrap_or(0);
@@ -95,7 +95,7 @@ fn row(report: &Report, measure: &Measure, y: f64, text: &mut String) -> f64 {
         return 0.0;
     }
     let logs = || bars.iter().flatten().map(|(_, value)| drawn(measure, *value).log10());
-    // A bit below the least, so that every bar can be seen.
+    // A little below the least value, so that every bar is visible.
     let (low, high) = (logs().fold(f64::INFINITY, f64::min) - 0.3, logs().fold(f64::NEG_INFINITY, f64::max));
     let better = if measure.unit == Unit::Rate { "longer is better" } else { "shorter is better" };
     let _ = writeln!(
@@ -126,7 +126,7 @@ fn row(report: &Report, measure: &Measure, y: f64, text: &mut String) -> f64 {
     most_bars as f64 * BAR + ROW_GAP
 }
 
-/// Titles that lean on the row before them stand alone here.
+/// The title of a row without reference to the row before it.
 fn heading(measure: &Measure) -> String {
     let title = match measure.name {
         "disk" => "disk beside the payload",
@@ -136,7 +136,7 @@ fn heading(measure: &Measure) -> String {
     escape(title)
 }
 
-/// LMDB stands in a row that only the stash has, as what it is compared with.
+/// In a row that only the stash has, LMDB's comparable value is drawn too.
 fn bars(measure: &Measure, size: &Size) -> Vec<(Engine, f64)> {
     let of = |engine| {
         let peer = Measure { name: measure.peer, ..*measure };

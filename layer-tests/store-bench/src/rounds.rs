@@ -1,5 +1,5 @@
-//! Which jobs run when. In a round each job is run with one engine after the other, so that what else the machine
-//! does hits all alike, and every round begins with another engine.
+//! The order of jobs. In a round each job runs with one engine after the other, so that other work of the machine
+//! affects all alike, and every round begins with another engine.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -16,21 +16,21 @@ use crate::options::Run;
 use crate::report::{Report, Size};
 use crate::workload::{self, Random};
 
-/// Of the folder of a run; the rest is its process.
+/// Prefix of a run's folder; its process id follows.
 const PREFIX: &str = "run-";
-/// Other live writers at a miss.
+/// Other live writers during a miss.
 const WRITERS: [(u64, &str); 3] = [(0, "miss_0"), (1, "miss_1"), (8, "miss_8")];
-/// Up to this many entries filling is quick enough for several kills a round.
+/// Up to this many entries, filling is fast enough for several kills in a round.
 const SMALL: u64 = 20_000;
 const KILLS: usize = 4;
-/// Bytes that the stash puts into one segment in any case, without sealing it.
+/// Bytes that the stash writes into one segment in any case, without sealing it.
 const SHARE: usize = 48 << 20;
-/// Up to this many entries there are not too many processes that write that little.
+/// Up to this many entries, the number of processes that write so little is acceptable.
 const BEARABLE: u64 = 200_000;
-/// What is written at most to warm the page cache; more would have to wait for the disk.
+/// Largest size written to warm the page cache; more would have to wait for the disk.
 const WARM: u64 = 2 << 30;
 
-/// Measures everything that was asked for.
+/// Runs all requested measurements.
 pub fn run(options: &Run) -> Result<Report, Failure> {
     let options = options.sizes();
     fs::create_dir_all(&options.folder)?;
@@ -63,7 +63,7 @@ pub fn run(options: &Run) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Removes what runs left that were interrupted.
+/// Removes the folders of interrupted runs.
 fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
@@ -76,19 +76,19 @@ fn remove_abandoned(parent: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder that goes when we do.
+/// A folder that is removed when dropped.
 struct Removed(PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        // The benchmark may have failed because of it.
+        // The benchmark may have failed because of this folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Engines whose stores exist at the same time: all of them where all of them fit into the page cache.
+/// Groups of engines whose stores exist at the same time: all, if all fit into the page cache.
 fn groups(options: &Run, payload: u64) -> Result<Vec<Vec<Engine>>, Failure> {
-    // Room for the untidiest engine.
+    // Enough for the engine with the largest overhead.
     let (one, disk, memory) =
         (payload * 3 / 2, machine::free_disk(&options.folder)?, machine::free_memory()?);
     let all = one * options.engines.len() as u64;
@@ -141,14 +141,15 @@ impl Bench<'_> {
         Ok(fs::DirBuilder::new().mode(0o700).create(folder)?)
     }
 
-    /// Writes to the disk what the kernel still has to: nobody is measured while it writes what another one left.
+    /// Waits until the kernel has written everything to the disk, so that one engine's writes do not disturb the next
+    /// one.
     fn settle(&self) -> Result<(), Failure> {
         Ok(rustix::fs::syncfs(File::open(self.folder)?)?)
     }
 
-    /// Has the kernel give as many pages to a file as a store takes, and take them back. A virtual machine may have to ask
-    /// its host for pages that nobody has used for some seconds, which takes longer than filling them; whoever comes
-    /// next gets these.
+    /// Makes the kernel allocate as many pages to a file as a store needs, and free them. A virtual machine may have
+    /// to ask its host for pages that it has not used for some seconds, which takes longer than filling them; the
+    /// next file gets these pages.
     fn warm(&self) -> Result<(), Failure> {
         let path = self.folder.join("warm");
         let mut file = File::create(&path)?;
@@ -172,7 +173,7 @@ impl Bench<'_> {
         }
         self.settle()?;
         let mut random = Random::new(self.seed);
-        // The first time does not count.
+        // The first open is not counted.
         for time in 0..=self.options.opens {
             let number = random.below(self.entries);
             for &engine in engines {
@@ -206,7 +207,7 @@ impl Bench<'_> {
             for &engine in engines {
                 self.kill(engine, "killed", std::slice::from_ref(&everything))?;
             }
-            // Nobody else seals.
+            // No other engine seals.
             if engines.contains(&Engine::Stash) && self.entries <= BEARABLE {
                 self.kill(Engine::Stash, "killed_all", &self.shares())?;
             }
@@ -217,7 +218,7 @@ impl Bench<'_> {
     fn misses(&mut self, engine: Engine, writers: u64, name: &str) -> Result<(), Failure> {
         let every_ms = self.options.writer_ms;
         let start = |writer| Worker::start(&self.job(engine, Task::Write { writer, every_ms }))?.ready();
-        // Numbered so that no two of a round put the same keys.
+        // Numbered so that no two puts of a round have the same key.
         let others: Vec<Worker> =
             (0..writers).map(|writer| start(writers + writer)).collect::<Result<_, _>>()?;
         let milliseconds = self.options.miss_ms;
@@ -228,7 +229,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Has these writers fill the store one after the other, kills them all, and opens it.
+    /// Lets these writers fill the store one after the other, kills them all, and opens the store.
     fn kill(&mut self, engine: Engine, name: &str, writers: &[Range<u64>]) -> Result<(), Failure> {
         self.clear(engine)?;
         self.settle()?;
@@ -238,7 +239,7 @@ impl Bench<'_> {
         }
         alive.into_iter().try_for_each(Worker::kill)?;
         self.settle()?;
-        // The last one: no order was made of it yet.
+        // The last entry: it is not in a sorted index yet.
         let number = self.entries - 1;
         let found = child::run(&self.job(engine, Task::Open { number }))?;
         let open = found.get("open").ok_or("the job did not say how long it took")?;
@@ -246,7 +247,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The entries, dealt out to so many writers that none of them fills a segment.
+    /// The entries, divided among so many writers that none of them fills a segment.
     fn shares(&self) -> Vec<Range<u64>> {
         let (mut shares, mut from, mut bytes) = (Vec::new(), 0, 0);
         for number in 0..self.entries {
@@ -260,7 +261,7 @@ impl Bench<'_> {
     }
 }
 
-/// Bytes that the files and folders in `folder` take on the disk, and how long the files are together.
+/// Bytes that the files and folders in `folder` occupy on disk, and the total length of the files.
 fn disk(folder: &Path) -> Result<(u64, u64), Failure> {
     let own = fs::metadata(folder)?.blocks() * 512;
     let mut sum = (own, 0);

@@ -1,25 +1,25 @@
-//! What is asked of the store, and what was measured.
+//! The targets of the store, and the measured values.
 
 use crate::engines::Engine;
 use crate::measures::{ALL, Measure, Unit, in_words, ratio_in_words};
 use crate::report::{Report, Size};
 use crate::table::table;
 
-/// The size that the figures are asked for.
+/// The size for which the targets are stated.
 const ENTRIES: u64 = 100_000;
-/// The larger one that opening must bear.
+/// The larger size for the target of opening.
 const MANY: u64 = 1_000_000;
 
 enum Bound {
-    /// At most so many times LMDB's.
+    /// At most this multiple of LMDB's value.
     MostOfLmdb(f64),
-    /// At least so many times LMDB's.
+    /// At least this multiple of LMDB's value.
     LeastOfLmdb(f64),
-    /// At most that.
+    /// At most this value.
     Most(f64),
 }
 
-/// The name of a measure, and what is asked of it.
+/// The name of a measure, and its target.
 const ASKED: [(&str, &str, Bound); 10] = [
     ("hit.p50", "get hit, verified, at most 2 times LMDB's unverified", Bound::MostOfLmdb(2.0)),
     ("miss_1.p50", "get miss with 1 other live writer at most 0.5 us", Bound::Most(500.0)),
@@ -33,7 +33,7 @@ const ASKED: [(&str, &str, Bound); 10] = [
     ("memory.anon", "memory at most 24 bytes an entry", Bound::Most(24.0)),
 ];
 
-/// The section of the document; empty where the sizes that it is about were not measured.
+/// The section of the document; empty if its sizes were not measured.
 pub fn section(report: &Report) -> String {
     let of = |entries| report.sizes.iter().find(|size| size.entries == entries);
     let Some(size) = of(ENTRIES) else { return String::new() };
@@ -43,7 +43,7 @@ pub fn section(report: &Report) -> String {
         let Some((measured, met)) = judge(measure, size, bound) else { continue };
         rows.push(vec![(*title).to_owned(), measured, yes_or_no(met)]);
         if *name == "put.p50" {
-            // Without the flush it is with the writer, and readable.
+            // Before the flush the record is queued, and readable.
             let Some(measure) = ALL.iter().find(|measure| measure.name == "put_queued.p50") else { continue };
             let Some((measured, met)) = judge(measure, size, bound) else { continue };
             rows.push(vec!["the same, put alone".to_owned(), measured, yes_or_no(met)]);

@@ -1,4 +1,4 @@
-//! What is stored: the same bytes in every process, made from a counter alone.
+//! The stored data: the same bytes in every process, generated from a counter.
 
 use sha2::{Digest as _, Sha256};
 
@@ -12,13 +12,13 @@ pub const PUTS: u64 = 1 << 40;
 /// Numbers from here on are those of other live writers.
 pub const OTHERS: u64 = 1 << 44;
 
-/// Lengths are spread like a log-normal distribution of this mean, between the two bounds. In bytes.
+/// Lengths have a log-normal distribution with this mean, between the two bounds. In bytes.
 const MEAN: f64 = 9.0 * 1024.0;
 const SIGMA: f64 = 0.7;
 const SHORTEST: f64 = 1024.0;
 const LONGEST: f64 = 65536.0;
 
-/// A small generator, good enough for incompressible bytes and for random picks.
+/// A small generator for incompressible bytes and random choices.
 pub struct Random(u64);
 
 impl Random {
@@ -59,7 +59,7 @@ pub fn key(number: u64) -> Key {
 /// The length of an entry's value, in bytes.
 pub fn length(number: u64) -> usize {
     let mut random = random_of(!number);
-    // Twelve uniform numbers add up to something normal, with nothing that rounds otherwise elsewhere.
+    // The sum of twelve uniform numbers is nearly normal, and rounds the same everywhere.
     let normal = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
     let median = MEAN * (-SIGMA * SIGMA / 2.0).exp();
     (median * (SIGMA * normal).exp()).clamp(SHORTEST, LONGEST) as usize
@@ -76,7 +76,7 @@ pub fn value(number: u64) -> Box<[u8]> {
     bytes
 }
 
-/// Whether `bytes` can be the value of an entry: length and head, cheap enough for each of a million.
+/// Whether `bytes` can be the value of an entry, by length and first bytes: cheap enough for a million entries.
 pub fn looks_like(number: u64, bytes: &[u8]) -> bool {
     bytes.len() == length(number) && bytes.starts_with(&random_of(number).next().to_le_bytes())
 }

@@ -1,7 +1,7 @@
-//! Compute and graphics pipelines made, used and read back through wgpu's Vulkan backend, offscreen.
+//! Creates compute and graphics pipelines with wgpu's Vulkan backend, uses them offscreen, and reads the results.
 //!
-//! Prints the device, the number of pipelines and one hash for each thing that was computed or drawn.
-//! `--cache` uses wgpu's own pipeline cache in addition.
+//! Prints the device, the number of pipelines and a hash of each result. `--cache` also uses wgpu's own pipeline
+//! cache.
 
 use std::num::NonZeroU64;
 
@@ -35,12 +35,12 @@ fn main() {
     }
     println!("pipelines: {pipelines}");
     if let Some(data) = gpu.cache.as_ref().and_then(wgpu::PipelineCache::get_data) {
-        // How much there is differs where the driver's own bookkeeping does.
+        // The amount depends on the driver's bookkeeping.
         println!("cache data: {}", if data.is_empty() { "none" } else { "some" });
     }
 }
 
-/// FNV-1a, which is enough to tell pictures apart.
+/// FNV-1a, which suffices to distinguish pictures.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -81,7 +81,7 @@ impl Gpu {
     fn new(with_cache: bool) -> Gpu {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN;
-        // Neither validation nor debug names: what a released program asks for.
+        // Without validation and debug names, as a released program.
         descriptor.flags = wgpu::InstanceFlags::empty();
         let instance = wgpu::Instance::new(descriptor);
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))
@@ -96,7 +96,7 @@ impl Gpu {
         .expect("a device");
         let cache = with_cache.then(|| {
             let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: None, fallback: true };
-            // SAFETY: no data is handed in, so none can be of another program.
+            // SAFETY: no data is passed, so none can be of another program.
             unsafe { device.create_pipeline_cache(&descriptor) }
         });
         Gpu { device, queue, cache }

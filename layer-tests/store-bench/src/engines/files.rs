@@ -1,4 +1,4 @@
-//! One file an entry, as drivers' and compilers' caches keep theirs.
+//! One file for each entry, as in the caches of drivers and compilers.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -9,10 +9,10 @@ use super::store::{Fresh, Store};
 use crate::failure::Failure;
 use crate::workload::Key;
 
-/// A folder with 256 folders.
+/// A folder with 256 subfolders.
 pub struct Opened {
     folder: PathBuf,
-    /// Names of files that are being written.
+    /// Prefix of unfinished files.
     unfinished: String,
 }
 

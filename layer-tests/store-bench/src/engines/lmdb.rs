@@ -12,7 +12,7 @@ use crate::workload::Key;
 /// Address space, not memory.
 const MAP_BYTES: usize = 64 << 30;
 
-/// An open environment with its one database.
+/// An open environment with its only database.
 pub struct Opened {
     environment: Env,
     entries: Database<Bytes, Bytes>,
@@ -22,7 +22,7 @@ pub struct Opened {
 pub fn open(folder: &Path) -> Result<Opened, Failure> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAP_BYTES);
-    // SAFETY: NO_SYNC endangers the file only where the machine goes down; nobody but LMDB changes it here.
+    // SAFETY: NO_SYNC endangers the file only if the machine crashes, and only LMDB changes the file.
     let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(folder)? };
     let reader = environment.read_txn()?;
     let entries = match environment.open_database(&reader, None)? {

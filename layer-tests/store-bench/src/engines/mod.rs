@@ -1,4 +1,4 @@
-//! The engines behind one interface.
+//! The engines, behind one interface.
 
 mod files;
 mod lmdb;
@@ -16,7 +16,7 @@ pub use store::{Fresh, Store};
 
 use crate::failure::Failure;
 
-/// Which engine.
+/// An engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[value(rename_all = "lowercase")]
@@ -31,7 +31,7 @@ pub enum Engine {
 impl Engine {
     pub const ALL: [Engine; 5] = [Engine::Stash, Engine::Lmdb, Engine::Redb, Engine::Sqlite, Engine::Files];
 
-    /// As in the tables.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Stash => "vkstash",
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// What it does here, for the notes below the tables.
+    /// Its configuration, for the notes below the tables.
     pub fn describe(self) -> &'static str {
         match self {
             Engine::Stash => {
@@ -69,12 +69,12 @@ impl Engine {
         }
     }
 
-    /// Whether several processes may write at the same time.
+    /// Whether several processes may write in parallel.
     pub fn many_processes(self) -> bool {
         self != Engine::Redb
     }
 
-    /// Opens the store in `folder`, and creates it where it is missing.
+    /// Opens the store in `folder`; creates it if it is missing.
     pub fn open(self, folder: &Path) -> Result<Box<dyn Store>, Failure> {
         Ok(match self {
             Engine::Stash => Box::new(stash::open(folder)?),

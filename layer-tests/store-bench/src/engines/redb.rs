@@ -13,7 +13,7 @@ use crate::workload::Key;
 
 const ENTRIES: TableDefinition<&[u8; 32], &[u8]> = TableDefinition::new("entries");
 
-/// A file that is never synced: nobody is, here.
+/// A file that is never synced, like those of the other engines.
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
@@ -53,7 +53,7 @@ pub fn open(folder: &Path) -> Result<Opened, Failure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     let opened = Opened(Database::builder().create_with_backend(Unsynced(FileBackend::new(file)?))?);
     if is_new {
-        // Who reads expects the table.
+        // Readers need the table.
         opened.write(&[], Durability::Immediate)?;
     }
     Ok(opened)
@@ -100,7 +100,7 @@ impl Store for Opened {
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        // Dropping it commits what is not durable yet.
+        // Dropping the database commits what is not durable yet.
         Ok(())
     }
 }

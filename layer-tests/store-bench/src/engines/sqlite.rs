@@ -13,7 +13,7 @@ const INSERT: &str = "INSERT INTO entries (key, value) VALUES (?1, ?2)";
 const SELECT: &str = "SELECT value FROM entries WHERE key = ?1";
 const EXISTS: &str = "SELECT 1 FROM entries WHERE key = ?1";
 
-/// How long another process's write is waited for.
+/// Longest wait for another process's write.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// An open connection.

@@ -19,10 +19,10 @@ use super::store::{Fresh, Store};
 use crate::failure::Failure;
 use crate::workload::Key;
 
-/// Far more than a flush of 64 MiB takes.
+/// Far longer than a flush of 64 MiB takes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// An open stash and the part that everything goes to.
+/// An open stash, and the part that holds all entries.
 pub struct Opened {
     stash: Arc<Stash>,
     part: Arc<Part>,
@@ -30,7 +30,7 @@ pub struct Opened {
 
 /// Opens the stash whose root is `folder`.
 pub fn open(folder: &Path) -> Result<Opened, Failure> {
-    // What is measured is not to go, however much it is.
+    // Limits must not evict what is measured.
     if !folder.join(settings::FILE).exists() {
         let all = Settings { limit: Some(u64::MAX), free_space: Some(0), ..Settings::default() };
         settings::write(folder, None, &all)?;
@@ -49,7 +49,7 @@ impl Opened {
 impl Store for Opened {
     fn put_many(&mut self, entries: &mut [Fresh]) -> Result<(), Failure> {
         for entry in entries {
-            // A record that finds the queue full is gone with its bytes, so the queue must not be full.
+            // A full queue drops the record with its bytes, so the queue must not be full.
             if !self.take(entry) {
                 return Err("the stash dropped a record".into());
             }
