@@ -1,5 +1,5 @@
-//! What the layer must leave alone: structures that it does not know, pointers that nobody may read, and
-//! everything when it is told to.
+//! Calls that must reach the driver unchanged: with unknown structures, with invalid pointers in ignored members, and
+//! all calls when the layer is disabled.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use vkstash_layer_tests::env::{Driver, Layer};
@@ -28,7 +28,8 @@ fn an_unknown_structure_sends_the_pipeline_to_the_driver_and_is_counted_by_its_t
     }
 }
 
-/// What the driver put into the program's cache beside the stash must come out of it.
+/// A pipeline that the driver compiled into the program's cache, because it bypassed the stash, is in that cache's
+/// data.
 #[test]
 fn cache_data_of_bypassed_pipelines_is_complete() {
     on(Driver::Radv, |scenario, env| {
@@ -48,7 +49,7 @@ fn pointers_that_the_specification_ignores_are_not_read() {
             let cold = run(scenario, env, &work);
             assert!(cold.value.all_made(), "{cold:?}");
             assert_all_served(&run(scenario, env, &work), work.count);
-            // They are no part of what a pipeline is.
+            // Ignored pointers are not part of the key.
             assert_all_served(&run(scenario, env, &Work { wild: false, ..work }), 3);
         });
     }

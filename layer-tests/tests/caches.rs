@@ -1,4 +1,4 @@
-//! The program's own pipeline caches: what it is told about them must be true whether or not the stash served.
+//! The program's own pipeline caches: what vkGetPipelineCacheData says must be true whether the stash served or not.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn device(cache_control: bool) -> Device {
     Device::new(&instance, &DeviceOptions { cache_control, ..DeviceOptions::default() }).unwrap()
 }
 
-/// Makes so many pipelines through a cache and reads it in every way that the specification allows.
+/// Creates this many pipelines through a cache, and reads it in every way that the specification allows.
 fn reading(input: &Value) -> Value {
     let count = input.as_u64().unwrap() as u32;
     let device = device(false);
@@ -93,21 +93,21 @@ fn cache_data_keeps_the_rules_of_the_two_calls() {
     }
 }
 
-/// Makes pipelines through three caches, merges two into the third, and hands over what that one says.
+/// Creates pipelines through three caches, merges two into the third, and gives the third one's data.
 fn merging(_: &Value) -> Value {
     let device = device(false);
     let caches = [(); 3].map(|()| device.cache(&[]));
     for (first, cache) in [1, 11, 21].into_iter().zip(caches) {
         Work { first, ..Work::default() }.run_through(&device, cache);
     }
-    // SAFETY: live caches, the destination is no source.
+    // SAFETY: live caches; the destination is not a source.
     unsafe { device.raw.merge_pipeline_caches(caches[2], &caches[..2]) }.unwrap();
     let data = device.cache_data(caches[2]);
     caches.iter().for_each(|&cache| device.destroy_cache(cache));
     json!(data)
 }
 
-/// Which of these pipelines a cache with this data holds, on a device without the layer.
+/// Which of these pipelines a cache with this data holds, tried on a device without the layer.
 fn held(input: &Value) -> Value {
     let data: Vec<u8> = serde_json::from_value(input.clone()).unwrap();
     let device = device(true);
@@ -130,7 +130,7 @@ fn merged_caches_hold_what_each_of_them_held() {
     });
 }
 
-/// Takes a cache's data after each pipeline, as engines do that save often.
+/// Reads a cache's data after each pipeline, as engines do that save often.
 fn growing(_: &Value) -> Value {
     let device = device(false);
     let cache = device.cache(&[]);
@@ -158,7 +158,7 @@ fn a_cache_that_is_read_again_and_again_says_what_is_new() {
     });
 }
 
-/// Garbage as initial data is the program's own business, and neither crashes nor poisons the stash.
+/// Invalid initial data is the program's own: it causes no crash, and no wrong records in the stash.
 #[test]
 fn a_cache_made_from_garbage_poisons_nothing() {
     on(Driver::Radv, |scenario, env| {
@@ -170,7 +170,8 @@ fn a_cache_made_from_garbage_poisons_nothing() {
             let outcome = run(scenario, env, &Work { initial_data: data, ..work.clone() });
             assert!(outcome.value.all_made(), "{:?}", outcome.value.results);
         }
-        // The caches were not empty, so what they hold is nobody's artifact; with none passed all is served.
+        // The caches were not empty, so their pipelines were not recorded as artifacts; without a cache everything is
+        // served.
         let plain = run(scenario, env, &Work::default());
         assert!(plain.value.all_made());
         assert_all_served(&run(scenario, env, &Work::default()), 3);
@@ -186,7 +187,7 @@ fn a_hit_in_the_programs_own_cache_is_no_miss_for_it() {
         let work = Work { initial_data, ..work };
         let without = run(scenario, &env.clone().without_layer(), &work);
         assert!(without.value.feedback.iter().all(Feedback::says_hit));
-        // The stash is cold: the driver has it in the program's cache.
+        // The stash is empty: the driver finds the pipelines in the program's cache.
         let cold = run(scenario, env, &work);
         assert_eq!(cold.reports.sum("driver_had"), 3, "{:?}", cold.reports.counters());
         assert_eq!(cold.value.feedback, without.value.feedback);
@@ -207,20 +208,20 @@ fn what_the_drivers_own_disk_cache_has_is_recorded_where_that_is_free() {
     }
 }
 
-/// How a program comes by the data that it keeps.
+/// How a program obtains the data that it keeps.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Habit {
-    /// A cache for each pipeline, merged at the end.
+    /// From a cache for each pipeline, merged at the end.
     OneKeyEach,
-    /// One cache for all.
+    /// From one cache for all.
     Shared,
-    /// The same, with time for the writer before each pipeline group and before the end.
+    /// From one cache, with time for the writer after each group of pipelines.
     Unhurried,
-    /// One cache that starts with what the program kept of the first three pipelines.
+    /// From one cache that was loaded with the data of the first three pipelines.
     Preloaded,
-    /// A cache for each thread, merged at the end.
+    /// From a cache for each thread, merged at the end.
     PerThread,
-    /// One cache, read while other threads fill it; the last answer counts.
+    /// From one cache, read while other threads fill it; the last answer counts.
     ReadMeanwhile,
 }
 
@@ -234,7 +235,7 @@ struct Keeping {
 /// First constants of four groups of three pipelines each.
 const GROUPS: [u32; 4] = [1, 11, 21, 31];
 
-/// Makes all groups and answers with the data that the program would write to a file.
+/// Creates all groups, and answers with the data that the program would write to a file.
 fn keeping(input: &Value) -> Value {
     let Keeping { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
     let device = device(false);
@@ -242,7 +243,7 @@ fn keeping(input: &Value) -> Value {
     let group = |first| Work { first, shader, ..Work::default() };
     let through = |cache, work: Work| assert!(work.run_through(&device, cache).all_made());
     let merge = |from: &[vk::PipelineCache]| {
-        // SAFETY: live caches that no other thread uses, the destination is no source.
+        // SAFETY: live caches that no other thread uses; the destination is not a source.
         unsafe { device.raw.merge_pipeline_caches(all, from) }.unwrap();
         from.iter().for_each(|&cache| device.destroy_cache(cache));
     };
@@ -285,7 +286,7 @@ fn keeping(input: &Value) -> Value {
     json!(data)
 }
 
-/// How many of all groups a cache with this data holds, on a device without the layer.
+/// How many pipelines of all groups a cache with this data holds, tried on a device without the layer.
 fn holding(input: &Value) -> Value {
     let Keeping { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
     let device = device(true);
@@ -364,7 +365,7 @@ fn a_stash_that_cannot_be_written_starves_no_cache() {
     });
 }
 
-/// What a program sees of a cache call, and what the driver saw of it.
+/// The recorded calls of one command.
 fn calls<'a>(record: &'a Value, command: &str) -> Vec<&'a Value> {
     record["calls"].as_array().unwrap().iter().filter(|call| call["command"] == command).collect()
 }
@@ -381,7 +382,7 @@ fn on_test_driver(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env))
     });
 }
 
-/// Asks for the data again and again, and counts what that costs the driver.
+/// Reads the data repeatedly, and counts the driver calls that each answer needs.
 fn asking(_: &Value) -> Value {
     let device = device(false);
     let driver = TestDriver::open();
@@ -400,7 +401,7 @@ fn asking(_: &Value) -> Value {
     make(1, 10);
     let whole = ask();
     assert_eq!(ask(), whole);
-    // Made again, and known already.
+    // Created again, and known already.
     make(1, 10);
     assert_eq!(ask(), whole);
     make(11, 1);
@@ -422,7 +423,7 @@ fn a_program_that_asks_every_few_seconds_pays_for_what_is_new() {
     });
 }
 
-/// Every call that names the program's cache, by thread; the program uses one thread that is not the first.
+/// The calls that name the program's cache, by thread; the program uses one thread, which is not the first.
 fn synchronised(input: &Value) -> Value {
     let flags = input.as_u64().unwrap() as u32;
     let device = device(true);
@@ -431,7 +432,7 @@ fn synchronised(input: &Value) -> Value {
         let busy = scope.spawn(|| {
             let info =
                 vk::PipelineCacheCreateInfo::default().flags(vk::PipelineCacheCreateFlags::from_raw(flags));
-            // SAFETY: a live device, a valid create info, caches that only this thread uses.
+            // SAFETY: a live device, a valid create info, and caches that only this thread uses.
             unsafe {
                 let [one, two] = [(); 2].map(|()| device.raw.create_pipeline_cache(&info, None).unwrap());
                 for first in GROUPS {
@@ -444,7 +445,7 @@ fn synchronised(input: &Value) -> Value {
             }
         });
         let named = busy.join().unwrap();
-        // Time for a thread that does what it must not.
+        // Time for another thread to make a call that it must not make.
         std::thread::sleep(std::time::Duration::from_millis(300));
         let record = driver.take_record();
         assert_sound(&record);
@@ -461,7 +462,7 @@ fn synchronised(input: &Value) -> Value {
 
 #[test]
 fn externally_synchronised_caches_are_touched_by_the_calling_thread_alone() {
-    // EXTERNALLY_SYNCHRONIZED; INTERNALLY_SYNCHRONIZED_MERGE of maintenance8; a flag of the future.
+    // EXTERNALLY_SYNCHRONIZED; INTERNALLY_SYNCHRONIZED_MERGE of maintenance8; an unknown flag.
     for flags in [1u32, 8, 1 << 20] {
         on_test_driver(synchronised, |scenario, env| {
             for round in ["cold", "warm"] {
@@ -472,8 +473,8 @@ fn externally_synchronised_caches_are_touched_by_the_calling_thread_alone() {
     }
 }
 
-/// One call for eight pipelines and an empty cache. Hands over how many bytes that cache holds afterwards, and how
-/// many pipelines there were in each cache that anybody made from data meanwhile.
+/// One call for eight pipelines with an empty cache. Gives the size of that cache's data afterwards, and the number
+/// of pipelines in each cache that was created from data meanwhile.
 fn batching(_: &Value) -> Value {
     let device = device(false);
     let driver = TestDriver::open();
@@ -506,7 +507,7 @@ fn each_artifact_of_a_batch_holds_one_pipeline() {
     }
 }
 
-/// A cache is destroyed and another made at once, which may get the same handle.
+/// Destroys a cache and creates another at once, which may get the same handle.
 fn reusing(_: &Value) -> Value {
     let device = device(false);
     let mut sizes = Vec::new();
@@ -533,7 +534,7 @@ fn a_handle_that_is_used_again_brings_nothing_along() {
     }
 }
 
-/// What every size of buffer gets: result, size, and how many pipelines a cache made of it holds.
+/// For every size of buffer: result, size, and how many pipelines a cache with that data holds.
 fn cutting(_: &Value) -> Value {
     let device = device(true);
     let cache = device.cache(&[]);
@@ -544,7 +545,7 @@ fn cutting(_: &Value) -> Value {
     let answers = sizes.into_iter().map(|room| {
         let mut buffer = vec![0xaa; full + 16];
         let mut size = room;
-        // SAFETY: a live cache, a buffer that is larger than it says.
+        // SAFETY: a live cache, and a buffer that is larger than the size passed.
         let result = unsafe {
             let get = device.raw.fp_v1_0().get_pipeline_cache_data;
             get(device.raw.handle(), cache, &mut size, buffer.as_mut_ptr().cast())
@@ -567,7 +568,7 @@ fn a_short_buffer_gets_as_much_as_without_the_layer() {
     });
 }
 
-/// Feedback of a pipeline with no cache, with a cold one, and with one that it has gone through.
+/// Feedback of a pipeline without a cache, with an empty one, and with one through which it was created before.
 fn feeding(_: &Value) -> Value {
     let device = device(false);
     let cache = device.cache(&[]);
@@ -583,7 +584,7 @@ fn feeding(_: &Value) -> Value {
     json!(hits)
 }
 
-/// Merges into a cache of which the layer knows nothing, because its create info has a chain.
+/// Merges into a cache that the layer does not know, because its create info has a chain.
 fn merging_into_the_unknown(_: &Value) -> Value {
     let device = device(false);
     let chain =
@@ -591,7 +592,7 @@ fn merging_into_the_unknown(_: &Value) -> Value {
     let info = vk::PipelineCacheCreateInfo { p_next: ptr::from_ref(&chain).cast(), ..Default::default() };
     let one = device.cache(&[]);
     Work { count: 5, ..Work::default() }.run_through(&device, one);
-    // SAFETY: a live device and caches; this driver passes over structures that it does not know.
+    // SAFETY: a live device and caches; this driver ignores unknown structures.
     let data = unsafe {
         let into = device.raw.create_pipeline_cache(&info, None).unwrap();
         device.raw.merge_pipeline_caches(into, &[one]).unwrap();

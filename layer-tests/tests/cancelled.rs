@@ -1,4 +1,5 @@
-//! A program's thread that is cancelled (pthread_cancel) ends when it wants to, and takes nobody along.
+//! A thread of the program that is cancelled (pthread_cancel) ends at the program's own cancellation point, not
+//! inside the layer.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
@@ -12,18 +13,18 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;
 }
 
-/// Makes pipelines on a thread that has been told to end at its next cancellation point, and comes to none of its own.
+/// Creates pipelines on a thread that was cancelled, and reaches no cancellation point of its own meanwhile.
 fn make(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let work = Work { count: 20, ..Work::default() };
     let device = Device::new(&instance, &work.device_options()).unwrap();
     let done = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: the calling thread.
+            // SAFETY: pthread_self names the calling thread, which is alive.
             assert_eq!(unsafe { libc::pthread_cancel(libc::pthread_self()) }, 0);
             let done = work.run(&device);
             let mut before = 0;
-            // SAFETY: PTHREAD_CANCEL_DISABLE, and a place for the state before.
+            // SAFETY: PTHREAD_CANCEL_DISABLE, and a valid pointer for the previous state.
             unsafe { pthread_setcancelstate(1, &mut before) };
             assert_eq!(before, 0, "the program's own state is as it was");
             done

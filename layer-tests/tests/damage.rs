@@ -1,5 +1,5 @@
-//! Stashes that are damaged, foreign, locked or full: the program runs as without the layer, and a counter or a
-//! log line says why.
+//! Stashes that are damaged, foreign, locked or full: the program runs as without the layer, and a counter or a log
+//! line says why.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs::{self, OpenOptions, Permissions};
@@ -53,7 +53,7 @@ fn refused(run: &Run<Done>, reason: &str) {
 #[test]
 fn a_segment_without_its_end_serves_what_is_left() {
     on(Driver::Radv, |scenario, env| {
-        // How much of the file the artifacts are, and which comes first, is the driver's doing.
+        // The driver decides the size and order of the artifacts in the file.
         let mut partly = 0;
         for tenths in 1..10 {
             let env = env.clone().stash(scenario.folder().join(format!("{tenths} tenths")));
@@ -89,7 +89,7 @@ fn a_segment_full_of_noise_is_refused() {
 
 #[test]
 fn a_flipped_bit_costs_one_pipeline() {
-    // The first record's payload begins behind the file's header and the record's own.
+    // The first record's payload begins after the headers of the file and of the record.
     after_damage(
         |path| flip(path, 128 + 64 + 100),
         |again| {
@@ -117,7 +117,7 @@ fn no_single_flipped_bit_brings_a_program_down() {
             flip(&path, sound.len() as u64 * step / 24);
             let again = run(scenario, env, &Work::default());
             assert!(again.value.all_made(), "{again:?}");
-            // Leave nothing behind that would serve in place of the damaged file.
+            // Remove all files that could be used in place of the damaged one.
             for file in files(&env.stash_folder(), "") {
                 if !everything.contains(&file) {
                     fs::remove_file(file).unwrap();
@@ -178,7 +178,7 @@ fn a_segment_that_is_a_folder_is_refused() {
     after_damage(replace, |again| refused(again, "not_a_file"));
 }
 
-/// The program runs, nothing is stashed, the report and one line of the log say why.
+/// The program runs, nothing is recorded; the report and one log line say why.
 fn assert_unusable(run: &Run<Done>, why: &str) {
     assert!(run.value.all_made(), "{run:?}");
     let unusable = run.reports.store().unusable;
@@ -251,7 +251,7 @@ fn a_stash_that_may_not_be_written_serves_what_it_has() {
     });
 }
 
-/// Runs on a full disk, then with room again. Of the first run nothing or whole records are left.
+/// Runs on a full disk, then with space again. The first run leaves nothing, or complete records.
 fn on_a_full_disk(bytes: u64, check: impl Fn(&Run<Done>)) {
     on(Driver::Radv, |scenario, env| {
         let limited = env.clone().file_size_limit(bytes);
@@ -280,8 +280,7 @@ fn a_disk_that_fills_up_stops_the_stash_and_not_the_program() {
     }
 }
 
-/// Where not even a report can be written, the log must say why nothing was stashed.
-///
+/// If not even a report can be written, the log must say why nothing was recorded.
 #[test]
 fn a_full_disk_is_told_in_the_log() {
     on_a_full_disk(0, |full| {

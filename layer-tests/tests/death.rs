@@ -1,11 +1,11 @@
-//! Programs that do not say goodbye: what had reached the writer survives them.
+//! Programs that end abruptly: records that reached the writer survive.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::{assert_all_served, on, run, run_to_any_end};
 use vkstash_layer_tests::work::{End, Work};
 
-/// Long enough for the writer, which polls by timer.
+/// Milliseconds that suffice for the writer, which polls.
 const A_WHILE: u64 = 400;
 
 #[test]
@@ -40,7 +40,7 @@ fn a_program_that_exits_with_a_live_device_loses_nothing() {
     });
 }
 
-/// What is torn belongs to the program that died; the next one goes on beside it.
+/// The torn end of a file belongs to the dead program; the next program writes another file.
 #[test]
 fn a_program_killed_at_once_leaves_a_stash_that_works() {
     on(Driver::Radv, |scenario, env| {
@@ -51,7 +51,7 @@ fn a_program_killed_at_once_leaves_a_stash_that_works() {
         }
         let next = run(scenario, env, &Work { count: 10, ..Work::default() });
         assert!(next.value.all_made(), "{next:?}");
-        // A segment whose writer died between making and filling it.
+        // A segment whose writer died between creating and filling it.
         let refused = next.reports.refused();
         assert!(refused.keys().all(|reason| reason == "truncated"), "{refused:?}");
         let warm = run(scenario, env, &Work { count: 10, ..Work::default() });

@@ -1,5 +1,5 @@
-//! A program that gets rights which whoever starts it may not have: the loader takes the layer from the system's folder
-//! and the variable that switches it on from whoever that is, so the layer itself has to stay out.
+//! A program with more rights than the user who starts it: the loader takes the layer from the system's folder and
+//! the variable that enables it from the user, so the layer must do nothing by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -16,25 +16,25 @@ use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptio
 use vkstash_layer_tests::work::Work;
 
 const TEST: &str = "the_layer_is_loaded_into_an_elevated_program_and_does_nothing";
-/// Where the loader looks for what every user has, also in an elevated process.
+/// The folder in which the loader searches layers for all users, also in an elevated process.
 const LAYERS: &str = "/etc/vulkan/implicit_layer.d";
 const DRIVERS: &str = "/usr/share/vulkan/icd.d";
-/// Some group that is not the tester's.
+/// A group to which the tester does not belong.
 const GROUP: u32 = 65534;
 
-/// How often the layer is mapped, and whether every pipeline was made.
+/// The number of mappings of the layer, and whether every pipeline was created.
 fn step(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
     let made = Work::default().run(&device).all_made();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let mapped = maps.lines().filter(|line| line.contains("libVkLayer_vkstash") && line.contains(" r-xp "));
-    // SAFETY: no preconditions.
+    // SAFETY: getauxval has no preconditions.
     let elevated = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     json!({ "mapped": mapped.count(), "made": made, "elevated": elevated })
 }
 
-/// Starts a program where the system's folders for layers and drivers are these, and nowhere else.
+/// Starts a program with these folders in place of the system's folders for layers and drivers.
 fn start(env: &Env, system: &Path, program: &Path) -> Output {
     let mut command = Command::new("unshare");
     env.apply(&mut command);
@@ -54,7 +54,7 @@ fn test(scenario: &Scenario, env: &Env) {
         "-c",
         &format!("mount --bind {LAYERS} {LAYERS} && mount --bind {DRIVERS} {DRIVERS}"),
     ]);
-    // SAFETY: no preconditions.
+    // SAFETY: geteuid has no preconditions.
     let is_root = unsafe { libc::geteuid() } == 0;
     if !is_root || !probe.status().is_ok_and(|status| status.success()) {
         scenario.not_here("only root can make such a program, and stand in for the system's folders");
@@ -65,7 +65,7 @@ fn test(scenario: &Scenario, env: &Env) {
     fs::create_dir(system.join("drivers")).unwrap();
     let driver = installed_manifest(env.driver()).unwrap();
     fs::copy(&driver, system.join("drivers").join(driver.file_name().unwrap())).unwrap();
-    // Whoever starts the program cannot read everything here.
+    // The user who starts the program must be able to read this folder.
     fs::set_permissions(scenario.folder(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = scenario.folder().join("program");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
@@ -92,7 +92,7 @@ fn test(scenario: &Scenario, env: &Env) {
 fn the_layer_is_loaded_into_an_elevated_program_and_does_nothing() {
     scenario(&[("step", step)], |scenario| {
         if let Some(env) = scenario.on(Driver::Radv) {
-            // As a package installs it, not as a user does.
+            // Installed as by a package, not by a user.
             test(scenario, &env.layer(Layer::Off));
         }
     });

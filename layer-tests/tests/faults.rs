@@ -1,5 +1,5 @@
-//! The layer panics in the middle of a call: the program goes on as if it were not there, nothing that the driver has
-//! made is left behind, and a line says what happened.
+//! The layer panics in the middle of a call: the program goes on as without the layer, no object of the driver is
+//! leaked, and a log line says what happened.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{Caches, Done, Shader, Work};
 
-/// What came of a program, and what the driver says of it.
+/// The results of a program, and the driver's record.
 #[derive(Debug, Deserialize)]
 struct Seen {
     done: Done,
     violations: Vec<String>,
-    /// Instances and devices that were made and destroyed.
+    /// Numbers of instances and devices that were created and destroyed.
     made: Value,
 }
 
-/// Does the work, and asks the driver when everything is gone.
+/// Runs the program, and takes the driver's record when everything is destroyed.
 fn step(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -42,7 +42,7 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
     scenario.run_ok::<Seen>("step", env, work)
 }
 
-/// Runs it with the layer failing at this place, which leaves the program what it has without the layer.
+/// Runs the program with a panic at this place; its results are those without the layer.
 fn assert_untouched(scenario: &Scenario, env: &Env, work: &Work, place: &str, name: &str) -> Outcome {
     let env = env.clone().stash(scenario.folder().join(name));
     let alone = run(scenario, &env.clone().without_layer(), work);

@@ -1,4 +1,4 @@
-//! Creation feedback says "from the program's cache" where the driver says so without the layer.
+//! Creation feedback says "from the program's cache" if the driver says so without the layer.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
@@ -10,15 +10,15 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 
-/// Two programs, of which one has the layer, with their folders.
+/// Two programs with their folders, one of them with the layer.
 struct Pair<'a> {
     scenario: &'a Scenario,
     env: Env,
 }
 
 impl Pair<'_> {
-    /// Runs both, and says of each pipeline whether it came from the program's cache: without the layer and with it.
-    /// `stash` and `file` name the stash and the program's own file, which one run leaves to the next.
+    /// Runs both, and says for each pipeline whether it came from the program's cache: without the layer and with it.
+    /// `stash` and `file` name the stash and the program's file, which one run leaves for the next.
     fn hits(&self, stash: &str, file: &str, arguments: &[&str]) -> [Vec<bool>; 2] {
         let folder = self.scenario.folder();
         [false, true].map(|layer| {
@@ -35,7 +35,7 @@ impl Pair<'_> {
         })
     }
 
-    /// The same, and both must say the same.
+    /// The same; both must be equal.
     fn same(&self, stash: &str, file: &str, arguments: &[&str]) -> Vec<bool> {
         let [without, with] = self.hits(stash, file, arguments);
         assert_eq!(bits(&with), bits(&without), "{stash}, {file}, {arguments:?}");
@@ -109,7 +109,7 @@ fn what_differs_in_state_that_the_driver_leaves_out_is_from_the_cache() {
                 let arguments = ["--cache", "shared", "--state", state, "--count", "20"];
                 assert!(count(&pair.same(state, "", &arguments)) >= 10, "{state}");
             }
-            // Each of them has an artifact then, and none was made beside another.
+            // Each pipeline then has an artifact, and none was created beside another.
             let apart = ["--cache", "fresh", "--state", state, "--count", "20"];
             assert_eq!(count(&pair.same("apart", "", &apart)), 0);
             let together = ["--cache", "shared", "--state", state, "--count", "20"];
@@ -128,7 +128,7 @@ fn what_a_loaded_cache_has_is_from_the_cache() {
             assert!(count(&pair.same("stash", &name, &file("viewport", "20"))) >= 19);
             assert_eq!(count(&pair.same("stash", &name, &file("viewport", "20"))), 20);
         }
-        // Each has an artifact, and the program forbids to compile.
+        // Each has an artifact, and the program forbids compiling.
         let shaders = ["--cache", "file", "--state", "shaders", "--count", "20"];
         assert_eq!(count(&pair.same("stash", "shaders", &shaders)), 0);
         let forbidden = [&shaders[..], &["--fail-on"]].concat();
@@ -136,8 +136,8 @@ fn what_a_loaded_cache_has_is_from_the_cache() {
     });
 }
 
-/// A part of what the program wants is in its file. The rest is in the stash, so that the loaded cache is not asked
-/// before it for long.
+/// Some of the pipelines are in the program's file, the others in the stash, so that the loaded cache is soon no
+/// longer asked before the stash.
 #[test]
 fn a_loaded_cache_that_has_little_still_has_that() {
     on_radv(|pair| {

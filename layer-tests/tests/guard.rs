@@ -1,4 +1,4 @@
-//! Artifacts of which a driver dies.
+//! Artifacts that make a driver crash.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn driver(scenario: &Scenario, env: &Env, script: Value) -> Env {
     scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
 }
 
-/// A driver that dies of the first cache that is made of data; without the layer none is.
+/// A driver that crashes in the first creation of a cache from data, which without the layer never happens.
 fn deadly() -> Value {
     json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "segv" }] })
 }
@@ -22,7 +22,7 @@ fn what_kills_twice_is_quarantined_and_the_program_runs() {
         let work = Work { count: 1, ..Work::default() };
         run(scenario, env, &work);
         let deadly = driver(scenario, env, deadly());
-        // Nobody marks anything before the first death.
+        // No marks are made before the first death.
         for death in 0..3 {
             let dead = run_to_any_end(scenario, &deadly, &work);
             assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{death}: {}", dead.ending());
@@ -32,7 +32,7 @@ fn what_kills_twice_is_quarantined_and_the_program_runs() {
             let counts = ["quarantined", "compiled_unrecorded"].map(|name| third.reports.sum(name));
             assert_eq!(counts, [1, 1], "{:?}", third.reports);
         }
-        // Other artifacts are as welcome as before.
+        // Other artifacts are still served.
         let other = Work { count: 3, ..Work::default() };
         run(scenario, env, &other);
         let warm = run(scenario, env, &other);
@@ -47,7 +47,7 @@ fn a_kill_in_the_middle_of_a_call_condemns_nothing_that_is_good() {
         run(scenario, env, &work);
         let dead = run_to_any_end(scenario, &driver(scenario, env, deadly()), &work);
         assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
-        // It lives through it: proven, and not marked any more.
+        // The driver survives the artifact: it is verified, and no longer marked.
         let warm = run(scenario, env, &work);
         assert_eq!(warm.reports.sum("served"), 2, "{:?}", warm.reports);
         for _ in 0..3 {
@@ -89,7 +89,7 @@ fn programs_that_are_killed_at_once_time_and_again_are_served_all_the_same() {
     });
 }
 
-/// One of many that start after a death counts it, and none of them waits for the disk.
+/// One of many processes that start after a death counts it, and none of them waits for the disk.
 #[test]
 fn a_death_is_counted_once_however_many_programs_start_after_it() {
     on(Driver::Test(json!({})), |scenario, env| {
@@ -97,7 +97,7 @@ fn a_death_is_counted_once_however_many_programs_start_after_it() {
         for round in 0..3 {
             let env = env.clone().stash(scenario.folder().join(format!("stash-{round}")));
             run(scenario, &env, &work);
-            // The first one marks nothing.
+            // The first one makes no marks.
             for _ in 0..2 {
                 let dead = run_to_any_end(scenario, &driver(scenario, &env, deadly()), &work);
                 assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());

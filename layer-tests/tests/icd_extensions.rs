@@ -1,5 +1,5 @@
-//! The programmable driver itself, through the loader and without the layer: what it does, and that it
-//! notices what it says that it notices.
+//! The programmable driver itself, through the loader and without the layer: its behaviour, and the violations that
+//! it detects.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::ptr;
@@ -23,7 +23,7 @@ fn on(driver: Value, step: Step) -> Value {
     value
 }
 
-/// What the driver complained of, and what it should have.
+/// The driver's violations, and the expected ones.
 fn seen(device: Device, instance: Arc<Instance>, expected: &[&str]) -> Value {
     drop(device);
     let record = TestDriver::open().take_record();
@@ -71,7 +71,7 @@ fn binaries_step(_: &Value) -> Value {
     let (result, key, mut data, _) = binaries::data(&device, made[0], Some(size));
     assert_eq!(result, vk::Result::SUCCESS);
     let again = binaries::stored(&device, &key, &data).unwrap();
-    // Without any code, the binaries are the pipeline.
+    // Without any code: the binaries are the pipeline.
     let binary_info = binaries::Info::new(&again);
     let mut bare = plain;
     bare.stage.module = vk::ShaderModule::null();
@@ -148,7 +148,7 @@ fn deferral_step(_: &Value) -> Value {
             assert_ne!(pipeline, vk::Pipeline::null());
             device.raw.destroy_pipeline(pipeline, None);
         }
-        // What is changed before the join is noticed, and so is an end before the join.
+        // A change before the join is a violation, and so is the operation's destruction before the join.
         assert_eq!(start(&infos[..1], out.as_mut_ptr()), vk::Result::OPERATION_DEFERRED_KHR);
         infos[0].max_pipeline_ray_recursion_depth = 9;
         assert_eq!(join(), vk::Result::SUCCESS);
@@ -179,7 +179,7 @@ fn handles_step(_: &Value) -> Value {
     let second = device.cache(&[]);
     assert_eq!(first, second);
     device.destroy_cache(second);
-    // Each is destroyed with the device, as often as it was made.
+    // Each is destroyed with the device, once for each creation.
     let code = spirv::compute(1);
     assert_eq!(device.module(&code), device.module(&code));
     assert_ne!(device.module(&code), device.module(&spirv::compute(2)));
@@ -211,7 +211,7 @@ fn libraries_step(_: &Value) -> Value {
         if !libraries.is_empty() {
             info = info.push_next(&mut linked);
         }
-        // SAFETY: create infos whose pointers are valid; the driver says what else is wrong with them.
+        // SAFETY: create infos with valid pointers; the driver reports other mistakes.
         unsafe { device.create_graphics(cache, &[info]) }.1[0]
     };
     let library = vk::PipelineCreateFlags::LIBRARY_KHR;

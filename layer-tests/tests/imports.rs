@@ -1,5 +1,5 @@
-//! The imports of every crate of this repository: no files that name each other in a circle, and no import from a
-//! higher floor. The floors are those of the map in the documentation of each crate's root.
+//! The imports of every crate of this repository: no files that import each other in a circle, and no import from a
+//! higher floor. The map in the documentation of each crate's root gives the floors.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -24,7 +24,7 @@ fn tree(root: &Path) -> Tree {
     Tree::read(root, &read).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The roots of all crates that have floors.
+/// The roots of all crates with floors.
 fn crates() -> Vec<PathBuf> {
     let manifest = read(Path::new("Cargo.toml")).unwrap();
     let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
@@ -38,7 +38,7 @@ fn crates() -> Vec<PathBuf> {
     members.map(root).collect()
 }
 
-/// The roots of the programs of the test crate, which are small and have no floors.
+/// The roots of the programs in the test crate, which are small and have no floors.
 fn programs() -> Vec<PathBuf> {
     let folder = Path::new("layer-tests/src/bin");
     let entries = fs::read_dir(repository().join(folder)).unwrap();

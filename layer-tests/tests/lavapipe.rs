@@ -1,4 +1,4 @@
-//! VK_EXT_shader_module_identifier where the driver lacks it: the emulation's home is lavapipe.
+//! VK_EXT_shader_module_identifier on a driver that lacks it, lavapipe.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -188,8 +188,8 @@ fn unknown_identifiers_say_that_a_compile_is_required() {
     });
 }
 
-/// lavapipe's cache data is empty, so nothing can be served; but the request must not reach the driver, which
-/// would be handed a stage without code.
+/// Lavapipe's cache data is empty, so nothing can be served; but the request must not reach the driver, which would
+/// get a stage without code.
 #[test]
 fn known_code_named_by_its_identifier_alone_is_answered_at_once() {
     suite::on(Driver::Lavapipe, |scenario, env| {
@@ -252,9 +252,8 @@ fn identifiers_can_be_switched_off() {
     });
 }
 
-/// VALID must be set or cleared for the pipeline and each of its stages, whoever gives the answer (contract
-/// 3.7): the program's storage holds anything.
-///
+/// VALID must be set or cleared for the pipeline and each of its stages, whoever answers (contract 3.7): the
+/// program's storage is uninitialised.
 #[test]
 fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
     for shader in [Shader::Compute, Shader::RenderPass] {
@@ -271,14 +270,14 @@ fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
     }
 }
 
-/// Where our identifiers stand in for the driver's, an identifier-only request brings the code from the stash.
+/// If the layer's identifiers replace the driver's, a request by identifier alone takes the code from the stash.
 #[test]
 fn identifiers_of_our_own_are_served_on_a_driver_that_has_some() {
     for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
         suite::on(Driver::Radv, |scenario, env| {
             let env = env.clone().var("VKSTASH_IDENTIFIERS", "emulate");
             for flags2 in [false, true] {
-                // A device of other features has a part of its own.
+                // A device with other features has a part of its own.
                 let by_module = Work { shader, flags2, identifiers: true, ..Work::default() };
                 let by_identifier = Work { code: Code::Identifier, ..by_module.clone() };
                 let cold = run(scenario, &env, &by_identifier);
@@ -323,7 +322,7 @@ fn a_driver_with_identifiers_keeps_its_own() {
     });
 }
 
-/// A program of Vulkan 1.0 without the extension that the look-ups need, and one of 1.1.
+/// A program of Vulkan 1.0 without the extension that the queries need, and one of 1.1.
 fn old(input: &Value) -> Value {
     let api_version = input.as_u64().unwrap() as u32;
     let instance = Instance::new(&InstanceOptions { api_version, ..Default::default() }).unwrap();

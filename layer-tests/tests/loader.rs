@@ -1,4 +1,4 @@
-//! Getting in and out: manifests, several instances, devices and threads, and leaving nothing behind.
+//! Loading and unloading: manifests, several instances, devices and threads, and leaks.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -23,7 +23,7 @@ fn on_both(step: fn(&Value) -> Value, test: impl Fn(&Scenario, &Env)) {
     });
 }
 
-/// How often the layer's library is mapped, and what the process holds, before and after.
+/// The number of mappings and of list entries of the layer.
 fn mapped(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let _device = Device::new(&instance, &DeviceOptions::default()).unwrap();
@@ -78,7 +78,7 @@ fn mesas_own_implicit_layer_does_not_mind() {
     });
 }
 
-/// Several instances with several devices each, used in turn and taken down in another order.
+/// Several instances with several devices each, used in turn and destroyed in another order.
 fn many_devices(_: &Value) -> Value {
     let named = |application: &str| InstanceOptions { application: application.into(), ..Default::default() };
     let instances = ["one", "two", "two"].map(|name| Instance::new(&named(name)).unwrap());
@@ -130,7 +130,7 @@ fn many_threads_are_served_at_once() {
     }
 }
 
-/// Devices come and go on some threads while others make pipelines.
+/// Some threads create and destroy devices while others create pipelines.
 fn churn(_: &Value) -> Value {
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6)
@@ -153,7 +153,7 @@ fn instances_come_and_go_on_many_threads() {
     on_both(churn, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
 }
 
-/// Names of this process's threads and what its open files are.
+/// The names of this process's threads, and the targets of its open files.
 fn held() -> (Vec<String>, Vec<String>) {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let mut names: Vec<_> = tasks
@@ -187,7 +187,7 @@ fn one_life() {
     assert!(Work { caches: Caches::Shared, ..Work::default() }.run(&device).all_made());
 }
 
-/// What the process holds: after one life (drivers keep something for good), and after fifty more.
+/// The threads and files after one iteration (drivers keep some for good), and after `input` more.
 fn lives(input: &Value) -> Value {
     one_life();
     let first = held();
@@ -206,7 +206,7 @@ fn fifty_lives_leak_neither_threads_nor_files() {
     });
 }
 
-/// Threads between a device's end and its instance's, and after both.
+/// The threads after a device is destroyed, and after its instance is.
 fn threads_left(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
@@ -219,7 +219,6 @@ fn threads_left(_: &Value) -> Value {
 }
 
 /// The loader unloads the library after vkDestroyInstance (contract 1.11).
-///
 #[test]
 fn a_destroyed_device_leaves_no_thread_of_the_layer() {
     on_both(threads_left, |scenario, env| {

@@ -1,7 +1,7 @@
-//! What the creation of a shader module costs the program in memory.
+//! Memory that the creation of a shader module costs the program.
 //!
-//! This test program defines malloc and its kin, so that what the layer, in its own library, allocates is
-//! counted here too: by thread, because the writer copies on its own thread and at its leisure.
+//! This test program defines malloc and its kin, so that allocations of the layer's own library are counted too: by
+//! thread, because the writer copies on its own thread.
 #![cfg(target_env = "gnu")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
@@ -26,13 +26,13 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// Allocations of this thread in which a module's code has room, and their bytes.
+    /// Number and bytes of this thread's allocations that are large enough for a module's code.
     static LARGE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 fn note(size: usize) {
     if size >= CODE {
-        // A thread that is past its local storage is none that a test counts.
+        // A thread whose local storage is destroyed is not counted.
         let _ = LARGE.try_with(|large| {
             let (count, bytes) = large.get();
             large.set((count + 1, bytes + size));
@@ -40,54 +40,54 @@ fn note(size: usize) {
     }
 }
 
-/// In place of the C library's.
+/// Replaces the C library's.
 ///
 /// # Safety
-/// As in C.
+/// As malloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     note(size);
-    // SAFETY: the caller's contract; so in the next two.
+    // SAFETY: the caller's arguments are passed on to the C library's function.
     unsafe { __libc_malloc(size) }
 }
 
-/// In place of the C library's.
+/// Replaces the C library's.
 ///
 /// # Safety
-/// As in C.
+/// As calloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     note(count.saturating_mul(size));
-    // SAFETY: as above.
+    // SAFETY: the caller's arguments are passed on to the C library's function.
     unsafe { __libc_calloc(count, size) }
 }
 
-/// In place of the C library's.
+/// Replaces the C library's.
 ///
 /// # Safety
-/// As in C.
+/// As realloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
     note(size);
-    // SAFETY: as above.
+    // SAFETY: the caller's arguments are passed on to the C library's function.
     unsafe { __libc_realloc(old, size) }
 }
 
-/// Creates a module of the same code twice, and says what was allocated for each.
+/// Creates a module of the same code twice; gives the allocations of each.
 fn creating(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
-    // With an artifact in the stash modules are hashed at once.
+    // Once the stash has an artifact, modules are hashed at once.
     assert!(Work { count: 1, ..Work::default() }.run(&device).all_made());
-    // Neither the layer nor this driver looks into the code.
+    // Neither the layer nor this driver parses the code.
     let code: Vec<u32> = (0..CODE as u32 / 4).map(|word| word.wrapping_mul(0x9E37_79B9)).collect();
     let info = vk::ShaderModuleCreateInfo::default().code(&code);
     let costs = [(); 2].map(|()| {
         LARGE.set((0, 0));
-        // SAFETY: a live device; a create info that this driver takes.
+        // SAFETY: a live device, and a create info that this driver accepts.
         let module = unsafe { device.raw.create_shader_module(&info, None) }.unwrap();
         let cost = LARGE.get();
-        // SAFETY: used by nobody.
+        // SAFETY: created above, and not in use.
         unsafe { device.raw.destroy_shader_module(module, None) };
         cost
     });
@@ -105,7 +105,7 @@ fn new_code_is_copied_once_and_known_code_never() {
         assert_eq!(bare["costs"], json!([[0, 0], [0, 0]]), "this driver keeps no code");
         assert_eq!(bare["control"], json!([1, CODE]), "a copy is seen");
         let cold = run(&env);
-        // The copy is the record: flags stand before the code.
+        // The copy is the record, in which the flags precede the code.
         assert_eq!(cold.value["costs"], json!([[1, CODE + 4], [0, 0]]), "{:?}", cold.reports.counters());
         let warm = run(&env);
         assert_eq!(warm.value["costs"], json!([[0, 0], [0, 0]]), "{:?}", warm.reports.counters());

@@ -1,4 +1,4 @@
-//! Objects come and go, handles are used again, and everything that the program owns stays its own.
+//! Short-lived objects, reused handles, and allocators and structures of the program.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ fn device() -> Device {
     Device::new(&instance, &DeviceOptions::default()).unwrap()
 }
 
-/// Makes a compute pipeline from objects that are destroyed at once, with bindings of this many descriptors.
+/// Creates a compute pipeline from objects that are destroyed at once, with bindings of this many descriptors.
 fn short_lived(
     device: &Device,
     value: u32,
@@ -68,7 +68,7 @@ fn short_lived(
     }
 }
 
-/// Pairs of (code, layout), each pair once, with handles used again and again.
+/// Pairs of (code, layout), each pair once, with handles that are reused.
 fn reuse(_: &Value) -> Value {
     let device = device();
     json!((0..40).all(|n| short_lived(&device, n % 10, 1 + n / 10, None)))
@@ -97,7 +97,7 @@ unsafe extern "system" fn allocate(
     _: vk::SystemAllocationScope,
 ) -> *mut c_void {
     let alignment = alignment.max(16);
-    // SAFETY: a power of two and a size that is not 0.
+    // SAFETY: the alignment is a power of two, and the size is not 0.
     let memory =
         unsafe { std::alloc::alloc(std::alloc::Layout::from_size_align(size.max(1), alignment).unwrap()) };
     LIVE.lock().unwrap_or_else(PoisonError::into_inner).insert(memory.addr(), (size.max(1), alignment));
@@ -111,7 +111,7 @@ unsafe extern "system" fn reallocate(
     alignment: usize,
     scope: vk::SystemAllocationScope,
 ) -> *mut c_void {
-    // SAFETY: as Vulkan wants it: contents move along, as far as both sizes reach.
+    // SAFETY: the specification's rules for pfnReallocation: the content is copied up to the smaller size.
     unsafe {
         let memory = allocate(user, size, alignment, scope);
         if !original.is_null() {
@@ -128,7 +128,7 @@ unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
         return;
     }
     let known = LIVE.lock().unwrap_or_else(PoisonError::into_inner).remove(&memory.addr());
-    // Memory that this allocator never handed out ends the process, as it would end a real program.
+    // Memory that this allocator did not allocate ends the process, as in a real program.
     let Some((size, alignment)) = known else { std::process::abort() };
     // SAFETY: allocated with this layout.
     unsafe {
@@ -157,7 +157,7 @@ fn the_programs_allocator_is_for_the_programs_objects() {
     });
 }
 
-/// Creates devices whose chains the layer must change, and says whether the program's own structures stayed.
+/// Creates devices whose chains the layer must change, and says whether the program's own structures are unchanged.
 fn untouched(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let physical = instance.physical_device();
@@ -173,7 +173,7 @@ fn untouched(_: &Value) -> Value {
     // SAFETY: a live physical device and a valid create info.
     let device = unsafe { instance.raw.create_device(physical, &info, None) }.unwrap();
     let after = (features.pipeline_creation_cache_control, info.p_next, identifier.p_next, names);
-    // SAFETY: just created, with nothing in it.
+    // SAFETY: just created, without objects.
     unsafe { device.destroy_device(None) };
     json!(before == after && info.enabled_extension_count == 1)
 }
@@ -189,7 +189,7 @@ fn the_programs_own_structures_are_never_written_to() {
     }
 }
 
-/// What changes the code has a part of its own; what does not shares one.
+/// Features that change the code give a part of its own; others share one.
 #[test]
 fn a_device_of_other_features_has_a_part_of_its_own() {
     on(Driver::Radv, |scenario, env| {
@@ -231,13 +231,13 @@ fn each_application_has_a_stash_of_its_own() {
     });
 }
 
-/// The stash is deleted under a running program.
+/// Deletes the stash while the program runs.
 fn pull_the_rug(_: &Value) -> Value {
     let device = device();
     let mut made = Work::default().run(&device).all_made();
     let stash = std::env::var_os("VKSTASH_DIR").unwrap();
     for first in [1, 11] {
-        // The writer may be making a file in there.
+        // The writer may be creating a file in it.
         while std::path::Path::new(&stash).exists() && std::fs::remove_dir_all(&stash).is_err() {}
         made &= Work { first, ..Work::default() }.run(&device).all_made();
     }

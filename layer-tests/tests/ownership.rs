@@ -1,4 +1,4 @@
-//! Whose the files are that a program leaves, and what it does not touch.
+//! Owners of the files that a program leaves, and files that it does not touch.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -12,10 +12,10 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{files, on, run};
 use vkstash_layer_tests::work::Work;
 
-/// Some user and no group of anybody.
+/// A user that nobody is logged in as.
 const USER: u32 = 1234;
 
-/// What standard error says of a run that logs to this file. There is something to log: its report has no place.
+/// Standard error of a run that logs to this file. There is a line to log, because its report cannot be written.
 fn logged(scenario: &Scenario, env: &Env, log: &Path) -> String {
     let file = scenario.folder().join("a-file");
     fs::write(&file, "").unwrap();
@@ -54,7 +54,7 @@ fn a_log_file_is_the_users_own_and_nobody_is_waited_for() {
         }
         assert_eq!(fs::read(&target).unwrap(), b"theirs");
         assert!(!at("not-there").exists() && pipe.metadata().unwrap().file_type().is_fifo());
-        // Somebody reads the pipe, and it is no file all the same.
+        // The pipe has a reader, but is not a regular file.
         let reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
         assert!(logged(scenario, env, &pipe).contains("not a regular file"));
         drop(reader);
@@ -65,14 +65,14 @@ fn a_log_file_is_the_users_own_and_nobody_is_waited_for() {
 #[test]
 fn root_leaves_nothing_in_a_users_folder_that_the_user_cannot_use() {
     on(Driver::Test(json!({})), |scenario, env| {
-        // SAFETY: no preconditions.
+        // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } != 0 {
             return scenario.not_here("only root can be in somebody's folder");
         }
         let home = scenario.folder().join("their-home");
         fs::create_dir(&home).unwrap();
         chown(&home, Some(USER), Some(0)).unwrap();
-        // The root of this test has no right to write everywhere.
+        // Root in this test lacks the right to override permissions.
         fs::set_permissions(&home, fs::Permissions::from_mode(0o775)).unwrap();
         let reports = home.join("reports");
         let their = |env: &Env| env.clone().stash(home.join(".cache/vkstash")).report(&reports);
@@ -84,7 +84,7 @@ fn root_leaves_nothing_in_a_users_folder_that_the_user_cannot_use() {
         let left: Vec<_> = fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(left.is_empty(), "{left:?}");
 
-        // Where they have made the folders, the report is theirs and the stash is nobody else's.
+        // If the user has created the folders, the report belongs to the user, and no stash is made.
         fs::create_dir_all(home.join(".cache/vkstash")).unwrap();
         fs::create_dir(&reports).unwrap();
         for path in [home.join(".cache"), home.join(".cache/vkstash"), reports.clone()] {
@@ -110,7 +110,7 @@ fn a_program_of_root_has_a_stash_in_a_folder_that_all_write_to() {
     on(Driver::Test(json!({})), |scenario, env| {
         let all = scenario.folder().join("all");
         fs::create_dir(&all).unwrap();
-        // SAFETY: no preconditions.
+        // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } == 0 {
             chown(&all, Some(USER), Some(USER)).unwrap();
         }

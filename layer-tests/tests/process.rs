@@ -1,4 +1,4 @@
-//! The layer as a guest: what a host process may do to itself, and what the guest must not do to it.
+//! The layer as a guest: what a host process may do to itself, and what the layer must not do to it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -59,30 +59,30 @@ fn nothing_can_be_destroyed() {
     on_radv(destroying_nothing, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
 }
 
-/// What a program's own files hold.
+/// Content of the program's own files.
 const OWN: &[u8] = b"the program's own";
 
-/// The numbers of this process's descriptors, with what they stand for.
+/// The numbers of this process's descriptors, with their targets.
 fn descriptors() -> BTreeMap<i32, PathBuf> {
     let entries = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     let number = |path: &Path| path.file_name().unwrap().to_str().unwrap().parse().unwrap();
     entries.filter_map(|path| Some((number(&path), fs::read_link(&path).ok()?))).collect()
 }
 
-/// Closes all that it did not open itself, as daemons do, and goes on with files of its own in this folder. Says which
-/// are no longer as they were.
+/// Closes all descriptors that it did not open itself, as daemons do, and goes on with files of its own in this
+/// folder. Gives the files whose content changed.
 fn closes_all(input: &Value) -> Value {
     let folder: PathBuf = serde_json::from_value(input.clone()).unwrap();
     let device = device();
     assert!(Work::default().run(&device).all_made());
-    // Until the layer has all that it keeps open.
+    // Until the layer has opened all files that it keeps open.
     let stash = std::env::var_os("VKSTASH_DIR").unwrap();
     let is_written = || descriptors().values().filter(|path| path.starts_with(&stash)).count() > 3;
     while !is_written() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let last = *descriptors().keys().last().unwrap();
-    // SAFETY: what this test is about.
+    // SAFETY: close takes any number; closing the layer's descriptors is what this test is about.
     (3..=last).for_each(|number| _ = unsafe { libc::close(number) });
     let mut own = Vec::new();
     for number in 3..=last {
@@ -110,7 +110,7 @@ fn the_files_of_a_program_that_closes_all_others_are_its_own() {
         let logging = logging.var("VKSTASH_LOG_FILE", scenario.folder().join("log"));
         let harmed: Vec<(i32, PathBuf)> = scenario.run_ok("step", &logging, &own).value;
         assert!(harmed.is_empty(), "{harmed:?}");
-        // What was written before is served.
+        // Records that were written before are served.
         assert_all_served(&run(scenario, &env, &Work::default()), 3);
     });
 }
@@ -151,7 +151,7 @@ const COMMANDS: [&CStr; 33] = [
     c"vkCreateNothing",
 ];
 
-/// What the two look-ups know, by name.
+/// The commands that each of the two look-ups knows, by name.
 fn look_ups(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
@@ -172,14 +172,14 @@ fn the_look_ups_know_what_they_know_without_the_layer() {
             let ask = |env: &Env| scenario.run_ok::<Vec<(String, bool, bool)>>("step", env, &()).value;
             let (with, without) = (ask(&env), ask(&env.clone().without_layer()));
             let new: Vec<_> = with.iter().filter(|known| !without.contains(known)).collect();
-            // The emulated commands may be found by instance, on a driver that lacks them, and nothing else.
+            // On a driver that lacks them, the emulated commands may be found by instance; no other differs.
             let emulated = |name: &str| driver == Driver::Lavapipe && name.contains("Identifier");
             assert!(new.iter().all(|(name, _, by_device)| emulated(name) && !by_device), "{new:?}");
         });
     }
 }
 
-/// What the exit handler below destroys.
+/// The device that the exit handler below destroys.
 static LEFT: Mutex<Option<Device>> = Mutex::new(None);
 
 extern "C" fn late_destructor() {
@@ -187,11 +187,11 @@ extern "C" fn late_destructor() {
     let made = Work { first: 500, ..Work::default() }.run(&device).all_made();
     drop(device);
     child::answer(&json!(made));
-    // SAFETY: ends the process before the step's own answer could follow.
+    // SAFETY: _exit has no preconditions; it ends the process before the step's own answer.
     unsafe { libc::_exit(0) };
 }
 
-/// A handler that was registered before Vulkan was loaded runs after everybody else's.
+/// A handler that is registered before Vulkan is loaded runs after all others.
 fn global_destructor(_: &Value) -> Value {
     // SAFETY: a function of this program.
     unsafe { libc::atexit(late_destructor) };
@@ -201,7 +201,7 @@ fn global_destructor(_: &Value) -> Value {
     std::process::exit(3)
 }
 
-/// C++ programs keep their device in a global object, so this is how many of them end.
+/// C++ programs with their device in a global object end like this.
 #[test]
 fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
     for driver in [Driver::Radv, Driver::Lavapipe] {
@@ -219,32 +219,32 @@ fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
     }
 }
 
-/// How a child comes about.
+/// How the child is created.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Birth {
     Fork,
-    /// The system call alone: no handler of the C library's runs.
+    /// By the system call: no handler of the C library runs.
     Clone,
-    /// What may call nothing but `_exit` and `exec`.
+    /// By vfork: the child may only call `_exit` and `exec`.
     Vfork,
 }
 
-/// What it does.
+/// What the child does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Childhood {
-    /// It leaves through its parent's exit handlers.
+    /// It exits through its parent's exit handlers.
     Exit,
-    /// It leaves at once.
+    /// It calls `_exit`.
     UnderscoreExit,
-    /// It destroys its parent's device, as a global destructor would, and leaves.
+    /// It destroys its parent's device, as a global destructor would, and exits.
     Destroy,
-    /// It makes pipelines on its parent's device, and leaves without destroying it.
+    /// It creates pipelines on its parent's device, and exits without destroying it.
     GoOn,
-    /// It makes pipelines on a device of its own.
+    /// It creates pipelines on a device of its own.
     Own,
 }
 
-/// The constants of what a child makes begin here: its parent makes none of these.
+/// The first constant of a child's pipelines; the parent creates none of these.
 const OF_A_CHILD: u32 = 900;
 
 fn as_a_child(childhood: Childhood, device: &Device) -> bool {
@@ -252,7 +252,7 @@ fn as_a_child(childhood: Childhood, device: &Device) -> bool {
     match childhood {
         Childhood::Exit | Childhood::UnderscoreExit => true,
         Childhood::Destroy => {
-            // SAFETY: the device is alive, and used no more in this process.
+            // SAFETY: the device is alive, and not used in this process again.
             unsafe { (device.raw.fp_v1_0().destroy_device)(device.raw.handle(), std::ptr::null()) };
             true
         }
@@ -268,7 +268,7 @@ fn forking(input: &Value) -> Value {
     assert!(Work::default().run(&device).all_made());
     let mut ends = Vec::new();
     for _ in 0..3 {
-        // SAFETY: the child does what programs' children do, and its parent waits for it.
+        // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
         unsafe {
             let child = match birth {
                 Birth::Fork => libc::fork(),
@@ -311,7 +311,7 @@ fn with_children(
     }
 }
 
-/// Who left a report, and how many pipelines each of them compiled; the parent first.
+/// The number of compiled pipelines in each report; the parent's first.
 fn compiled(outcome: &Run<(Vec<i32>, bool)>) -> Vec<u64> {
     let by_run =
         |run: &RunReport| run.devices.iter().filter_map(|device| device.counters.get("compiled")).sum();
@@ -336,14 +336,14 @@ fn a_child_that_shares_its_parents_memory_for_a_moment_changes_nothing() {
     });
 }
 
-/// It is a process like any other: it has records and a report of its own, and its parent's are its parent's.
+/// The child is a process like any other: it has records and a report of its own, and does not touch its parent's.
 #[test]
 fn a_forked_child_that_uses_vulkan_has_a_stash_of_its_own() {
     for childhood in [Childhood::GoOn, Childhood::Own] {
         with_children(&[Birth::Fork, Birth::Clone], childhood, |scenario, env, outcome| {
             let runs = compiled(outcome);
             assert_eq!(runs.len(), 4, "{childhood:?}: {:?}", outcome.reports);
-            // The first child compiles what the others are served.
+            // The first child compiles the pipelines that the others are served.
             assert_eq!((runs[0], runs[1..].iter().sum()), (6, 3), "{childhood:?}: {:?}", outcome.reports);
             assert_eq!(outcome.reports.sum("served"), 6, "{childhood:?}: {:?}", outcome.reports);
             assert_all_served(&run(scenario, env, &Work { first: OF_A_CHILD, ..Work::default() }), 3);
@@ -373,8 +373,8 @@ fn signals(_: &Value) -> Value {
     json!(masks)
 }
 
-/// A signal to the process goes to any thread that does not block it: the host's handlers must run on the
-/// host's threads.
+/// A signal to the process goes to any thread that does not block it: the host's handlers must run on the host's
+/// threads.
 #[test]
 fn the_layers_threads_take_no_signals_of_the_host() {
     on_radv(signals, |scenario, env| {
@@ -388,12 +388,12 @@ fn the_layers_threads_take_no_signals_of_the_host() {
     });
 }
 
-/// No file can be opened any more.
+/// No more files can be opened.
 fn out_of_files(_: &Value) -> Value {
     let device = Arc::new(device());
     let open = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     let limit = libc::rlimit { rlim_cur: (open - 1) as libc::rlim_t, rlim_max: (open - 1) as libc::rlim_t };
-    // SAFETY: a valid structure.
+    // SAFETY: a valid limit structure.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
     json!(Work { count: 20, ..Work::default() }.run(&device).all_made())
 }
@@ -407,19 +407,19 @@ fn a_program_without_free_descriptors_runs() {
     });
 }
 
-/// Makes pipelines on a thread that is about to be gone.
+/// Creates pipelines on a thread that is about to end.
 extern "C" fn at_thread_exit(verdict: *mut std::ffi::c_void) {
     let device = LEFT.lock().unwrap();
     let made = Work { first: 300, ..Work::default() }.run(device.as_ref().unwrap()).all_made();
-    // SAFETY: what the thread below left for this destructor: a flag that outlives the thread.
+    // SAFETY: the thread below stored a pointer to a flag that outlives the thread.
     unsafe { *verdict.cast::<bool>() = made };
 }
 
-/// Destructors of pthread keys run when thread-local storage of newer kinds is gone.
+/// Destructors of pthread keys run after thread-local storage of other kinds is destroyed.
 fn leaving_threads(_: &Value) -> Value {
     *LEFT.lock().unwrap() = Some(device());
     let mut key = 0;
-    // SAFETY: a function of this program and a place for the key.
+    // SAFETY: a function of this program, and a valid pointer for the key.
     assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(at_thread_exit)) }, 0);
     let mut verdicts = [false; 3];
     for verdict in &mut verdicts {
@@ -427,7 +427,7 @@ fn leaving_threads(_: &Value) -> Value {
         let thread = std::thread::spawn(move || {
             assert!(Work::default().run(LEFT.lock().unwrap().as_ref().unwrap()).all_made());
             let place = std::ptr::with_exposed_provenance_mut::<std::ffi::c_void>(place);
-            // SAFETY: a live key; the place outlives the thread, which is joined.
+            // SAFETY: a live key; the flag outlives the thread, which is joined.
             unsafe { libc::pthread_setspecific(key, place) };
         });
         thread.join().unwrap();

@@ -1,5 +1,5 @@
-//! Drivers that nobody has: every mix of features, hostile answers and scripted faults, on the programmable
-//! driver, which watches what the layer does to it.
+//! Unusual drivers: every combination of features, hostile answers and scripted faults, on the programmable driver,
+//! which checks the layer's calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -14,17 +14,17 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{Caches, Code, Done, Feedback, Shader, Work};
 
-/// What came of a program, and what the driver saw of it.
+/// The results of a program, and the driver's record.
 #[derive(Debug, Deserialize)]
 struct Seen {
     done: Done,
     violations: Vec<String>,
     compiles: u64,
-    /// What the driver made, as it tells of the pipelines that the program held at the end.
+    /// The keys of the driver's pipelines that the program held at the end.
     pipelines: Vec<String>,
 }
 
-/// Does the work, and asks the driver when the device is gone.
+/// Runs the program, and takes the driver's record when the device is destroyed.
 fn step(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -59,12 +59,12 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
     run
 }
 
-/// Another script for the same stash.
+/// The same stash with another script.
 fn reprogrammed(scenario: &Scenario, env: &Env, driver: Value) -> Env {
     scenario.on(Driver::Test(driver)).unwrap().stash(env.stash_folder())
 }
 
-/// Every mix of what decides how the ladder goes.
+/// Every combination of the properties on which the ladder depends.
 fn mixes() -> Vec<Value> {
     let mut all = Vec::new();
     for cache_control in [true, false] {
@@ -130,7 +130,8 @@ fn a_driver_that_gives_its_data_out_compiles_nothing_twice() {
                 assert!(warm.value.done.all_made());
                 let counters = warm.reports.counters();
                 let kept = counters.get("served").or(counters.get("offered")).copied();
-                // Without a way to ask first, a call with no cache may not be recorded where that costs.
+                // If the driver cannot be asked first, a call without a cache may not be recorded where recording
+                // costs time.
                 let may_not_record = driver["cache_control"] == false && caches == Caches::None;
                 if may_not_record && driver["driver_id"] != 3 {
                     continue;
@@ -182,7 +183,7 @@ fn a_driver_that_fails_beside_the_programs_call_does_not_fail_the_program() {
             let driver = json!({ "driver_id": driver_id, "faults": [fault] });
             on_drivers(&[json!({ "driver_id": driver_id })], |scenario, env, _| {
                 for shader in [Shader::Compute, Shader::RenderPass] {
-                    // Faults when cold, then when warm: the program itself passes no cache.
+                    // Faults in a cold run, then in a warm one: the program itself passes no cache.
                     let work = Work { shader, ..Work::default() };
                     let faulty = reprogrammed(scenario, env, driver.clone());
                     assert!(run(scenario, &faulty, &work).value.done.all_made(), "cold {driver}");
@@ -234,12 +235,12 @@ fn identifiers_are_served_whoever_made_them() {
     });
 }
 
-/// Drivers exist that never take back what they gave out. Offering it in every run for ever would cost the program
-/// a look-up, a refusal and a record each time.
+/// Some drivers never accept their own data again. Offering it in every run would cost the program a look-up, a
+/// refusal and a record each time.
 #[test]
 fn what_a_driver_refuses_three_times_is_left_alone() {
-    // A compile must take its time: one that happens to be far faster than the one before would look as if the
-    // artifact had been of use.
+    // Compiles must take time: a compile that is much faster than the one before would look as if the artifact had
+    // been useful.
     let stubborn = [json!({ "ignore_blobs": true, "compile_us": 20_000 })];
     on_drivers(&stubborn, |scenario, env, _| {
         let work = Work { count: 2, ..Work::default() };
@@ -249,7 +250,7 @@ fn what_a_driver_refuses_three_times_is_left_alone() {
             assert_eq!(seen, expected, "{}", run.stderr);
             assert_eq!(run.value.compiles, 2);
         }
-        // What it takes after all was offered before it came to that.
+        // An artifact that the driver accepts later was offered before the layer stopped offering.
         let mild = reprogrammed(scenario, env, json!({}));
         let other = Work { count: 3, ..Work::default() };
         for expected in [[1, 0], [0, 1]] {
@@ -259,11 +260,11 @@ fn what_a_driver_refuses_three_times_is_left_alone() {
     });
 }
 
-/// Sizes that a driver speaks of are no promise of memory: an allocation that fails would end the program.
+/// Sizes that a driver reports must not be trusted: an allocation that fails would end the program.
 #[test]
 fn a_driver_that_speaks_of_more_than_there_is_ends_no_program() {
     let room: u64 = 1 << 30;
-    // More than a list may have, than a machine has, than this process may have; and what nearly fits.
+    // More than a list may hold, than a machine has, than this process may have; and a size that almost fits.
     for claim in [u64::MAX >> 1, 1 << 44, room, room - (64 << 20)] {
         let caches = json!({ "claims_bytes": claim });
         let binaries = json!({ "claims_bytes": claim, "pipeline_binary": true, "api_version": "1.4" });
@@ -284,7 +285,7 @@ fn a_driver_that_speaks_of_more_than_there_is_ends_no_program() {
     }
 }
 
-/// What the program asks of a driver that keeps nothing is counted as what the driver answered.
+/// Requests to a driver that keeps nothing are counted by the driver's answers.
 #[test]
 fn a_watched_drivers_refusals_are_not_counted_as_compiles() {
     let lavapipe = ash::vk::DriverId::MESA_LLVMPIPE.as_raw();

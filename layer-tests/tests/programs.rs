@@ -1,7 +1,7 @@
-//! Real programs under the layer: the first law, and what the stash is for.
+//! Real programs with the layer: the first law, and the benefit of the stash.
 //!
-//! On lavapipe they draw and compute for real, and what comes out must be the same to the byte wherever it is
-//! the same without us twice. On RADV the compiler is real, and a second run must compile nothing.
+//! On lavapipe they draw and compute, and their output must be equal byte for byte if it is equal in two runs without
+//! the layer. On RADV the compiler is real, and a second run must compile nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::programs::{self, Missing, Program, Ran};
 
-/// Runs of a kind, of which the median counts.
+/// Number of pairs of runs, of which the median counts.
 const PAIRS: usize = 2;
-/// How much longer than without the layer a warm run may take. Generous: other work shares the machine.
+/// How many times longer than without the layer a warm run may take. Generous: other work shares the machine.
 const FACTOR: f64 = 3.0;
 
-/// What all runs of a program on a driver say together.
+/// All runs of a program on a driver.
 struct Result {
     off: Vec<Ran>,
     cold: Ran,
@@ -27,11 +27,11 @@ struct Result {
 fn median(runs: &[Ran]) -> f64 {
     let mut times: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
     times.sort();
-    // The lower of two: what else happened on the machine only adds.
+    // The lower of two: other work on the machine only adds time.
     times[(times.len() - 1) / 2].as_secs_f64()
 }
 
-/// Without the layer, cold, then in turns without the layer and warm.
+/// Runs without the layer, cold, then in turn without the layer and warm.
 fn measure(scenario: &Scenario, program: Program, driver: &Driver, pairs: usize) -> Option<Result> {
     let _alone = programs::alone();
     let name = format!("{} on {}", program.title(), driver.name());
@@ -50,7 +50,7 @@ fn measure(scenario: &Scenario, program: Program, driver: &Driver, pairs: usize)
     let stash = scenario.folder().join(format!("{name} stash"));
     let run = |kind: &str, number: usize| {
         let place = scenario.folder().join(format!("{name} {kind} {number}").replace([' ', ','], "-"));
-        // Home and caches are new for each run, only the stash stays.
+        // Home and caches are new for each run; only the stash stays.
         let env = Env::new(driver.clone(), &place).stash(&stash);
         let env = if kind == "off" { env.without_layer() } else { env };
         program.run(&env, &place)
@@ -70,7 +70,7 @@ impl Result {
         median(&self.warm) / median(&self.off)
     }
 
-    /// Whether the program does the same thing twice, left alone.
+    /// Whether the program's output is the same in two runs without the layer.
     fn repeats(&self) -> bool {
         self.off.iter().all(|run| run.output == self.off[0].output)
     }
@@ -83,7 +83,7 @@ impl Result {
         std::iter::once(&self.cold).chain(&self.warm)
     }
 
-    /// What must hold on every driver.
+    /// Conditions for every driver.
     fn check(&self, name: &str) {
         let first = &self.off[0];
         for run in &self.off {
@@ -105,7 +105,7 @@ impl Result {
     }
 }
 
-/// What became of the pipelines of a run, without what did not occur.
+/// The outcomes of the pipelines of a run, without zeros.
 fn counted(run: &Ran) -> String {
     let counters = run.reports.counters();
     let mut text = String::new();
@@ -164,9 +164,9 @@ fn on_radv(program: Program) {
         result.check(&name);
         let (cold, warm) = (outcomes(&result.cold), outcomes(&result.warm[0]));
         let stderr = &result.warm[0].stderr;
-        // What the driver finds in the program's own cache already in the first run it finds there again.
+        // Pipelines that the driver found in the program's own cache in the first run are found there again.
         let driver_had = cold["driver_had"];
-        // Or the rest says nothing.
+        // Otherwise the rest of the test would prove nothing.
         assert!(cold["compiled"] > 0, "{name}: {cold:?} {}", result.cold.stderr);
         assert_eq!(warm["bypassed"], 0, "{name}: {:?}", result.warm[0].reports.bypassed());
         for (outcome, count) in &warm {
@@ -283,7 +283,7 @@ programs! {
     qt_quick: Qt,
 }
 
-/// Not on RADV, where what it makes depends on its own threads.
+/// Not on RADV, where its pipelines depend on its own threads.
 mod zink {
     use super::*;
 
@@ -293,7 +293,7 @@ mod zink {
     }
 }
 
-/// Not on lavapipe, where it does not come to its end.
+/// Not on lavapipe, where it takes too long.
 mod llama {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Served from the stash: a real compiler, and a second run that compiles nothing.
+//! Serving with a real compiler: a second run compiles nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use vkstash_layer_tests::child::Scenario;
@@ -10,7 +10,7 @@ fn on_radv(test: impl FnOnce(&Scenario, &Env)) {
     suite::on(Driver::Radv, test);
 }
 
-/// Runs the same program twice: what the first run compiled, the second finds.
+/// Runs the same program twice: the second run is served what the first one compiled.
 fn cold_then_warm(work: Work) {
     on_radv(|scenario, env| {
         let cold = run(scenario, env, &work);
@@ -93,7 +93,7 @@ fn a_stash_without_the_pipeline_leaves_a_forbidden_compile_forbidden() {
         assert!(cold.value.all_refused(), "{cold:?}");
         assert_eq!(cold.reports.sum("compile_required"), u64::from(work.count));
         assert_eq!(cold.reports.sum("compiled"), 0);
-        // Forbidding it is no part of what a pipeline is.
+        // Forbidding to compile is not part of the key.
         run(scenario, env, &Work::default());
         let warm = run(scenario, env, &work);
         assert!(warm.value.all_made(), "{warm:?}");
@@ -104,7 +104,7 @@ fn a_stash_without_the_pipeline_leaves_a_forbidden_compile_forbidden() {
 #[test]
 fn early_return_leaves_the_rest_of_the_batch_null() {
     on_radv(|scenario, env| {
-        // The first constant is in the stash, the other two are not.
+        // The stash has the first constant, not the other two.
         run(scenario, env, &Work { count: 1, ..Work::default() });
         let work = Work { fail_on: true, early_return: true, batch: 3, ..Work::default() };
         let outcome = run(scenario, env, &work);
@@ -163,8 +163,8 @@ fn different_constants_are_different_pipelines() {
     }
 }
 
-/// What the program takes from its caches in a run that the stash serves is what it would have taken without
-/// the stash: it warms a run without the layer.
+/// The program's cache data from a served run is equivalent to that of a run without the stash: it warms a run
+/// without the layer.
 #[test]
 fn cache_data_taken_in_a_served_run_warms_a_run_without_the_layer() {
     for shader in [Shader::Compute, Shader::RenderPass] {
@@ -198,7 +198,7 @@ fn cache_data_taken_in_the_first_run_warms_a_run_without_the_layer() {
     }
 }
 
-/// Contract 3.7: HIT means the application's cache.
+/// Contract 3.7: HIT speaks of the application's cache.
 #[test]
 fn feedback_never_claims_a_hit_in_a_cache_that_was_not_passed() {
     for shader in [Shader::Compute, Shader::RenderPass] {

@@ -1,4 +1,5 @@
-//! Pipelines that the driver answers with an error: from the second time on the program's own call, and nothing else.
+//! Pipelines that the driver answers with an error: from the second time on the driver gets only the program's own
+//! call.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ fn fault(result: i32) -> Value {
     json!([{ "command": "vkCreateComputePipelines", "result": result }])
 }
 
-/// Makes the same pipelines twice; what it was answered, and each time how many calls the driver got.
+/// Creates the same pipelines twice; gives the answers, and the number of driver calls each time.
 fn make(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let by_identifier = input["identifier"] == true;
@@ -29,7 +30,7 @@ fn make(input: &Value) -> Value {
     let mut cache = if cached { device.cache(&[]) } else { Default::default() };
     driver.control(&json!({ "faults": [] }));
     if input["stash_stays_empty"] != true {
-        // So that the cache is not new, and the stash has something.
+        // So that the cache is not new, and the stash not empty.
         Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
     }
     if input["cache"] == "loaded" {
@@ -54,7 +55,7 @@ fn make(input: &Value) -> Value {
     json!(rounds)
 }
 
-/// In both rounds of a run, everything was answered so and with so many calls.
+/// In both rounds of a run, these were the answers and these the numbers of calls.
 #[track_caller]
 fn expect(value: &Value, result: i32, calls: [Option<u64>; 2]) {
     for (round, calls) in value.as_array().unwrap().iter().zip(calls) {
@@ -80,13 +81,13 @@ fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driv
             assert_eq!(first.reports.sum("failed"), 6, "{:?}", first.reports.counters());
             expect(&run(1, &failing).value, LASTING, [Some(3), Some(3)]);
 
-            // It works all of a sudden: straight down once more, and from then on as any other.
+            // The driver now succeeds: the call goes to it unchanged once more, and then is treated as any other.
             let working = json!({ "cache": cache, "faults": [] });
             expect(&run(1, &working).value, 0, [Some(3), None]);
             let served = run(1, &working);
             assert!(served.reports.sum("served") >= 3, "{:?}", served.reports.counters());
 
-            // Another driver is asked as if nothing had happened.
+            // Another driver version is asked as if there had been no failure.
             let updated = run(2, &working);
             expect(&updated.value, 0, [None, None]);
             assert_eq!(updated.reports.sum("failed"), 0);
@@ -94,7 +95,7 @@ fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driv
     });
 }
 
-/// Where the driver is asked before anything is hashed as long as nothing is known to fail.
+/// A driver that is asked before anything is hashed, as long as no failure is known.
 #[test]
 fn who_would_be_asked_early_is_not_asked_about_keys_that_failed() {
     scenario(&[("make", make)], |scenario| {

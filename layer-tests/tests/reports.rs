@@ -1,4 +1,4 @@
-//! Reports of runs: what was counted reaches them, whatever it was and however the program ends.
+//! Reports of runs contain all counts, however the program ends.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ use vkstash_layer_tests::work::Work;
 use vkstash_store::reports::totals::Totals;
 use vkstash_store::stash::inspect::list_applications;
 
-/// No test measures with it.
+/// A limit for waiting; no test measures with it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 fn device() -> Device {
@@ -28,20 +28,20 @@ fn device() -> Device {
     Device::new(&instance, &DeviceOptions::default()).unwrap()
 }
 
-/// The threads of the layer's in this process.
+/// The layer's threads in this process.
 fn own_threads() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
     names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with("vkstash")).collect()
 }
 
-/// What a program does before it ends without a word.
+/// What a program does before it ends abruptly.
 #[derive(Clone, Serialize, Deserialize)]
 struct Killed {
     work: Work,
-    /// How many pipelines the report must have by then, whatever came of them.
+    /// The number of pipelines that the report must contain by then, with any outcome.
     count: u64,
-    /// SIGKILL, or else `_exit`.
+    /// By SIGKILL; otherwise by `_exit`.
     kill: bool,
 }
 
@@ -50,7 +50,7 @@ fn asked(reports: &Reports) -> u64 {
     all.iter().map(|counter| reports.sum(counter)).sum()
 }
 
-/// This process's report for whoever started it, and the one in the stash.
+/// This process's report for its parent, and the one in the stash.
 fn own_reports() -> [Reports; 2] {
     let folder = |name| PathBuf::from(std::env::var_os(name).unwrap());
     let applications = fs::read_dir(folder(config::DIR)).into_iter().flatten().flatten();
@@ -59,13 +59,13 @@ fn own_reports() -> [Reports; 2] {
     [Reports::read(&folder(config::REPORT)), Reports(mine)]
 }
 
-/// Works twice, with a pause, waits for the report, and is killed.
+/// Creates pipelines twice, with a pause, waits for the report, and is killed.
 fn killed(input: &Value) -> Value {
     let Killed { work, count, kill } = serde_json::from_value(input.clone()).unwrap();
     let device = device();
     let before = own_threads();
     work.run(&device);
-    // Nothing of this is recorded on these drivers; the report has to come by itself.
+    // Nothing is recorded on these drivers, so only the counts cause a report.
     std::thread::sleep(Duration::from_millis(300));
     work.run(&device);
     let started = Instant::now();
@@ -74,7 +74,7 @@ fn killed(input: &Value) -> Value {
         std::thread::sleep(Duration::from_millis(10));
     }
     child::answer(&json!(before));
-    // SAFETY: ends the process; nothing of it is needed any more.
+    // SAFETY: kill and _exit take plain numbers; they end the process.
     unsafe {
         if kill {
             libc::kill(libc::getpid(), libc::SIGKILL);
@@ -83,7 +83,7 @@ fn killed(input: &Value) -> Value {
     }
 }
 
-/// All runs in the stash.
+/// The totals of all runs in the stash.
 fn totals(env: &Env) -> Totals {
     let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
     application.runs
@@ -93,7 +93,7 @@ fn total(totals: &Totals, counter: &str) -> u64 {
     totals.devices.iter().filter_map(|device| device.counters.get(counter)).sum()
 }
 
-/// The report of a program that ends without a word has what it counted, in both places.
+/// Both reports of a program that ends abruptly contain its counts.
 fn assert_reported(scenario: &Scenario, env: &Env, work: &Work, counter: &str) {
     for (number, kill) in [true, false].into_iter().enumerate() {
         let env = env.clone().report(scenario.folder().join(format!("{counter}-{number}")));
@@ -134,7 +134,7 @@ fn a_killed_program_whose_pipelines_are_all_bypassed_is_reported() {
     }
 }
 
-/// Several devices, one after the other, of one program.
+/// Several devices of one program, one after the other.
 fn devices_in_turn(input: &Value) -> Value {
     let count = input.as_u64().unwrap();
     let made = |_| Work::default().run(&device()).all_made();
@@ -158,7 +158,7 @@ fn a_process_with_several_devices_is_one_run() {
                     total(&runs, "served") + total(&runs, "compiled") + total(&runs, "compiled_unrecorded");
                 assert_eq!(counted, 12 * run, "{runs:?}");
                 if driver == Driver::Radv && run == 1 {
-                    // Each device's store wrote something, and the report has all of it.
+                    // Each device's store wrote records, and the report counts all of them.
                     let (all, last) = (&report.store, outcome.reports.store());
                     assert_eq!(all, &last);
                     assert_eq!(total(&runs, "compiled"), 3, "{runs:?}");
@@ -169,14 +169,14 @@ fn a_process_with_several_devices_is_one_run() {
     }
 }
 
-/// The same pipelines again and again on one device.
+/// Creates the same pipelines repeatedly on one device.
 fn again_and_again(input: &Value) -> Value {
     let device = device();
     let times = input.as_u64().unwrap();
     json!((0..times).all(|_| Work { count: 2, ..Work::default() }.run(&device).all_made()))
 }
 
-/// A driver compiles once what a program asks for many times, and has it in memory then.
+/// A driver compiles once what a program requests many times, and has it in memory then.
 #[test]
 fn what_is_asked_for_many_times_is_saved_once() {
     scenario(&[("again", again_and_again)], |scenario| {
@@ -194,7 +194,7 @@ fn what_is_asked_for_many_times_is_saved_once() {
     });
 }
 
-/// A compute pipeline with these flags and this structure in its chain.
+/// A compute pipeline with these flags, and this structure in its chain.
 fn make_compute(flags: vk::PipelineCreateFlags, structure: *const c_void) -> Value {
     let device = device();
     let stage = vk::PipelineShaderStageCreateInfo {
@@ -210,18 +210,18 @@ fn make_compute(flags: vk::PipelineCreateFlags, structure: *const c_void) -> Val
         layout: device.compute_layout(),
         ..Default::default()
     };
-    // SAFETY: a create info whose objects are alive; the test driver does not look at what is odd about it.
+    // SAFETY: a create info with live objects; the test driver ignores the flag and the structure.
     let (result, _) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
     json!(result.as_raw())
 }
 
-/// A flag that no structure is to blame for.
+/// A flag without a structure.
 fn captures_for_replay(_: &Value) -> Value {
     let flag = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR;
     make_compute(flag, ptr::null())
 }
 
-/// VkCustomResolveCreateInfoEXT, which the bindings do not know and which has no business here.
+/// VkCustomResolveCreateInfoEXT, which the bindings lack and which does not belong to compute pipelines.
 fn resolves_by_itself(_: &Value) -> Value {
     let structure = vk::BaseInStructure {
         s_type: vk::StructureType::from_raw(1_000_628_002),

@@ -1,4 +1,4 @@
-//! What is served is the pipeline that was asked for: the compiler's own words, with and without the stash.
+//! A served pipeline is the requested one, by the driver's own description, with and without the stash.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{Caches, Shader, Work};
 
-/// Makes compute pipelines of different constants and layouts, with these flags, and asks the driver what it
-/// made of each.
+/// Creates compute pipelines of different constants and layouts, with these flags, and queries the driver's
+/// description of each.
 fn described(input: &Value) -> Value {
     let flags = vk::PipelineCreateFlags::from_raw(input.as_u64().unwrap() as u32);
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -63,13 +63,13 @@ fn describe_executable(device: &Device, pipeline: vk::Pipeline, index: u32) -> V
     };
     let describe = |statistic: &vk::PipelineExecutableStatisticKHR<'_>| {
         let name = statistic.name_as_c_str().unwrap().to_string_lossy().into_owned();
-        // SAFETY: every member of the union is plain data, and all of it was written or zeroed.
+        // SAFETY: every member of the union is plain data, and the driver wrote it or it is zero.
         (name, unsafe { statistic.value.u64 })
     };
     list.iter().map(describe).collect()
 }
 
-/// What tools see of a served pipeline is what they see of a compiled one (families/afterwards.rs has all of it).
+/// Tools see the same of a served pipeline as of a compiled one (families/afterwards.rs compares everything).
 #[test]
 fn a_pipeline_that_is_to_be_looked_into_is_described_as_without_the_layer() {
     scenario(&[("step", described)], |scenario| {
@@ -80,7 +80,7 @@ fn a_pipeline_that_is_to_be_looked_into_is_described_as_without_the_layer() {
             return scenario.skip("RADV: no pipeline statistics");
         }
         assert!(without[0].as_array().is_some_and(|list| !list.is_empty()), "{without}");
-        // Equal pipelines in the stash must not stand in for those that carry what tools want to see.
+        // Pipelines in the stash without the flags must not be served for pipelines with them.
         scenario.run_ok::<Value>("step", &env, &0);
         for _ in 0..2 {
             assert_eq!(scenario.run_ok::<Value>("step", &env, &flags).value, without);
@@ -88,7 +88,7 @@ fn a_pipeline_that_is_to_be_looked_into_is_described_as_without_the_layer() {
     });
 }
 
-/// Does the work, and asks the driver what it made of each pipeline.
+/// Runs the program, and queries the driver's description of each pipeline.
 fn looked_into(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -99,8 +99,8 @@ fn looked_into(input: &Value) -> Value {
     let device = Device::new(&instance, &options).unwrap();
     let done = work.run(&device);
     assert!(done.all_made(), "{:?}", done.results);
-    // RADV answers for pipelines without CAPTURE_STATISTICS too, which is more than it owes anybody (03274): with
-    // the flag its pipelines are compiled in another way.
+    // RADV also answers for pipelines without CAPTURE_STATISTICS, which the specification does not require (03274);
+    // pipelines with the flag are compiled differently.
     let all: Vec<_> =
         done.pipelines.iter().map(|&pipeline| describe_executables(&device, pipeline)).collect();
     json!(all)
@@ -118,8 +118,8 @@ fn describe_executables(device: &Device, pipeline: vk::Pipeline) -> Vec<Vec<(Str
     (0..count).map(|index| describe_executable(device, pipeline, index)).collect()
 }
 
-/// What is served is asked of the driver below, which knows nothing of the stash: which pipeline it takes it for, and
-/// how long its code is, what it needs and does.
+/// The driver, which does not know the stash, describes a served pipeline: its hash, the length of its code, its
+/// resources and instructions.
 #[test]
 fn each_served_pipeline_is_the_one_that_the_driver_makes_of_its_own_create_info() {
     scenario(&[("step", looked_into)], |scenario| {
@@ -149,7 +149,7 @@ fn each_served_pipeline_is_the_one_that_the_driver_makes_of_its_own_create_info(
     });
 }
 
-/// The statistics less what the driver computes of the create info alone.
+/// The statistics without those that the driver computes from the create info alone.
 fn without_hash(described: &Value) -> Value {
     let executables = described.as_array().unwrap().iter().map(|statistics| {
         let list = statistics.as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Writes of the layer that fail: none of them may raise a signal in the program.
+//! Failing writes of the layer raise no signal in the program.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -11,14 +11,14 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::work::{self, End, Work};
 
-/// What nobody reads any more.
+/// The stream that has no reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Unread {
     Pipe,
     Socket,
 }
 
-/// A program as C has it, in trouble.
+/// A program like one in C, with failing writes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Trouble {
     work: Work,
@@ -27,7 +27,7 @@ struct Trouble {
     file_size: Option<u64>,
 }
 
-/// What the thread that made the pipelines has blocked and pending afterwards.
+/// The blocked and the pending signals of the creating thread afterwards.
 fn signals_now() -> (u64, u64) {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let field = |name: &str| {
@@ -41,7 +41,7 @@ fn unread(what: Unread) -> OwnedFd {
     match what {
         Unread::Pipe => {
             let mut ends = [0; 2];
-            // SAFETY: room for two descriptors, which nobody else has.
+            // SAFETY: a valid array for two descriptors, which nothing else owns.
             let [_reader, writer] = unsafe {
                 assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
                 ends.map(|fd| OwnedFd::from_raw_fd(fd))
@@ -54,7 +54,7 @@ fn unread(what: Unread) -> OwnedFd {
 
 fn step(input: &Value) -> Value {
     let trouble: Trouble = serde_json::from_value(input.clone()).unwrap();
-    // SAFETY: plain system calls with valid arguments. Rust programs ignore SIGPIPE, most others do not.
+    // SAFETY: signal and setrlimit get valid arguments. Rust programs ignore SIGPIPE; most others do not.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
@@ -80,7 +80,7 @@ fn on_test_driver(test: impl FnOnce(&Scenario, &Env)) {
     });
 }
 
-/// It must end well, with every pipeline; says what was served.
+/// Runs it; it must end normally with every pipeline. Gives the number of served ones.
 fn run(scenario: &Scenario, env: &Env, trouble: &Trouble) -> u64 {
     let outcome = scenario.run("step", env, trouble);
     let done: work::Done = serde_json::from_value(outcome.ok()).unwrap();
@@ -88,7 +88,7 @@ fn run(scenario: &Scenario, env: &Env, trouble: &Trouble) -> u64 {
     outcome.reports.sum("served")
 }
 
-/// Something has to be said: a report has no place to go to.
+/// There are lines to log, because the report cannot be written.
 fn talkative(scenario: &Scenario, env: &Env) -> Env {
     let file = scenario.folder().join("a-file");
     fs::write(&file, "").unwrap();
@@ -128,19 +128,19 @@ fn programs_that_may_write_no_file_run_on() {
             file_size: Some(bytes),
             ..Trouble::default()
         };
-        // Nothing is there yet.
+        // The stash is empty at first.
         for env in [env, &logging] {
             for end in [End::Orderly, End::Exit] {
                 run(scenario, env, &limited(2, 0, end));
             }
         }
         run(scenario, env, &Trouble::default());
-        // What was recorded has not been with the driver yet, and so it stays.
+        // Without a disk the artifacts cannot be marked as verified, so they stay unverified.
         for (number, env) in [env, &logging, env, &logging].into_iter().enumerate() {
             let end = if number < 2 { End::Orderly } else { End::Exit };
             run(scenario, env, &limited(3, 0, end));
         }
-        // A file that is longer than the limit is, and one that comes to it.
+        // A file that is longer than the limit already, and one that reaches it.
         fs::write(&log, [b'\n'; 4096]).unwrap();
         for bytes in [64, 100, 1000] {
             run(scenario, &logging, &limited(5, bytes, End::Orderly));
@@ -150,7 +150,7 @@ fn programs_that_may_write_no_file_run_on() {
     });
 }
 
-/// After a death each artifact is marked, on the thread that makes the pipeline.
+/// After a death each artifact is marked, on the thread that creates the pipeline.
 #[test]
 fn marks_that_cannot_be_written_end_no_program() {
     on_test_driver(|scenario, env| {
@@ -167,13 +167,13 @@ fn marks_that_cannot_be_written_end_no_program() {
     });
 }
 
-/// A process of a terminal's background, where a write stops the process (`stty tostop`).
+/// A process in a terminal's background, where a write stops the process (`stty tostop`).
 fn in_the_background(input: &Value) -> Value {
-    // SAFETY: plain system calls with valid arguments. The forked child runs on as a program of one thread that has not
+    // SAFETY: system calls with valid arguments. The forked child goes on as a program with one thread that has not
     // used Vulkan yet, and ends without returning.
     unsafe {
         assert!(libc::setsid() > 0, "{}", std::io::Error::last_os_error());
-        // The terminal goes before this process does.
+        // The terminal is closed before this process ends.
         libc::signal(libc::SIGHUP, libc::SIG_IGN);
         let (mut control, mut terminal) = (0, 0);
         let none = std::ptr::null_mut();

@@ -1,5 +1,5 @@
-//! Pipelines that differ in state which the driver leaves out of its own key: without the layer they are one compile
-//! and hits, and with it no more may be compiled, whatever was served and whichever cache the program passes.
+//! Pipelines that differ in state that the driver leaves out of its own key: without the layer they need one compile
+//! and then hit, and with it no more may be compiled, whatever was served and whichever cache the program passes.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::process::Command;
@@ -9,7 +9,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_store::stash::inspect::list_applications;
 
-/// Runs the client in three runs of the program, and says how many pipelines were compiled in each.
+/// Runs the client three times; gives the number of compiled pipelines of each run.
 fn compiled(scenario: &Scenario, env: &Env, arguments: &[&str]) -> [u64; 3] {
     let name = arguments.join(" ");
     let place = scenario.folder().join(name.replace(' ', "_"));
@@ -98,7 +98,7 @@ fn another_order_compiles_no_more_than_without_the_layer() {
 fn what_the_cache_would_have_is_made_although_the_program_forbids_to_compile() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared", "file"] {
-            // The client fails where a call is answered COMPILE_REQUIRED.
+            // The client fails if a call is answered COMPILE_REQUIRED.
             let compiled = compiled(scenario, env, &["--cache", cache, "--fail-on"]);
             assert_eq!(compiled, [1, 0, 0], "{cache}");
         }
@@ -110,13 +110,14 @@ fn threads_that_share_a_cache_find_each_other_s_pipelines() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared"] {
             let compiled = compiled(scenario, env, &["--cache", cache, "--threads", "4"]);
-            // Each may have begun before the first was done, as without the layer; what it compiled then is served later.
+            // Each thread may have begun before the first compile was done, as without the layer; what it compiled is
+            // served later.
             assert!(compiled.iter().sum::<u64>() <= 4, "{cache}: {compiled:?}");
         }
     });
 }
 
-/// Without a cache in common the driver compiles each of them, and makes the same of all.
+/// Without a common cache the driver compiles each of them, with the same result.
 #[test]
 fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
     on_radv(|scenario, env| {
@@ -128,7 +129,7 @@ fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
         assert_eq!((sum("artifact"), sum("same")), (1, 59), "{parts:?}");
         let payload: u64 = parts.iter().filter_map(|part| part.payload_bytes.get("artifact")).sum();
         let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
-        // Of each pipeline a reference, and that the driver has taken it: heads, payloads and rows of the index.
+        // For each pipeline a reference and a verified mark: headers, payloads and rows of the index.
         let least_index = parts.iter().map(|part| part.segments * 8192).sum::<u64>();
         assert!(
             bytes <= payload + 60 * (64 + 72 + 64 + 2 * 24) + least_index,

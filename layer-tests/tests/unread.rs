@@ -1,4 +1,4 @@
-//! What was compiled is read by the stash's writer, and by the program's thread only where it cannot wait.
+//! The stash's writer reads the data of compiled pipelines; the program's thread reads it only where it cannot wait.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vkstash_layer_tests::work::Work;
 const COUNT: u32 = 12;
 const READ: &str = "vkGetPipelineCacheData";
 
-/// The threads that have called a command, in order.
+/// The threads that called a command, in order.
 fn threads(record: &Value, command: &str) -> Vec<u64> {
     let calls = record["calls"].as_array().unwrap().iter();
     calls.filter(|call| call["command"] == command).map(|call| call["thread"].as_u64().unwrap()).collect()
@@ -27,8 +27,8 @@ fn append(all: &mut Value, record: &Value) {
     all["calls"].as_array_mut().unwrap().extend(calls);
 }
 
-/// Makes pipelines without a cache, as often as `times` says, and ends as `end` says. Answers with the driver's compiles and with
-/// who has read caches: before the end, and in all.
+/// Creates pipelines without a cache, `times` times, and ends as `end` says. Answers with the driver's compiles, and
+/// with the threads that read caches: before the end, and in total.
 fn make(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
@@ -57,7 +57,8 @@ fn make(input: &Value) -> Value {
     let before = threads(&all, READ);
     match input["end"].as_str() {
         Some("instance") => {
-            // SAFETY: the specification wants the device destroyed first. Programs that do not are common, and loaders bear it.
+            // SAFETY: the specification requires the device to be destroyed first. Programs that do not are common,
+            // and loaders tolerate it.
             unsafe { instance.raw.destroy_instance(None) };
             std::mem::forget((device, instance));
             append(&mut all, &driver.take_record());
@@ -127,7 +128,7 @@ fn several_threads_that_compile_the_same_leave_one_artifact_of_each() {
     });
 }
 
-/// However the program ends, whatever the driver takes to read.
+/// However the program ends, and however long the driver takes to read.
 #[test]
 fn what_was_compiled_in_the_last_moment_is_kept_and_no_driver_is_called_that_may_be_gone() {
     scenario(&[("make", make)], |scenario| {

@@ -1,4 +1,4 @@
-//! Below our layer sits Khronos's own judge: it must find nothing that it does not find without us.
+//! The Khronos validation layer below ours reports nothing that it does not report without ours.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use vkstash_layer_tests::env::{self, Driver, Layer};
 use vkstash_layer_tests::suite::{on, run};
 use vkstash_layer_tests::work::{Caches, Code, Shader, Work};
 
-/// What the validation layer says about this program, once without our layer and twice with it.
+/// The validation layer's messages about this program, once without our layer and twice with it.
 fn same_messages(driver: fn() -> Driver, works: &[Work]) {
     for layer in [Layer::Implicit, Layer::Explicit] {
         on(driver(), |scenario, env| {
@@ -55,15 +55,14 @@ fn lavapipe_gets_no_call_that_the_program_did_not_make_wrong_itself() {
     same_messages(|| Driver::Lavapipe, &works());
 }
 
-/// The extension is not there for who sits below, and neither is its structure.
+/// Neither the extension nor its structure reaches the layers below.
 #[test]
 fn emulated_identifiers_are_taken_out_before_the_call_goes_down() {
     let emulated = |shader| Work { shader, code: Code::ModuleAndEmptyIdentifier, ..Work::default() };
     same_messages_but_for_identifiers(&[emulated(Shader::Compute), emulated(Shader::RenderPass)]);
 }
 
-/// Without the layer the program could not run on lavapipe, so it is compared with one that does not ask for
-/// identifiers.
+/// Without the layer the program could not run on lavapipe, so it is compared with one that does not use identifiers.
 fn same_messages_but_for_identifiers(works: &[Work]) {
     on(Driver::Lavapipe, |scenario, env| {
         if env::validation_manifest().is_none() {
@@ -82,7 +81,7 @@ fn same_messages_but_for_identifiers(works: &[Work]) {
     });
 }
 
-/// The judge is awake: what the program itself does wrong is found below our layer.
+/// The validation layer works: the program's own mistakes are reported below our layer.
 #[test]
 fn the_programs_own_mistakes_are_still_found() {
     on(Driver::Lavapipe, |scenario, env| {

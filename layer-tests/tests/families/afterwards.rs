@@ -1,5 +1,5 @@
-//! What later calls see of a pipeline: links that use it, statistics, internal representations, group handles, binaries
-//! that are captured of it or of its links. Whoever made it, driver or stash, the answers are the same.
+//! What later calls see of a pipeline: links that use it, statistics, internal representations, group handles, and
+//! binaries captured from it or its links. The answers are the same whether the driver or the stash made it.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -21,7 +21,7 @@ use vk::PipelineCreateFlags as Flags;
 const STATISTICS: Flags = Flags::CAPTURE_STATISTICS_KHR;
 const REPRESENTATIONS: Flags = Flags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR;
 
-/// What later calls say of pipelines, by name.
+/// The answers of later calls about pipelines, by name.
 type Seen = BTreeMap<String, Value>;
 
 fn hash(bytes: &[u8]) -> String {
@@ -32,7 +32,7 @@ fn text(chars: &[std::ffi::c_char]) -> String {
     chars.iter().take_while(|&&byte| byte != 0).map(|&byte| byte as u8 as char).collect()
 }
 
-/// Everything that can be asked about a pipeline that was created with these flags.
+/// Every query about a pipeline that was created with these flags.
 fn look(rig: &Rig, pipeline: vk::Pipeline, flags: Flags) -> Value {
     if pipeline == vk::Pipeline::null() || !rig.has(khr::pipeline_executable_properties::NAME) {
         return Value::Null;
@@ -47,9 +47,9 @@ fn look(rig: &Rig, pipeline: vk::Pipeline, flags: Flags) -> Value {
         let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(index as u32);
         let mut statistics = Vec::new();
         if flags.contains(STATISTICS) {
-            // SAFETY: as above; the pipeline was created with the flag.
+            // SAFETY: a live pipeline that was created with the flag, on a device with pipelineExecutableInfo.
             for statistic in unsafe { commands.get_pipeline_executable_statistics(&info) }.unwrap() {
-                // SAFETY: every member of the union is plain data, and all of it was written or zeroed.
+                // SAFETY: every member of the union is plain data, and the driver wrote it or it is zero.
                 let value = unsafe { statistic.value.u64 };
                 statistics.push((text(&statistic.name), statistic.format.as_raw(), value));
             }
@@ -66,7 +66,7 @@ fn look(rig: &Rig, pipeline: vk::Pipeline, flags: Flags) -> Value {
     json!(executables)
 }
 
-/// Name, size and digest of each; a text ends at its NUL, behind which nobody writes.
+/// Name, size and digest of each; a text ends at its NUL, and nothing is written after that.
 fn representations(
     rig: &Rig,
     commands: &khr::pipeline_executable_properties::Device,
@@ -75,7 +75,7 @@ fn representations(
     let get = commands.fp().get_pipeline_executable_internal_representations_khr;
     let device = rig.device.raw.handle();
     let mut count = 0;
-    // SAFETY: the two-call idiom, twice: for the list, and for each one's data.
+    // SAFETY: the two-call idiom, twice: for the list, and for the data of each element.
     unsafe {
         let _ = get(device, info, &mut count, ptr::null_mut());
         let mut list = vec![vk::PipelineExecutableInternalRepresentationKHR::default(); count as usize];
@@ -95,7 +95,7 @@ fn representations(
     }
 }
 
-/// VK_AMD_shader_info needs no flag.
+/// VK_AMD_shader_info, which needs no flag.
 fn shader_info(rig: &Rig, pipeline: vk::Pipeline, stage: vk::ShaderStageFlags) -> Value {
     if !rig.has(amd::shader_info::NAME) {
         return Value::Null;
@@ -122,7 +122,8 @@ fn shader_info(rig: &Rig, pipeline: vk::Pipeline, stage: vk::ShaderStageFlags) -
     json!([used.ok(), code.ok().map(|code| hash(&code))])
 }
 
-/// Lengths of what is captured of a pipeline that was made with CAPTURE_DATA, and whether the same can be made of it.
+/// Lengths of the binaries captured from a pipeline that was created with CAPTURE_DATA, and whether it can be created
+/// from them.
 fn capture(rig: &Rig, pipeline: vk::Pipeline) -> Value {
     let made = match binaries::captured(&rig.device, pipeline) {
         Ok(made) => made,
@@ -135,12 +136,12 @@ fn capture(rig: &Rig, pipeline: vk::Pipeline) -> Value {
     json!({ "contents": contents, "released": released.as_raw() })
 }
 
-/// One program after the other, each with pipelines of its own.
+/// Creates pipelines, one program after the other.
 struct Maker {
     rig: Rig,
     seen: Seen,
     own_binaries: bool,
-    /// What links of this run have that those of earlier ones had not.
+    /// A flag of this run's links that links of earlier runs did not have.
     further: Flags,
 }
 
@@ -170,9 +171,9 @@ impl Maker {
             self.graphics(&format!("{what}: {subset:?}"), draft.library(subset, Flags::empty()), flags)
         });
         let [input, before, fragment, output] = four;
-        // Libraries need their modules no more: what links optimize again is theirs.
+        // Libraries no longer need their modules: optimizing links use the libraries' own information.
         for stage in &draft.stages {
-            // SAFETY: made by this draft, and destroyed once; links with shaders of their own make them again.
+            // SAFETY: created by this draft, and destroyed once; links with shaders of their own create new modules.
             unsafe { self.rig.device.destroy_module(stage.module) };
         }
         let draft = Draft::of_values(&self.rig, value, value + 0.25);
@@ -194,7 +195,7 @@ impl Maker {
             let optimized = self.graphics(&format!("{what}: optimized link"), optimized, looked_into);
             let info = shader_info(&self.rig, optimized, vk::ShaderStageFlags::VERTEX);
             self.note(&format!("{what}: optimized link, shader info"), info);
-            // Libraries that may be served, in a link that nobody has made before.
+            // Libraries that may be served, in a link that no run has created before.
             let further = draft.link(&four, Subset::empty(), OPTIMIZED | self.further);
             self.graphics(&format!("{what}: further optimized link"), further, looked_into);
             let library = draft.link(&four, Subset::empty(), OPTIMIZED | RETAIN | Flags::LIBRARY_KHR);
@@ -203,7 +204,7 @@ impl Maker {
             self.graphics(&format!("{what}: its optimized link"), again, looked_into);
             let further = draft.link(&[library], Subset::empty(), OPTIMIZED | self.further);
             self.graphics(&format!("{what}: its further optimized link"), further, looked_into);
-            // Libraries of several subsets, and of one beside other libraries.
+            // Libraries of several subsets, and of one subset beside other libraries.
             let shaders = draft.library(BEFORE | FRAGMENT, Flags::empty());
             let shaders = self.graphics(&format!("{what}: both shaders"), shaders, flags);
             let further = draft.link(&[input, shaders, output], Subset::empty(), OPTIMIZED | self.further);
@@ -249,7 +250,7 @@ impl Maker {
         let looked = look(&self.rig, derived, flags);
         self.note(&format!("{name}: derived"), json!([result, looked]));
         if self.own_binaries {
-            // The very pipeline that was served, but for the flag.
+            // The same pipeline as the served one, except for the flag.
             let (_, _) = make(&self.rig, plain);
             let raw = u64::from(flags.as_raw()) | binaries::CAPTURE_DATA;
             let captured = vk::PipelineCreateFlags2CreateInfoKHR::default()
@@ -267,7 +268,7 @@ fn rays(rays: &Rays, flags: Flags, further: Flags, what: &str, value: u32, seen:
     let mut note = |name: &str, made: (vk::Result, vk::Pipeline), groups: u32| {
         let (result, pipeline) = made;
         let stacks: Vec<u64> = match rays.rig.device.has_command(c"vkGetRayTracingShaderGroupStackSizeKHR") {
-            // SAFETY: a live pipeline with that many groups, the first of them general.
+            // SAFETY: a live pipeline with this many groups, the first of which is general.
             true if result == vk::Result::SUCCESS && groups > 0 => vec![unsafe {
                 let general = vk::ShaderGroupShaderKHR::GENERAL;
                 rays.commands.get_ray_tracing_shader_group_stack_size(pipeline, 0, general)
@@ -331,7 +332,7 @@ fn see(input: &Value) -> Value {
     json!(seen)
 }
 
-/// Where two answers differ, one line each.
+/// The differences of two answers, one line each.
 fn differences(one: &Value, other: &Value) -> Vec<String> {
     let (one, other) = (one.as_object().unwrap(), other.as_object().unwrap());
     let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
@@ -339,7 +340,7 @@ fn differences(one: &Value, other: &Value) -> Vec<String> {
     different.map(|name| format!("{name}: {:?} and {:?}", one.get(name), other.get(name))).collect()
 }
 
-/// Leaves of captured binaries their keys.
+/// Reduces captured binaries to their keys.
 fn keep_keys_alone(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -353,7 +354,7 @@ fn keep_keys_alone(value: &mut Value) {
     }
 }
 
-/// Twice with the layer, each beside two runs without it: all see the same. The counters of the last run.
+/// Two runs with the layer, each beside two runs without it: all see the same. Gives the counters of the last run.
 fn same(scenario: &Scenario, env: &Env, kind: &str, own: bool) -> Option<BTreeMap<String, u64>> {
     let mut counters = BTreeMap::new();
     for (round, further) in [("cold", Flags::ALLOW_DERIVATIVES), ("warm", Flags::DISABLE_OPTIMIZATION)] {
@@ -368,7 +369,7 @@ fn same(scenario: &Scenario, env: &Env, kind: &str, own: bool) -> Option<BTreeMa
         let with = scenario.run_ok::<Value>("see", env, input);
         let (mut theirs, mut ours) = (without, with.value);
         if *env.driver() == Driver::Machine {
-            // NVIDIA's binaries are compressed, and other bytes from run to run.
+            // NVIDIA's binaries are compressed, and their bytes differ from run to run.
             [&mut theirs, &mut ours].into_iter().for_each(keep_keys_alone);
         }
         let new = differences(&theirs, &ours);
@@ -380,7 +381,7 @@ fn same(scenario: &Scenario, env: &Env, kind: &str, own: bool) -> Option<BTreeMa
     Some(counters)
 }
 
-/// Each driver, the test driver also with this in its script, and each way to keep artifacts.
+/// Each driver, the test driver with `script` added, and each way to keep artifacts.
 fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String, u64>)) {
     scenario(&[("see", see)], |scenario| {
         let mut test = json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true });
@@ -405,7 +406,7 @@ fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String
 fn what_was_served_is_linked_derived_and_captured_as_what_was_compiled() {
     each("plain", json!({}), |driver, way, counters| {
         assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
-        // Libraries that a link optimizes again are blobs in all ways.
+        // Libraries that links optimize again are kept as cache data in all ways.
         let by_binary = counters["served_by_binary"];
         assert!(by_binary < counters["served"], "{} {way}: {counters:?}", driver.name());
         let radv = matches!(driver, Driver::Radv | Driver::RadvOnShim);
@@ -422,7 +423,7 @@ fn statistics_of_served_pipelines_are_those_of_compiled_ones() {
     });
 }
 
-/// With this flag Mesa's drivers look into no cache, and nobody has measured others.
+/// With this flag Mesa's drivers use no cache; other drivers have not been measured.
 #[test]
 fn internal_representations_are_the_drivers_own() {
     each("representations", json!({ "caches_statistics": false }), |driver, way, counters| {
@@ -431,8 +432,8 @@ fn internal_representations_are_the_drivers_own() {
     });
 }
 
-/// The step: of pipelines with these flags, how many a cache's data has under FAIL_ON, and how many of those answer as
-/// the compiled ones do.
+/// The step: of pipelines with these flags, how many a cache's data gives under FAIL_ON, and how many of those answer
+/// as compiled ones do.
 fn offer(input: &Value) -> Value {
     let rig = Rig::open();
     if !rig.has(khr::pipeline_executable_properties::NAME) {
@@ -463,7 +464,8 @@ fn offer(input: &Value) -> Value {
     json!([taken.len(), taken.iter().filter(|(offered, compiled)| offered == *compiled).count()])
 }
 
-/// What src/state/policy.rs says of drivers, measured: on others VKSTASH_TEST_DRIVER names one, and --nocapture shows it.
+/// Measures what src/state/policy.rs says of drivers. VKSTASH_TEST_DRIVER names another driver; --nocapture prints
+/// the result.
 #[test]
 fn caches_answer_for_what_tools_look_into_as_the_table_of_drivers_says() {
     scenario(&[("offer", offer)], |scenario| {

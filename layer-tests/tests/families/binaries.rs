@@ -1,4 +1,4 @@
-//! Artifacts made of pipeline binaries: VKSTASH_BINARIES, and programs that enabled the extension themselves.
+//! Artifacts made of pipeline binaries: with VKSTASH_BINARIES, and in programs that enabled the extension themselves.
 
 use std::fs;
 
@@ -67,13 +67,13 @@ fn binaries_serve_every_kind_and_damaged_ones_reach_no_driver() {
             assert_eq!(warm.reports.sum("served_by_binary"), made, "{driver:?} {counters:?}");
             assert_eq!(warm.reports.sum("compiled") + warm.reports.sum("not_taken"), 0, "{counters:?}");
 
-            // Another set of extensions and features is another device.
+            // A device with other extensions and features.
             let fewer = scenario.run_ok::<Value>("make", &env, &json!({ "fewer": true }));
             assert_eq!(fewer.reports.sum("served_by_binary"), 0, "{:?}", fewer.reports.counters());
 
             for segment in device_segments(&stash) {
                 let mut bytes = fs::read(&segment).unwrap();
-                // Behind the header, a byte in every few: no payload is spared.
+                // One byte in every 64 after the header, so that every payload is damaged.
                 bytes.iter_mut().skip(256).step_by(64).for_each(|byte| *byte ^= 0x5a);
                 fs::write(&segment, bytes).unwrap();
             }
@@ -85,7 +85,7 @@ fn binaries_serve_every_kind_and_damaged_ones_reach_no_driver() {
     });
 }
 
-/// A binary is used by the driver as it is, so it may stand in only where all of the device is known.
+/// The driver uses a binary without checking it, so binaries are used only on devices that are fully described.
 #[test]
 fn a_device_with_a_structure_that_no_digest_covers_is_served_by_blobs() {
     scenario(&[("make", make)], |scenario| {

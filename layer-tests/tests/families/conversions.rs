@@ -1,4 +1,4 @@
-//! YCbCr conversions in immutable samplers: part of the layout, and so of what is compiled.
+//! YCbCr conversions in immutable samplers, which are part of the layout and of the compiled code.
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::covered;
 use crate::draft::Draft;
 use crate::rig::Rig;
 
-/// What the conversion converts from, and how it reconstructs.
+/// Model, chroma location and filter of each conversion.
 const CONVERSIONS: [(vk::SamplerYcbcrModelConversion, vk::ChromaLocation, vk::Filter); 4] = [
     (vk::SamplerYcbcrModelConversion::YCBCR_709, vk::ChromaLocation::MIDPOINT, vk::Filter::NEAREST),
     (vk::SamplerYcbcrModelConversion::YCBCR_601, vk::ChromaLocation::MIDPOINT, vk::Filter::NEAREST),
@@ -18,7 +18,7 @@ const CONVERSIONS: [(vk::SamplerYcbcrModelConversion, vk::ChromaLocation, vk::Fi
     (vk::SamplerYcbcrModelConversion::YCBCR_709, vk::ChromaLocation::MIDPOINT, vk::Filter::LINEAR),
 ];
 
-/// The step: a pipeline whose layout has the conversion of this number, and of the same a library.
+/// The step: a pipeline whose layout has the conversion of this number, and a library of the same.
 fn convert(input: &Value) -> Value {
     let rig = Rig::open();
     let eleven = vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
@@ -34,7 +34,8 @@ fn convert(input: &Value) -> Value {
         .x_chroma_offset(offset)
         .y_chroma_offset(offset)
         .chroma_filter(filter);
-    // SAFETY: a live device with the feature and valid create infos; everything is destroyed once and last.
+    // SAFETY: a live device with the feature, and valid create infos; each object is destroyed once, after its last
+    // use.
     unsafe {
         let conversion = raw.create_sampler_ycbcr_conversion(&conversion, None).unwrap();
         let mut converted = vk::SamplerYcbcrConversionInfo::default().conversion(conversion);
@@ -56,7 +57,7 @@ fn convert(input: &Value) -> Value {
         let layout = raw
             .create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default().set_layouts(&set), None)
             .unwrap();
-        // What a layout was made of may be gone before it is used.
+        // The objects in a layout may be destroyed before the layout is used.
         raw.destroy_descriptor_set_layout(set[0], None);
         let mut draft = Draft::new(&rig);
         draft.layout = layout;

@@ -14,7 +14,7 @@ use crate::rig::{Rig, keep, keep_all};
 
 const WORD: i32 = vk::Result::OPERATION_DEFERRED_KHR.as_raw();
 
-/// What the program does with its operations.
+/// The step: creates pipelines in deferred operations.
 fn defer(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let fail_on = input["fail_on"] == true;
@@ -23,11 +23,11 @@ fn defer(input: &Value) -> Value {
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
     let mut told = Vec::new();
-    // SAFETY: create infos and slots live until their operation is complete, and are overwritten then; operations
-    // and pipelines are destroyed once.
+    // SAFETY: create infos and slots are valid until their operation is complete, and are overwritten then;
+    // operations and pipelines are destroyed once.
     unsafe {
         let operation = deferring.create_deferred_operation(None).unwrap();
-        // One after the other in one operation: a pipeline alone, two, and three with a library.
+        // In one operation, one after the other: one pipeline, two, and three with a library.
         for count in 1..=3_u32 {
             let mut infos: Vec<_> = (0..count).map(|index| rays.groups(10 * count + index)).collect();
             if count == 3 {
@@ -55,7 +55,7 @@ fn defer(input: &Value) -> Value {
                         });
                     }
                 });
-                // The last operation is destroyed without that anybody has asked.
+                // The last operation is destroyed without a query.
                 if count < 3 || input["ask"] == true {
                     outcome = (deferring.fp().get_deferred_operation_result_khr)(device, operation);
                 } else {
@@ -83,14 +83,14 @@ fn defer(input: &Value) -> Value {
     json!({ "told": told, "violations": violations })
 }
 
-/// How each call was answered.
+/// The answers of each call.
 fn answers(value: &Value) -> Vec<i64> {
     let told = value["told"].as_array().unwrap();
     told.iter().filter(|one| one[0] != "link").map(|one| one[0].as_i64().unwrap()).collect()
 }
 
-/// Not on NVIDIA's driver (580.159): an operation that is used a second time is never complete there, and
-/// COMPILE_REQUIRED crashes it, both without the layer too.
+/// Not NVIDIA's driver (580.159): an operation that is used a second time never completes there, and COMPILE_REQUIRED
+/// crashes it, both also without the layer.
 fn on_drivers() -> Vec<Driver> {
     vec![
         Driver::Radv,
@@ -110,7 +110,7 @@ fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
                 let env = env.clone().stash(scenario.folder().join(stash));
                 let input = json!({ "cache": cache, "ask": ask });
                 let without = scenario.run_ok::<Value>("defer", &env.clone().without_layer(), &input).value;
-                // COMPILE_REQUIRED, and nothing is remembered of it.
+                // COMPILE_REQUIRED is not a failure of the pipeline, so the key is not recorded as failed.
                 let forbidden = json!({ "cache": cache, "fail_on": true, "ask": ask });
                 let refused = scenario.run_ok::<Value>("defer", &env, &forbidden);
                 assert_eq!(refused.value["violations"], json!([]));
@@ -142,7 +142,7 @@ fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
     });
 }
 
-/// Makes one pipeline in an operation, twice; what came of it, and with which caches the driver was called.
+/// Creates one pipeline in an operation, twice. Gives the result, and the caches with which the driver was called.
 fn defer_one(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let driver = TestDriver::open();
@@ -152,7 +152,7 @@ fn defer_one(input: &Value) -> Value {
     driver.control(input);
     for _ in 0..2 {
         driver.take_record();
-        // SAFETY: create infos and slots live until the operation is complete; everything is destroyed once.
+        // SAFETY: create infos and slots are valid until the operation is complete; each object is destroyed once.
         unsafe {
             let operation = deferring.create_deferred_operation(None).unwrap();
             let mut made = [vk::Pipeline::null()];
@@ -190,19 +190,20 @@ fn an_operation_that_has_failed_goes_straight_down() {
         let fails = json!({ "deferral": "fails", "deferral_error": error });
         let run = |input: &Value| scenario.run_ok::<Value>("defer one", &env, input);
         let cold = run(&fails).value;
-        // Nobody knew, and then it was the program's own call, without a cache.
+        // The failure was unknown; from then on the driver gets the program's own call, without a cache.
         let own = json!({ "outcome": error, "caches": ["null"] });
         assert_ne!(cold[0], own, "{cold}");
         assert_eq!(cold[1], own);
         assert_eq!(run(&fails).value, json!([own, own]));
-        // It works all of a sudden. Our part in the failure cannot be told apart here, so the driver keeps the call as it is.
+        // The driver now succeeds. The layer's part in the failure is not known here, so the call still goes to the
+        // driver unchanged.
         let straight = json!({ "outcome": 0, "caches": own["caches"] });
         assert_eq!(run(&json!({ "deferral": "always" })).value, json!([straight, straight]));
-        // What lacks memory today may have it then.
+        // A lack of memory may be temporary.
         let env = env.clone().stash(scenario.folder().join("short of memory"));
         let short = json!({ "deferral": "fails" });
         let rounds = scenario.run_ok::<Value>("defer one", &env, &short).value;
-        // Both times it is asked for and then made through a cache of ours.
+        // Both times the driver is asked, and then compiles through a private cache.
         let calls = |round: &Value| round["caches"].as_array().unwrap().len();
         assert!(calls(&rounds[0]) > 1 && calls(&rounds[0]) == calls(&rounds[1]), "{rounds}");
     });
@@ -219,7 +220,7 @@ fn what_the_driver_answers_with_an_error_goes_down_without_a_cache_of_the_layers
         let told = scenario.run_ok::<Value>("defer one", &env, &input).value;
         // The question, and then the program's own call.
         assert_eq!(told[0], json!({ "outcome": 0, "caches": ["null", "null"] }));
-        // The driver answers without an error again, so that the pipeline is made through a cache of the layer's.
+        // The driver succeeds again, so the pipeline is created through a private cache.
         assert_ne!(told[1]["caches"], told[0]["caches"]);
     });
 }
@@ -257,7 +258,7 @@ fn what_went_after_it_was_served_is_counted_when_it_is_compiled_in_an_operation(
     });
 }
 
-/// Memory of the program's own that is gone, pages and all, when the program has done with it.
+/// Memory of the program that is unmapped when the program no longer needs it.
 struct Pages {
     start: *mut libc::c_void,
     size: usize,
@@ -267,17 +268,17 @@ impl Pages {
     fn new() -> Pages {
         let size = 1 << 16;
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: new pages, wherever there is room.
+        // SAFETY: a new mapping at an address of the system's choice.
         let start = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
         assert_ne!(start, libc::MAP_FAILED);
         Pages { start, size }
     }
 
-    /// Room for the create infos of a call, which are written there, and behind it for its pipelines.
+    /// Writes the create infos of a call there, with space for its pipelines behind them.
     fn hold<T: Copy>(&self, infos: &[T]) -> (*const T, *mut vk::Pipeline) {
         let first: *mut T = self.start.cast();
         assert!(size_of_val(infos) <= self.size / 2);
-        // SAFETY: there is room for both, and pages are aligned for everything.
+        // SAFETY: the mapping is large enough for both, and pages are aligned for every type.
         unsafe {
             first.copy_from_nonoverlapping(infos.as_ptr(), infos.len());
             (first, self.start.byte_add(self.size / 2).cast())
@@ -285,7 +286,7 @@ impl Pages {
     }
 
     fn unmap(self) {
-        // SAFETY: mapped above, and not used any more.
+        // SAFETY: mapped by `new`, and no longer used.
         assert_eq!(unsafe { libc::munmap(self.start, self.size) }, 0);
     }
 }
@@ -296,10 +297,10 @@ struct Call {
     pipelines: *mut vk::Pipeline,
 }
 
-// SAFETY: one thread at a time works with what it points to.
+// SAFETY: only one thread at a time uses the memory that it points to.
 unsafe impl Send for Call {}
 
-/// One thread joins and another polls; what was passed is unmapped as soon as the poller is told.
+/// One thread joins and another polls; the poller unmaps the parameters as soon as it is told.
 fn polled(_: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
@@ -316,7 +317,7 @@ fn polled(_: &Value) -> Value {
         let started = create(device, operation, none, 2, passed, ptr::null(), pipelines);
         let call = Call { pages, pipelines };
         let done = move || {
-            // The whole of it, not its pointers.
+            // Moves the whole struct into the closure, not its fields.
             let Call { pages, pipelines } = { call };
             let made = [*pipelines, *pipelines.add(1)];
             pages.unmap();
@@ -348,11 +349,11 @@ fn polled(_: &Value) -> Value {
     }
 }
 
-/// What the program passed is the program's again as soon as any thread of it has been told.
+/// The program may reuse its parameters as soon as any of its threads has been told.
 #[test]
 fn nothing_of_the_programs_is_read_once_a_thread_has_been_told() {
     scenario(&[("polled", polled)], |scenario| {
-        // The thread that joins reads the cache for a while when the work is done.
+        // The joining thread reads the cache for a while after the work is done.
         let slow = json!({ "command": "vkGetPipelineCacheData", "hang_ms": 300 });
         let drivers = [Driver::Test(json!({ "deferral": "always", "faults": [slow] })), Driver::Radv];
         for (number, driver) in drivers.into_iter().enumerate() {
@@ -370,7 +371,7 @@ fn nothing_of_the_programs_is_read_once_a_thread_has_been_told() {
     });
 }
 
-/// An operation is used again while the thread that completed its first work has not returned yet.
+/// Uses an operation again before the thread that completed its first work has returned.
 fn used_again(_: &Value) -> Value {
     let rays = Rays::new(Rig::open()).unwrap();
     let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
@@ -379,7 +380,7 @@ fn used_again(_: &Value) -> Value {
     let (first, second) = ([rays.groups(60)], [rays.library(rays.plain(61))]);
     let (mut made, none) = ([vk::Pipeline::null(); 2], vk::PipelineCache::null());
     let (early, late) = made.split_at_mut(1);
-    // SAFETY: create infos and slots live until their operation is complete; each object is destroyed once.
+    // SAFETY: create infos and slots are valid until their operation is complete; each object is destroyed once.
     let told = unsafe {
         let operation = deferring.create_deferred_operation(None).unwrap();
         let mut told = vec![rays.create(operation, none, &first, early)];
@@ -403,8 +404,8 @@ fn used_again(_: &Value) -> Value {
     json!({ "told": told, "violations": TestDriver::open().take_record()["violations"] })
 }
 
-/// On a driver that defers always, with one more setting: the step's answer is the same with the layer as without it, and the
-/// layer compiles so many pipelines.
+/// On a driver that always defers, with one more setting: the step gives the same answer with and without the layer,
+/// and the layer compiles this many pipelines.
 fn assert_told_the_same(scenario: &Scenario, step: &str, mut script: Value, compiled: u64) {
     script["deferral"] = json!("always");
     let Some(env) = scenario.on(Driver::Test(script)) else { return };
@@ -423,15 +424,15 @@ fn an_operation_that_is_used_again_is_not_mistaken_for_what_it_was() {
     });
 }
 
-/// A thread completes an operation before the call that gave it its work has returned.
+/// A thread completes an operation before the call that deferred its work has returned.
 fn overtaken(_: &Value) -> Value {
     let rays = Rays::new(Rig::open()).unwrap();
     let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
     let (commands, none) = (deferring.fp(), vk::PipelineCache::null());
     let infos = [rays.library(rays.plain(63))];
     let mut slots = [vk::Pipeline::null()];
-    // SAFETY: create infos and slots live until their call has returned and the operation is complete, and slots are
-    // overwritten then; each object is destroyed once.
+    // SAFETY: create infos and slots are valid until their call has returned and the operation is complete, and slots
+    // are overwritten then; each object is destroyed once.
     let (mut told, library) = unsafe {
         let operation = deferring.create_deferred_operation(None).unwrap();
         let told = std::thread::scope(|scope| {
@@ -463,7 +464,7 @@ fn an_operation_that_overtakes_its_call_is_read_before_that_returns() {
     });
 }
 
-/// Two pipelines, of which the second derives from the first by its index.
+/// Two pipelines; the second derives from the first by its index.
 fn derived(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let mut infos = [rays.groups(70), rays.groups(71)];
@@ -473,7 +474,7 @@ fn derived(input: &Value) -> Value {
     let given = input["only_the_first"] == true;
     let infos = if given { &infos[..1] } else { &infos[..] };
     let mut made = [vk::Pipeline::null(); 2];
-    // SAFETY: create infos and slots live until the operation is complete; each object is destroyed once.
+    // SAFETY: create infos and slots are valid until the operation is complete; each object is destroyed once.
     let (started, told) = unsafe {
         let operation = rays.deferring.create_deferred_operation(None).unwrap();
         let started = rays.create(operation, vk::PipelineCache::null(), infos, &mut made[..infos.len()]);
@@ -511,7 +512,8 @@ fn a_base_in_the_same_call_is_never_named_by_its_index_in_a_call_of_one() {
     });
 }
 
-/// What is had of a call goes again where the driver has to make the rest: it is counted as what it became.
+/// If the driver has to create some pipelines of a call, those that were served are destroyed, and counted by their
+/// final outcome.
 #[test]
 fn what_was_had_in_part_and_destroyed_again_is_counted_once() {
     scenario(&[("derived", derived)], |scenario| {
@@ -523,14 +525,14 @@ fn what_was_had_in_part_and_destroyed_again_is_counted_once() {
     });
 }
 
-/// One pipeline in an operation, of a module or of its identifier alone.
+/// One pipeline in an operation, by module or by identifier alone.
 fn named(input: &Value) -> Value {
     let rays = Rays::new(Rig::open()).unwrap();
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
     let mut info = rays.plain(80);
     if input["by_identifier"] == true {
-        // SAFETY: a create info of one stage.
+        // SAFETY: a create info with one stage.
         let mut stage = unsafe { *info.p_stages };
         let identifier = keep_all(rays.rig.device.identifier(stage.module));
         let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(identifier);
@@ -540,7 +542,7 @@ fn named(input: &Value) -> Value {
         info.flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
     }
     let mut made = [vk::Pipeline::null()];
-    // SAFETY: create info and slot live until the operation is complete; everything is destroyed once.
+    // SAFETY: create info and slot are valid until the operation is complete; each object is destroyed once.
     let started = unsafe {
         let operation = deferring.create_deferred_operation(None).unwrap();
         let started = rays.create(operation, vk::PipelineCache::null(), &[info], &mut made);
@@ -567,7 +569,7 @@ fn an_identifier_of_the_layers_never_reaches_the_driver() {
     });
 }
 
-/// A driver that keeps nothing is only watched.
+/// A driver whose caches keep nothing: the layer only counts.
 #[test]
 fn operations_of_a_watched_driver_are_counted_as_what_became_of_them() {
     scenario(&[("defer", defer)], |scenario| {

@@ -1,4 +1,4 @@
-//! A graphics pipeline that suites change before it is made: complete, as a library, or as part of a link.
+//! A graphics pipeline that suites change before it is created: complete, as a library, or as part of a link.
 
 use std::ptr;
 
@@ -7,7 +7,7 @@ use vkstash_layer_tests::vulkan::spirv;
 
 use crate::rig::{Rig, keep, keep_all};
 
-/// The one colour format.
+/// The colour format.
 pub const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
 
 use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
@@ -20,7 +20,7 @@ pub const OUTPUT: Subset = Subset::FRAGMENT_OUTPUT_INTERFACE;
 pub const RETAIN: Flags = Flags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT;
 pub const OPTIMIZED: Flags = Flags::LINK_TIME_OPTIMIZATION_EXT;
 
-/// A create info and what it points to.
+/// A create info and the structures that it points to.
 pub struct Draft {
     pub stages: Vec<vk::PipelineShaderStageCreateInfo<'static>>,
     pub vertex_input: vk::PipelineVertexInputStateCreateInfo<'static>,
@@ -36,12 +36,12 @@ pub struct Draft {
     pub rendering: vk::PipelineRenderingCreateInfo<'static>,
     pub layout: vk::PipelineLayout,
     pub info: vk::GraphicsPipelineCreateInfo<'static>,
-    /// What ignored pointers to state are set to.
+    /// The address in ignored pointers to state.
     ignored: usize,
 }
 
 impl Draft {
-    /// A vertex and a fragment shader over one colour attachment.
+    /// A vertex and a fragment shader with one colour attachment.
     pub fn new(rig: &Rig) -> Draft {
         Draft::of_values(rig, 0.5, 0.25)
     }
@@ -97,8 +97,8 @@ impl Draft {
             .layout(self.layout)
     }
 
-    /// The create info of a library of these subsets. What belongs to none of them is wild where the driver bears
-    /// it: nobody may read it (contract 6).
+    /// The create info of a library of these subsets. Pointers to other state are invalid, if the driver tolerates
+    /// that: it must not follow them (contract 6).
     pub fn library(
         &self,
         subsets: Subset,
@@ -134,7 +134,7 @@ impl Draft {
         };
         let stages = keep_all(self.stages.iter().filter(kept).copied());
         info = info.stages(stages);
-        // RADV counts stages all the same.
+        // RADV counts stages nevertheless.
         if !before && !fragment {
             info.p_stages = self.ignored();
             info.layout = vk::PipelineLayout::null();

@@ -1,5 +1,5 @@
-//! Graphics pipeline libraries and their links: subsets alone and together, nested, optimized and not, destroyed
-//! before and after, from identifiers, and beside the program's own caches.
+//! Graphics pipeline libraries and their links: single and combined subsets, nested, optimized and not, with
+//! libraries destroyed before and after, from identifiers, and with the program's own caches.
 
 use ash::{ext, vk};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use vk::PipelineCreateFlags as Flags;
 const NONE: Flags = Flags::empty();
 const FAIL_ON: Flags = Flags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
 
-/// Makes pipelines through one cache, and keeps what came of each.
+/// Creates pipelines through one cache, and records the result of each.
 struct Maker {
     rig: Rig,
     cache: vk::PipelineCache,
@@ -38,7 +38,7 @@ impl Maker {
     }
 }
 
-/// A program; its name says what it does.
+/// A program, described by its name.
 type Program = fn(&mut Maker);
 
 const PROGRAMS: &[(&str, Program)] = &[
@@ -94,7 +94,7 @@ const PROGRAMS: &[(&str, Program)] = &[
                 .descriptor_count(1)
                 .stage_flags(stage)])
         };
-        // SAFETY: a live device and valid create infos; a set layout may be NULL with independent sets.
+        // SAFETY: a live device and valid create infos; with independent sets a set layout may be NULL.
         let [first, second, both] = unsafe {
             let sets = [vk::ShaderStageFlags::VERTEX, vk::ShaderStageFlags::FRAGMENT].map(|stage| {
                 let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(binding(stage));
@@ -119,7 +119,7 @@ const PROGRAMS: &[(&str, Program)] = &[
         maker.make("optimized", draft.link(&[edges, before, fragment], Subset::empty(), OPTIMIZED));
     }),
     ("used again", |maker| {
-        // A handle of a destroyed library is another library's soon; links must not mix them up.
+        // The handle of a destroyed library is reused for another library; links must not confuse them.
         let edges = Draft::new(&maker.rig).library(INPUT | OUTPUT, RETAIN);
         let edges = maker.make("edges", edges);
         for value in [1.0, 2.0, 3.0] {
@@ -127,7 +127,7 @@ const PROGRAMS: &[(&str, Program)] = &[
             let (result, shaders) = maker.rig.graphics(maker.cache, draft.library(BEFORE | FRAGMENT, RETAIN));
             maker.results.push((format!("shaders {value}"), Some((result.as_raw(), true))));
             maker.make("link", draft.link(&[edges, shaders], Subset::empty(), OPTIMIZED));
-            // SAFETY: a link needs its libraries no more once it is made.
+            // SAFETY: a link no longer needs its libraries once it is created.
             unsafe { maker.rig.device.destroy_pipeline(shaders) };
         }
     }),
@@ -165,7 +165,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     }),
 ];
 
-/// The same pipeline, whose stages have the identifiers of their code and no modules.
+/// The same pipeline, whose stages have identifiers and no modules.
 fn by_identifier(rig: &Rig, draft: &Draft) -> Draft {
     let mut named = Draft::new(rig);
     named.layout = draft.layout;
@@ -180,7 +180,7 @@ fn by_identifier(rig: &Rig, draft: &Draft) -> Draft {
     named
 }
 
-/// The step: a program, beside a cache of its own or none. Null where the device lacks libraries.
+/// The step: runs a program, with a cache of its own or none. Null if the device lacks libraries.
 fn make(input: &Value) -> Value {
     let rig = Rig::open();
     let (_, program) = PROGRAMS.iter().find(|(name, _)| input["program"] == *name).unwrap();
@@ -198,7 +198,7 @@ fn make(input: &Value) -> Value {
     json!({ "results": maker.results, "data": data })
 }
 
-/// How many pipelines of a program RADV writes into its caches and never looks for there: optimized libraries of
+/// Number of pipelines of a program that RADV writes into its caches and never finds there: optimized libraries of
 /// libraries, and links with shaders of their own that are not optimized.
 fn never_found(program: &str) -> u64 {
     match program {
@@ -208,7 +208,7 @@ fn never_found(program: &str) -> u64 {
     }
 }
 
-/// Runs a program without the layer, cold and warm; its results are always the same.
+/// Runs a program without the layer, cold and warm; its results are the same each time.
 fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option<()> {
     let input = json!({ "program": name, "cache": cache });
     let results = |value: &Value| serde_json::from_value::<Results>(value["results"].clone());
@@ -220,7 +220,7 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
         assert!(with_names || *driver == Driver::Machine, "{name}: no libraries on {}", driver.name());
         return None;
     };
-    // A driver without identifiers has them through the layer.
+    // On a driver without identifiers the layer offers them.
     if let Ok(without) = results(&without) {
         assert_eq!(expected, without, "{name} on {}", driver.name());
     }
@@ -228,7 +228,7 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
     let counters = cold.reports.counters();
     let what = format!("{name} on {}, own cache: {cache}: {counters:?}", driver.name());
     assert!(cold.reports.bypassed().is_empty(), "{what} {:?}", cold.reports.bypassed());
-    // A library that is to be optimized again needs its code, whatever the caches hold.
+    // A library for optimizing links needs its code, whatever the caches hold.
     if !with_names {
         assert_eq!(cold.reports.sum("not_taken"), 0, "{what}");
         assert_eq!(cold.reports.sum("served"), 0, "{what}");
@@ -244,11 +244,11 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
         assert!(warm.reports.sum("compiled") <= never_found(name), "{what}");
         return Some(());
     } else {
-        // Libraries of libraries that links optimize again are the driver's own business.
+        // Libraries of libraries for optimizing links are passed to the driver.
         covered(driver, &warm.reports, expected.len() - usize::from(name == "optimized library"));
     }
     if cache && matches!(driver, Driver::Radv | Driver::Test(_)) && !with_names {
-        // What the program keeps of a run in which all was served warms one without the layer's stash.
+        // Cache data from a completely served run warms a run without the layer.
         let input = json!({ "program": name, "cache": true, "data": warm.value["data"] });
         let elsewhere = env.clone().stash(scenario.folder().join("nothing"));
         let again = scenario.run_ok::<Value>("make", &elsewhere, &input);

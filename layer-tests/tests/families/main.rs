@@ -1,12 +1,12 @@
-//! The rarer kinds of pipelines, and what rare state the usual kinds have.
+//! The rarer classes of pipelines, and rare state of the usual ones.
 //!
-//! - [`rig`] a device with everything, [`draft`] a graphics pipeline to change
+//! - [`rig`] a device with all features, [`draft`] a graphics pipeline to change
 //! - [`libraries`] graphics pipeline libraries and their links
 //! - [`state`] graphics state, member by member
 //! - [`conversions`] YCbCr conversions in immutable samplers
 //! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
-//! - [`afterwards`] what later calls see of pipelines that were served
+//! - [`afterwards`] what later calls see of served pipelines
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
@@ -27,16 +27,16 @@ use serde_json::Value;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::report::Reports;
 
-/// What became of each pipeline: its name, the result and whether there is a handle; None for what the device
-/// lacks.
+/// The outcome of each pipeline: its name, the result and whether there is a handle; None if the device lacks a
+/// feature.
 type Results = Vec<(String, Option<(i32, bool)>)>;
 
-/// Everything was there already: `made` pipelines, of which the driver compiled none.
+/// Everything was there already: `made` pipelines, none of which the driver compiled.
 #[track_caller]
 fn covered(driver: &Driver, reports: &Reports, made: usize) {
     let counters = reports.counters();
     assert!(reports.bypassed().is_empty(), "{:?}", reports.bypassed());
-    // Lavapipe's caches hold nothing, so nothing of it is described.
+    // Lavapipe's caches keep nothing, so the layer describes nothing.
     if *driver == Driver::Lavapipe {
         return;
     }

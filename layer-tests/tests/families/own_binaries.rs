@@ -1,4 +1,4 @@
-//! A program's own use of pipeline binaries under the layer: everything as without it.
+//! A program's own use of pipeline binaries: the same with the layer as without it.
 
 use std::ptr;
 
@@ -16,7 +16,7 @@ fn chain(info: &Info) -> *const std::ffi::c_void {
     ptr::from_ref(info).cast()
 }
 
-/// The same create info, whose stage has these bytes for its code.
+/// The same create info, with an identifier in place of the code.
 fn named(info: Info, identifier: &[u8]) -> Info {
     let bytes = keep_all(identifier.iter().copied());
     let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(bytes);
@@ -27,7 +27,7 @@ fn named(info: Info, identifier: &[u8]) -> Info {
     named
 }
 
-/// The step: keys, capture, data, creation from data, probes and release; null where the device lacks binaries.
+/// The step: keys, capture, data, creation from data, probes and release; null if the device lacks binaries.
 fn own(input: &Value) -> Value {
     let no_internal_cache = input["no_internal_cache"] == true;
     let rig = Rig::with(Options { binaries: true, no_internal_cache, ..Options::default() });
@@ -56,7 +56,7 @@ fn own(input: &Value) -> Value {
     let (short, _, _, told) = binaries::data(device, made[0], Some(size - 1));
     let released = binaries::release(device, pipeline);
     let again = binaries::all_stored(device, &listed).unwrap();
-    // With binaries neither code nor identifiers count.
+    // Beside binaries, code and identifiers are ignored.
     let mut from_data = plain;
     from_data.stage.module = vk::ShaderModule::null();
     from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
@@ -129,7 +129,7 @@ fn the_programs_own_binaries_are_as_without_the_layer() {
                                 // The driver is not asked for identifiers: another device, another key.
                                 continue;
                             }
-                            // NVIDIA's binaries of one pipeline differ in length by a byte from run to run.
+                            // The lengths of NVIDIA's binaries of one pipeline differ by a byte from run to run.
                             if driver != Driver::Machine || name != "listed" {
                                 assert_eq!(with[name], without[name], "{what}: {name}");
                             }

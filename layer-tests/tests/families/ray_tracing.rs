@@ -1,4 +1,4 @@
-//! Ray tracing pipelines made at once: groups of every kind, libraries, stack size, batches.
+//! Ray tracing pipelines without deferred operations: groups of every kind, libraries, stack size, batches.
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use crate::rays::Rays;
 use crate::rig::{Rig, keep, keep_all};
 use crate::{covered, drivers};
 
-/// The step: makes everything, with a cache of its own if the input says so, and libraries in the order that it
-/// says. Null where the device lacks ray tracing.
+/// The step: creates everything, with a cache of its own if the input says so, and with libraries in the order of the
+/// input. Null if the device lacks ray tracing.
 fn trace(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let own = input["cache"] == true;
@@ -39,7 +39,7 @@ fn trace(input: &Value) -> Value {
         libraries.reverse();
     }
     make(rays.linked(rays.plain(5), &libraries), 7);
-    // Three at once, of which two are equal.
+    // Three at once, two of them equal.
     let mut batch = [vk::Pipeline::null(); 3];
     let infos = [rays.plain(6), rays.groups(7), rays.plain(6)];
     let together = rays.create(vk::DeferredOperationKHR::null(), cache, &infos, &mut batch);
@@ -51,7 +51,7 @@ fn trace(input: &Value) -> Value {
     json!({ "results": results, "handles": handles, "data": kept })
 }
 
-/// RADV says COMPILE_REQUIRED of libraries that it has: what a program kept of an earlier run stays in use.
+/// RADV answers COMPILE_REQUIRED for libraries that its cache has: the data of an earlier run stays in use.
 #[test]
 fn what_the_program_kept_itself_is_not_compiled_again() {
     scenario(&[("trace", trace)], |scenario| {
@@ -70,7 +70,7 @@ fn what_the_program_kept_itself_is_not_compiled_again() {
     });
 }
 
-/// What must be equal of the handles of each pipeline's groups. RADV's start with an address.
+/// The parts of the pipelines' group handles that must be equal. RADV's begin with an address.
 fn contents(driver: &Driver, value: &Value) -> Vec<Vec<u8>> {
     let all: Vec<Vec<u8>> = serde_json::from_value(value["handles"].clone()).unwrap();
     let kept = |(index, byte): (usize, u8)| if *driver == Driver::Radv && index % 32 < 8 { 0 } else { byte };
@@ -95,8 +95,8 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                 let again = scenario.run_ok::<Value>("trace", &plain, &input).value;
                 let cold = scenario.run_ok::<Value>("trace", &env, &input);
                 if cache {
-                    // What the program's cache had of a pipeline that differs in nothing that the driver minds is
-                    // in no artifact before the first run in which that cache is not filled.
+                    // If pipelines differ only in state that the driver ignores, the program's cache has the second
+                    // one; it gets an artifact in the first run in which that cache does not.
                     scenario.run_ok::<Value>("trace", &env, &input);
                 }
                 let warm = scenario.run_ok::<Value>("trace", &env, &input);
@@ -112,18 +112,18 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                     }
                 }
                 if driver == Driver::Machine {
-                    // What may not be shared between drivers is checked above. NVIDIA's caches hold neither
-                    // libraries nor links, nor shaders that a living pipeline has too.
+                    // The properties that drivers must share are checked above. NVIDIA's caches keep neither
+                    // libraries nor links, nor shaders that another live pipeline has.
                     assert!(warm.reports.sum("served") + warm.reports.sum("driver_had") > 0);
                     continue;
                 }
                 assert_eq!(cold.reports.sum("not_taken"), 0, "{:?}", cold.reports.counters());
-                // RADV says of a library with any-hit shaders that it is not in its caches, and makes it of what
-                // is there all the same: offered, where the call was quick enough to tell.
+                // RADV answers that a library with any-hit shaders is not in its caches, but creates it from them:
+                // the layer counts it as offered if the call was fast enough.
                 let all_had = |reports: &Reports| match reports.sum("not_taken") {
                     1 if driver == Driver::Radv => {
                         let counters = reports.counters();
-                        // Some differ in nothing that RADV minds.
+                        // Some differ only in state that RADV ignores.
                         let had = reports.sum("served") + reports.sum("driver_had");
                         assert_eq!(had, made as u64 - 1, "{counters:?}");
                         assert_eq!(reports.sum("offered") + reports.sum("compiled"), 1, "{counters:?}");
@@ -132,7 +132,7 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                     _ => covered(&driver, reports, made),
                 };
                 all_had(&warm.reports);
-                // The same libraries the other way round: another pipeline, and the only one.
+                // The same libraries in reverse order: another pipeline, and the only one.
                 let reversed = json!({ "cache": cache, "reversed": true });
                 let other = scenario.run_ok::<Value>("trace", &env, &reversed);
                 let counters = other.reports.counters();

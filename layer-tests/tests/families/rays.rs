@@ -1,4 +1,4 @@
-//! Ray tracing pipelines that suites describe and make.
+//! Ray tracing pipelines that suites describe and create.
 
 use std::ptr;
 
@@ -20,7 +20,7 @@ pub struct Rays {
 const UNUSED: u32 = vk::SHADER_UNUSED_KHR;
 
 impl Rays {
-    /// None where the device lacks ray tracing.
+    /// None if the device lacks ray tracing.
     pub fn new(rig: Rig) -> Option<Rays> {
         let names = [khr::ray_tracing_pipeline::NAME, khr::deferred_host_operations::NAME];
         if !names.iter().all(|name| rig.has(name)) {
@@ -35,7 +35,7 @@ impl Rays {
         })
     }
 
-    /// Ray generation alone.
+    /// A ray generation shader alone.
     pub fn plain(&self, value: u32) -> Info {
         self.describe(value, &[(vk::RayTracingShaderGroupTypeKHR::GENERAL, [0, UNUSED, UNUSED, UNUSED])], 1)
     }
@@ -84,12 +84,12 @@ impl Rays {
             .layout(self.layout)
     }
 
-    /// The same as a library.
+    /// The same pipeline as a library.
     pub fn library(&self, info: Info) -> Info {
         self.with_interface(info).flags(vk::PipelineCreateFlags::LIBRARY_KHR)
     }
 
-    /// A pipeline of its own stages and of these libraries.
+    /// A pipeline of its own stages and these libraries.
     pub fn linked(&self, info: Info, libraries: &[vk::Pipeline]) -> Info {
         let list = vk::PipelineLibraryCreateInfoKHR::default().libraries(keep_all(libraries.iter().copied()));
         self.with_interface(info).library_info(keep(list))
@@ -102,7 +102,7 @@ impl Rays {
         info.library_interface(keep(interface))
     }
 
-    /// vkCreateRayTracingPipelinesKHR, with the result as it came.
+    /// vkCreateRayTracingPipelinesKHR, with the result as the driver gave it.
     pub fn create(
         &self,
         operation: vk::DeferredOperationKHR,
@@ -112,18 +112,18 @@ impl Rays {
     ) -> vk::Result {
         let create = self.commands.fp().create_ray_tracing_pipelines_khr;
         let (device, count) = (self.rig.device.raw.handle(), infos.len() as u32);
-        // SAFETY: valid create infos, and a slot for each; the suites keep both while an operation needs them.
+        // SAFETY: valid create infos, and a slot for each; the suites keep both as long as an operation needs them.
         unsafe { create(device, operation, cache, count, infos.as_ptr(), ptr::null(), out.as_mut_ptr()) }
     }
 
-    /// One pipeline, at once.
+    /// Creates one pipeline, without an operation.
     pub fn make(&self, cache: vk::PipelineCache, info: Info) -> (vk::Result, vk::Pipeline) {
         let mut made = [vk::Pipeline::null()];
         let result = self.create(vk::DeferredOperationKHR::null(), cache, &[info], &mut made);
         (result, made[0])
     }
 
-    /// Handles of a pipeline's groups; nothing where the driver has no such command.
+    /// The handles of a pipeline's groups; empty if the driver lacks the command.
     pub fn group_handles(&self, pipeline: vk::Pipeline, groups: u32) -> Vec<u8> {
         let mut properties = vk::PhysicalDeviceRayTracingPipelinePropertiesKHR::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut properties);
@@ -141,7 +141,7 @@ impl Rays {
 
     /// Destroys pipelines.
     pub fn destroy(&self, pipelines: &[vk::Pipeline]) {
-        // SAFETY: the suites' own, each once; nothing was submitted.
+        // SAFETY: the suites' own pipelines, each destroyed once; nothing was submitted.
         pipelines
             .iter()
             .for_each(|&pipeline| unsafe { self.rig.device.raw.destroy_pipeline(pipeline, None) });

@@ -1,6 +1,6 @@
-//! A device with everything that the suites look at and its driver has.
+//! A device with all features that the suites use and the driver has.
 //!
-//! Steps run in processes of their own that end with them, so what create infos point to is simply kept for ever.
+//! Each step runs in a process of its own, so structures that create infos point to are never freed.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ash::{ext, khr, vk};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, binaries};
 
-/// Keeps a value for as long as the process lives.
+/// Keeps a value until the process ends.
 pub fn keep<T>(value: T) -> &'static mut T {
     Box::leak(Box::new(value))
 }
@@ -20,7 +20,7 @@ pub fn keep_all<T>(values: impl IntoIterator<Item = T>) -> &'static [T] {
     values.into_iter().collect::<Vec<_>>().leak()
 }
 
-/// Head of every structure in a chain.
+/// The head of every structure in a chain.
 #[repr(C)]
 struct Head {
     s_type: vk::StructureType,
@@ -87,26 +87,26 @@ const CORE: &[(vk::StructureType, usize)] = &[
     ),
 ];
 
-/// What is enabled beside what every device gets.
+/// Options beside those that every device gets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// VK_KHR_pipeline_binary and its feature.
     pub binaries: bool,
     /// disableInternalCache.
     pub no_internal_cache: bool,
-    /// Without this extension.
+    /// Leaves out this extension.
     pub without: Option<&'static CStr>,
-    /// A structure in the chain that no digest of the device covers.
+    /// A structure in the chain that the device's digest does not cover.
     pub unhashed: Unhashed,
 }
 
-/// What no digest of a device covers.
+/// A structure that the device's digest does not cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unhashed {
-    /// There is none.
+    /// None.
     #[default]
     Nothing,
-    /// One that nobody knows.
+    /// One of an unknown type.
     Unknown,
     /// VkDevicePrivateDataCreateInfo, which holds a number.
     Number,
@@ -114,25 +114,25 @@ pub enum Unhashed {
 
 /// The device.
 pub struct Rig {
-    /// It.
+    /// The device.
     pub device: Device,
     enabled: BTreeSet<CString>,
     features: Vec<&'static mut [u32]>,
 }
 
 impl Rig {
-    /// Everything but pipeline binaries.
+    /// With everything except pipeline binaries.
     pub fn open() -> Rig {
         Rig::with(Options::default())
     }
 
-    /// The instance's first device, with everything of the list that it has.
+    /// The instance's first device, with all extensions of the list that it has.
     pub fn with(options: Options) -> Rig {
         let instance = Instance::new(&InstanceOptions::default()).unwrap();
         Rig::on(&instance, options)
     }
 
-    /// The same in an instance of the caller's.
+    /// The same in an instance of the caller.
     pub fn on(instance: &Arc<Instance>, options: Options) -> Rig {
         let physical = instance.physical_device();
         let mut enabled: BTreeSet<CString> = instance.device_extensions(physical).into_iter().collect();
@@ -165,7 +165,7 @@ impl Rig {
         // SAFETY: a live physical device, and a chain of structures that it knows.
         let raw = unsafe {
             instance.raw.get_physical_device_features2(physical, &mut all);
-            // Of no use to these suites, and with rules of its own.
+            // Not used by these suites, and with rules of its own.
             all.features.robust_buffer_access = 0;
             info.p_next = ptr::from_ref(&all).cast();
             if options.no_internal_cache {
@@ -194,23 +194,22 @@ impl Rig {
         Rig { device: Device::adopt(instance, physical, raw.unwrap()), enabled, features }
     }
 
-    /// Whether the device has this extension, and it is enabled.
+    /// Whether the device has this extension, enabled.
     pub fn has(&self, name: &CStr) -> bool {
         self.enabled.contains(name)
     }
 
-    /// Whether a member of a feature structure is on, counted from its first.
+    /// Whether a member of a feature structure is enabled; members count from 0.
     pub fn feature(&self, s_type: vk::StructureType, member: usize) -> bool {
         let found = self.features.iter().find(|words| words[0] == s_type.as_raw() as u32);
         found.is_some_and(|words| words[size_of::<Head>() / 4 + member] != 0)
     }
 
-    /// Whether the driver reads pointers to state that a library ignores (contract 6): NVIDIA's does, seen with
-    /// 580.159.
+    /// Whether the driver follows pointers to state that a library ignores (contract 6): NVIDIA's 580.159 does.
     pub fn reads_ignored_state(&self) -> bool {
         const NVIDIA: u32 = 0x10DE;
         let device = &self.device;
-        // SAFETY: a live instance and a physical device of it.
+        // SAFETY: a live instance, and a physical device of it.
         let properties = unsafe { device.instance.raw.get_physical_device_properties(device.physical) };
         properties.vendor_id == NVIDIA
     }
@@ -233,7 +232,7 @@ impl Rig {
         cache: vk::PipelineCache,
         info: vk::GraphicsPipelineCreateInfo<'_>,
     ) -> (vk::Result, vk::Pipeline) {
-        // SAFETY: the suites' create infos are valid, but for what may not be read.
+        // SAFETY: the suites' create infos are valid, except for pointers that the driver must not follow.
         let (result, made) = unsafe { self.device.create_graphics(cache, &[info]) };
         (result, made[0])
     }

@@ -1,5 +1,5 @@
-//! State of graphics pipelines, member by member: it is compiled in the first run and served in the second, and
-//! nothing is served that differs in that member alone.
+//! State of graphics pipelines, member by member: a pipeline is compiled in the first run and served in the second,
+//! and a pipeline that differs in one member is never served.
 
 use ash::vk::{self, DynamicState as D, ShaderStageFlags as S, StructureType as T};
 use ash::{ext, khr};
@@ -12,7 +12,7 @@ use crate::draft::Draft;
 use crate::rig::{Rig, keep, keep_all};
 use crate::{Results, covered};
 
-/// A change to the plain pipeline; false where the device lacks what it needs.
+/// A change to the plain pipeline; false if the device lacks a feature for it.
 type Change = fn(&Rig, &mut Draft) -> bool;
 
 const MESH: T = T::PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT;
@@ -222,7 +222,7 @@ const CHANGES: &[(&str, Change)] = &[
         ];
         let on = states.iter().enumerate().filter(|(member, _)| rig.feature(three, *member));
         draft.dynamic.extend(on.map(|(_, state)| *state));
-        // A member that the device lacks leaves the static value in its place.
+        // If the device lacks the feature, the static value stays.
         rig.feature(three, 8)
     }),
     ("dynamic vertex input", |rig, draft| {
@@ -318,8 +318,7 @@ fn depth(draft: &mut Draft, compare: vk::CompareOp) -> bool {
     true
 }
 
-/// The step: makes a pipeline of each of the changes that the input names; all where it names none. Null for what
-/// the device lacks.
+/// The step: creates a pipeline for each change that the input names, or for all. Null if the device lacks a feature.
 fn make(input: &Value) -> Value {
     let rig = Rig::open();
     let wanted = |name: &str| input.as_array().is_none_or(|names| names.iter().any(|wanted| wanted == name));
@@ -356,7 +355,7 @@ fn every_member_is_told_apart_and_served() {
             covered(&driver, &second.reports, made.len());
             if driver == Driver::Radv {
                 let counters = first.reports.counters();
-                // RADV leaves some of the members out of its own key: then it has the pipeline already.
+                // RADV leaves some of the members out of its own key, and then has the pipeline already.
                 let had = first.reports.sum("compiled") + first.reports.sum("driver_had");
                 assert_eq!(had as usize, made.len() - 1, "{counters:?}");
             }

@@ -6,7 +6,7 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{Code, Shader, Work};
 
-/// Both drivers in one instance: one lacks identifiers, the other has its own.
+/// Two drivers in one instance: one lacks identifiers, the other has its own.
 fn two_drivers(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let devices = instance.physical_devices();

@@ -1,5 +1,5 @@
-//! A driver without pipelineCreationCacheControl: it gets neither the feature nor its flags, and what may not
-//! be compiled is not.
+//! A driver without pipelineCreationCacheControl: neither the feature nor its flags reach it, and a request that
+//! forbids compiling is not compiled.
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn pipelines_that_may_be_compiled_are_recorded_and_served() {
     });
 }
 
-/// Also where the stash has the artifact: the driver would compile if it did not take it (contract 3.5).
+/// Also if the stash has the artifact: the driver would compile if it refused it (contract 3.5).
 #[test]
 fn pipelines_that_may_not_be_compiled_never_reach_the_driver() {
     on_old_drivers(|scenario, env| {
@@ -98,7 +98,7 @@ fn early_return_stops_at_the_first_pipeline_that_may_not_be_compiled() {
     });
 }
 
-/// Nobody can copy the chain, so the flag stays in it: the program gets its pipeline all the same.
+/// The layer cannot copy this chain, so the flag stays in it; the program gets its pipeline nevertheless.
 #[test]
 fn a_program_gets_its_pipelines_beside_a_structure_that_nobody_knows() {
     on_old_drivers(|scenario, env| {
@@ -130,7 +130,7 @@ fn identifiers_say_that_a_compile_is_required() {
     });
 }
 
-/// Caches that the program synchronises itself, which is a flag of the feature.
+/// Externally synchronized caches, a flag of the feature.
 fn synchronized_caches(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = old_device(&instance, false, Asks::Extensions);
@@ -159,7 +159,7 @@ fn caches_that_the_program_synchronises_are_plain_caches_below() {
     });
 }
 
-/// A driver that has the feature keeps answering for itself.
+/// A driver that has the feature answers for itself.
 #[test]
 fn a_driver_with_cache_control_sees_what_the_program_asks_for() {
     let settings = vec![
@@ -176,7 +176,7 @@ fn a_driver_with_cache_control_sees_what_the_program_asks_for() {
     });
 }
 
-/// A device that gives nothing out: the layer stands aside but for what it promised.
+/// A device whose caches keep nothing: the layer does only what it promised.
 #[test]
 fn a_driver_whose_caches_hold_nothing_never_sees_the_flags_either() {
     for cache_data in ["header_only", "empty", "error"] {

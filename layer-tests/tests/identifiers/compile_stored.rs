@@ -1,4 +1,4 @@
-//! VKSTASH_COMPILE_STORED: compiled from the stash's SPIR-V, in a call that promises not to compile.
+//! VKSTASH_COMPILE_STORED: compiles from stored SPIR-V in calls that forbid compiling.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn compiling_stored(env: &Env) -> Env {
     env.clone().var("VKSTASH_COMPILE_STORED", "1")
 }
 
-/// lavapipe keeps no artifacts at all, so everything that it serves it compiles.
+/// Lavapipe keeps no artifacts, so everything is compiled.
 #[test]
 fn a_driver_without_artifacts_compiles_what_the_stash_has_the_code_of() {
     let nothing_kept = test_driver(json!({ "cache_data": "header_only", "driver_id": 13 }));
@@ -70,7 +70,7 @@ fn lost_artifacts_are_compiled_once_and_served_from_then_on() {
     });
 }
 
-/// The driver must not be held to the promise, and must not hear of the feature where it lacks it.
+/// The driver's call must not forbid compiling, and must not use the feature if the driver lacks it.
 #[test]
 fn the_call_that_compiles_does_not_forbid_it() {
     let settings = vec![Setting::auto(test_driver(json!({}))), Setting::auto(old_driver())];
@@ -114,7 +114,8 @@ fn code_that_the_stash_does_not_have_stays_a_compile_that_is_required() {
     });
 }
 
-/// A failed compile is no worse than none: the program comes back with the code and hears of it then.
+/// If the compile fails, the answer is COMPILE_REQUIRED: the program comes back with the code and gets the error
+/// then.
 #[test]
 fn a_driver_that_fails_leaves_a_compile_that_is_required() {
     each(vec![Setting::auto(test_driver(json!({ "cache_data": "empty" })))], STEP, |scenario, env, _| {
@@ -129,7 +130,7 @@ fn a_driver_that_fails_leaves_a_compile_that_is_required() {
     });
 }
 
-/// A driver's own identifiers are the driver's to answer.
+/// The driver answers for its own identifiers.
 #[test]
 fn the_drivers_own_identifiers_are_left_alone() {
     let own = vec![Setting::auto(Driver::Radv), Setting::auto(test_driver(json!({ "identifiers": true })))];

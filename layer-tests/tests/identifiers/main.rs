@@ -1,13 +1,13 @@
-//! VK_EXT_shader_module_identifier, whoever answers for it: the driver, the layer where the driver lacks it, or
-//! the layer because it was told to; and the cache control that goes with it.
+//! VK_EXT_shader_module_identifier, answered by the driver, or by the layer because the driver lacks it or because of
+//! VKSTASH_IDENTIFIERS; and the cache control that it needs.
 //!
 //! - [`offers`] lists, features, properties and commands
-//! - [`sameness`] what an identifier depends on, and what it does not
-//! - [`served`] pipelines by identifier, across devices and processes; sizes and wild bytes
+//! - [`sameness`] what an identifier depends on
+//! - [`served`] pipelines by identifier, across devices and processes; sizes and random bytes
 //! - [`cache_control`] drivers without pipelineCreationCacheControl
 //! - [`compile_stored`] VKSTASH_COMPILE_STORED
-//! - [`wrong_records`] records that are not what their keys say
-//! - [`validation`] nothing of it is seen below the layer
+//! - [`wrong_records`] records with other content than their keys say
+//! - [`validation`] none of it reaches the driver
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod cache_control;
@@ -37,7 +37,7 @@ const IDENTIFIER_FEATURES: i64 = 1_000_462_000;
 /// VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT.
 const IDENTIFIER_STAGE: i64 = 1_000_462_002;
 
-/// A driver, and what VKSTASH_IDENTIFIERS says.
+/// A driver, and the value of VKSTASH_IDENTIFIERS.
 #[derive(Clone)]
 struct Setting {
     driver: Driver,
@@ -71,7 +71,7 @@ fn old_driver() -> Driver {
     test_driver(json!({ "api_version": "1.2", "cache_control": false }))
 }
 
-/// Settings in which the layer answers, on drivers with cache control of their own.
+/// Settings in which the layer answers, on drivers that have cache control.
 fn emulated() -> Vec<Setting> {
     vec![
         Setting::auto(Driver::Lavapipe),
@@ -91,7 +91,7 @@ fn native() -> Vec<Setting> {
     ]
 }
 
-/// Runs a test for each setting whose driver is here, with a stash of its own.
+/// Runs a test for each setting whose driver is available, with a stash of its own.
 fn each(settings: Vec<Setting>, steps: &[(&str, Step)], test: impl Fn(&Scenario, &Env, &Setting)) {
     each_in(Setting::env, settings, steps, test);
 }
@@ -120,21 +120,21 @@ fn each_in(
     });
 }
 
-/// How a job's device asks for cache control and identifiers.
+/// How a job's device enables cache control and identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Asks {
-    /// As a program of a device of 1.3, for what the work needs.
+    /// As a program on a device of 1.3, as far as the work needs it.
     #[default]
     Core,
-    /// By extensions, as a program of a device below 1.3.
+    /// By extensions, as a program on a device below 1.3.
     Extensions,
-    /// By extensions, and for cache control alone.
+    /// By extensions, and only cache control.
     ControlAlone,
-    /// For neither.
+    /// Not at all.
     Neither,
 }
 
-/// Pipelines to make, and on what device.
+/// Pipelines to create, and the options of their device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
     work: Work,
@@ -158,7 +158,7 @@ impl From<Work> for Job {
     }
 }
 
-/// What came of a job, and what the test driver saw of it.
+/// The results of a job, and the test driver's record.
 #[derive(Debug, Deserialize)]
 struct Seen {
     done: Done,
@@ -174,7 +174,7 @@ impl Seen {
     }
 }
 
-/// The step: does a job, and asks the test driver when the device is gone.
+/// The step: runs a job, and takes the test driver's record after the device is destroyed.
 fn do_job(input: &Value) -> Value {
     let job: Job = serde_json::from_value(input.clone()).unwrap();
     let options = InstanceOptions { messages: job.work.messages, ..InstanceOptions::default() };
@@ -188,9 +188,9 @@ fn do_job(input: &Value) -> Value {
     answer(done, instance)
 }
 
-/// To be called when the devices are gone.
+/// Call this when the devices are destroyed.
 fn answer(done: Done, instance: Arc<Instance>) -> Value {
-    // Another driver has no record.
+    // Other drivers have no record.
     let record = match std::env::var_os("VKSTASH_TEST_ICD") {
         Some(_) => TestDriver::open().take_record(),
         None => json!({ "violations": [], "compiles": 0, "calls": [] }),
@@ -208,7 +208,7 @@ fn old_device(instance: &Arc<Instance>, maintenance5: bool, asks: Asks) -> Devic
     let mut identifier =
         vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
     let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
-    // One that stays, between those that may not.
+    // One that stays, between those that the layer removes.
     let mut names = vec![ext::robustness2::NAME.as_ptr()];
     let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
     let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
@@ -228,12 +228,12 @@ fn old_device(instance: &Arc<Instance>, maintenance5: bool, asks: Asks) -> Devic
     let physical = instance.physical_device();
     // SAFETY: a live physical device and a valid create info.
     let raw = unsafe { instance.raw.create_device(physical, &info, None) }.unwrap();
-    // What the program passed is as it was.
+    // The program's own structures are unchanged.
     assert_eq!([control.pipeline_creation_cache_control, identifier.shader_module_identifier], [vk::TRUE; 2]);
     Device::adopt(instance, physical, raw)
 }
 
-/// Runs a job; the test driver must have nothing to complain of.
+/// Runs a job; the test driver must report no violations.
 fn run(scenario: &Scenario, env: &Env, job: impl Into<Job>) -> Run<Seen> {
     let job = job.into();
     let run = scenario.run_ok::<Seen>("job", env, &job);

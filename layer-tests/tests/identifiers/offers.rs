@@ -1,4 +1,4 @@
-//! What a program sees before it creates a device, and which commands it gets afterwards.
+//! What a program sees before it creates a device, and the commands that it gets afterwards.
 
 use std::ffi::{CStr, c_char};
 use std::mem::transmute;
@@ -16,7 +16,7 @@ const CONTROL: &str = "VK_EXT_pipeline_creation_cache_control";
 const COMMANDS: [&CStr; 2] = [c"vkGetShaderModuleIdentifierEXT", c"vkGetShaderModuleCreateInfoIdentifierEXT"];
 const OWN_UUID: [u8; 16] = *b"vkstash-sha256-1";
 
-/// An instance of 1.0 that has the queries by extension, or one of 1.3 that has them under both names.
+/// An instance of 1.0 with the queries by extension, or one of 1.3 with both names of each.
 fn instance(version: u32) -> Arc<Instance> {
     let options = InstanceOptions {
         api_version: version,
@@ -31,7 +31,7 @@ fn command(instance: &Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     unsafe { instance.entry.get_instance_proc_addr(instance.raw.handle(), name.as_ptr()) }
 }
 
-/// The two-call idiom with room for every number of elements up to one more than there are.
+/// The two-call idiom with space for every number of elements from 0 to one more than there are.
 fn listing(instance: &Instance, layer: Option<&CStr>) -> Value {
     let enumerate = instance.raw.fp_v1_0().enumerate_device_extension_properties;
     let physical = instance.physical_device();
@@ -47,7 +47,7 @@ fn listing(instance: &Instance, layer: Option<&CStr>) -> Value {
         let blank = vk::ExtensionProperties { spec_version: !0, ..Default::default() };
         let mut list = vec![blank; all as usize + 2];
         let mut count = room;
-        // SAFETY: room for more than that many elements.
+        // SAFETY: the list has space for more than `count` elements.
         let result = unsafe { enumerate(physical, layer, &mut count, list.as_mut_ptr()) };
         let complete = room >= all;
         let expected = if complete { vk::Result::SUCCESS } else { vk::Result::INCOMPLETE };
@@ -63,7 +63,7 @@ fn listing(instance: &Instance, layer: Option<&CStr>) -> Value {
 }
 
 /// (identifiers, cache control by its own structure, cache control of 1.3, UUID) by one pair of commands; the
-/// structures held something else before.
+/// structures held other values before.
 fn support(instance: &Instance, features: &CStr, properties: &CStr, core13: bool) -> Value {
     let (Some(features), Some(properties)) = (command(instance, features), command(instance, properties))
     else {
@@ -135,7 +135,7 @@ fn offers(_: &Value) -> Value {
     })
 }
 
-/// What vkGetPhysicalDeviceToolProperties tells, as far as it is there.
+/// The tools in vkGetPhysicalDeviceToolProperties, if the command exists.
 fn tools(instance: &Instance) -> Vec<String> {
     let Some(get) = command(instance, c"vkGetPhysicalDeviceToolProperties") else { return Vec::new() };
     let physical = instance.physical_device();
@@ -157,7 +157,7 @@ fn names(listing: &Value) -> Vec<String> {
     serde_json::from_value(listing["names"].clone()).unwrap()
 }
 
-/// The extensions of `with` that `without` lacks; nothing may be missing or doubled.
+/// The extensions of `with` that `without` lacks; none may be missing or repeated.
 fn added(with: &Value, without: &Value) -> Vec<String> {
     let (with, without) = (names(with), names(without));
     assert!(without.iter().all(|name| with.contains(name)));
@@ -166,7 +166,7 @@ fn added(with: &Value, without: &Value) -> Vec<String> {
     added
 }
 
-/// Lists and answers in one setting: what is added to the driver's, and what is TRUE.
+/// The lists and answers of one setting: what is added to the driver's, and what is TRUE.
 fn offered(setting: Setting, extensions: &[&str], own: &[&str], uuid: Option<[u8; 16]>) {
     each(vec![setting], &[("offers", offers)], |scenario, env, _| {
         let without = scenario.run_ok::<Value>("offers", &env.clone().without_layer(), &()).value;
@@ -224,12 +224,12 @@ fn forced_identifiers_are_ours_and_listed_once() {
     offered(Setting::forced(driver), &[], &[IDENTIFIER], Some(OWN_UUID));
 }
 
-/// Nothing is offered, and what the program's structures held is what the driver left in them.
+/// Nothing is offered, and the program's structures hold what the driver wrote.
 #[test]
 fn nothing_is_offered_where_nothing_may_be_emulated() {
     let drivers = [Driver::Lavapipe, old_driver(), test_driver(json!({}))];
     let off = drivers.map(|driver| Setting { driver, mode: "off" }).to_vec();
-    // A driver of 1.3 without the feature breaks the specification already.
+    // A driver of 1.3 without the feature violates the specification.
     let broken = Setting::auto(test_driver(json!({ "cache_control": false })));
     each([off, vec![broken]].concat(), &[("offers", offers)], |scenario, env, _| {
         let without = scenario.run_ok::<Value>("offers", &env.clone().without_layer(), &()).value;
@@ -237,7 +237,7 @@ fn nothing_is_offered_where_nothing_may_be_emulated() {
     });
 }
 
-/// What the driver is asked by chains, where the program asks for nothing but its list of extensions.
+/// The structures in queries to the driver, if the program asks only for its list of extensions.
 fn asked(_: &Value) -> Value {
     let instance = instance(vk::API_VERSION_1_3);
     let driver = TestDriver::open();
@@ -249,7 +249,7 @@ fn asked(_: &Value) -> Value {
     json!(queries.flat_map(|call| call["p_next"].as_array().unwrap().clone()).collect::<Vec<_>>())
 }
 
-/// Layers below complain of structures whose extension the driver does not list.
+/// Layers below warn of structures whose extension the driver does not list.
 #[test]
 fn a_driver_is_asked_only_for_what_it_lists() {
     let identifiers = [
@@ -282,7 +282,7 @@ fn a_driver_is_asked_only_for_what_it_lists() {
     }
 }
 
-/// A program that cannot ask for features (1.0, no extension) is not offered what it could not switch on.
+/// A program that cannot enable features (1.0, no extension) is not offered any.
 fn unreachable(_: &Value) -> Value {
     let options = InstanceOptions { api_version: vk::API_VERSION_1_0, ..InstanceOptions::default() };
     listing(&Instance::new(&options).unwrap(), None)
@@ -297,8 +297,8 @@ fn a_program_that_cannot_ask_for_features_sees_the_drivers_list() {
     });
 }
 
-/// Whether the commands are there, by the instance's and by the device's look-up, with and without the
-/// extension; and that all pointers to a command are as good as each other.
+/// Whether the commands exist, by the instance's and by the device's look-up, with and without the extension; and
+/// that all pointers to a command work alike.
 fn commands(_: &Value) -> Value {
     let instance = instance(vk::API_VERSION_1_3);
     let on = DeviceOptions { cache_control: true, identifiers: true, ..DeviceOptions::default() };
@@ -325,7 +325,7 @@ fn commands(_: &Value) -> Value {
     let first = command(&instance, c"vkGetDeviceProcAddr").unwrap();
     // SAFETY: the command of this name has this type.
     let first: vk::PFN_vkGetDeviceProcAddr = unsafe { transmute(first) };
-    // SAFETY: a live device and its own look-up, which any look-up may give out.
+    // SAFETY: a live device, and its own look-up, which any look-up may return.
     let second: vk::PFN_vkGetDeviceProcAddr =
         unsafe { transmute(first(on.raw.handle(), c"vkGetDeviceProcAddr".as_ptr()).unwrap()) };
     let there = |device: &Device| {
@@ -353,7 +353,7 @@ fn the_commands_are_there_for_devices_that_enabled_the_extension_only() {
     });
 }
 
-/// VkPhysicalDeviceVulkan14Features, which the bindings do not have.
+/// VkPhysicalDeviceVulkan14Features, which the bindings lack.
 #[repr(C)]
 struct Vulkan14Features {
     s_type: vk::StructureType,
@@ -361,7 +361,8 @@ struct Vulkan14Features {
     switches: [vk::Bool32; 21],
 }
 
-/// Features newer than the bindings stand before the identifier's own, which must be taken out all the same.
+/// A structure that is newer than the bindings stands before the identifier's own, which must be removed
+/// nevertheless.
 fn newer_features(_: &Value) -> Value {
     let options =
         InstanceOptions { api_version: vk::make_api_version(0, 1, 4, 0), ..InstanceOptions::default() };

@@ -1,4 +1,4 @@
-//! Identifiers depend on the code and on nothing else.
+//! Identifiers depend only on the code.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn codes() -> Vec<Vec<u32>> {
     (0..8).flat_map(|value| families.map(|family| family(value))).collect()
 }
 
-/// Identifiers of all modules by both commands on two devices, one of which had the module before the other.
+/// Identifiers of all modules by both commands on two devices, one of which created the module first.
 fn identifiers(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let options = DeviceOptions { cache_control: true, identifiers: true, ..DeviceOptions::default() };
@@ -34,7 +34,7 @@ fn identifiers(_: &Value) -> Value {
 
 type Lists = Vec<Vec<Vec<u8>>>;
 
-/// The one list that all lists of a run are.
+/// The list that all lists of a run must equal.
 fn one(scenario: &Scenario, env: &Env) -> Vec<Vec<u8>> {
     let lists = scenario.run_ok::<Lists>("identifiers", env, &()).value;
     assert!(lists.iter().all(|list| *list == lists[0]), "commands and devices agree");
@@ -68,7 +68,7 @@ fn identifiers_of_the_drivers_are_what_they_are_without_us() {
     });
 }
 
-/// Identifiers by create info of one code with different flags, one word more and one word changed.
+/// Identifiers by create info of one code with different flags, with one word more, and with one word changed.
 fn variants(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let options = DeviceOptions { cache_control: true, identifiers: true, ..DeviceOptions::default() };
@@ -78,7 +78,7 @@ fn variants(_: &Value) -> Value {
         let flags = vk::ShaderModuleCreateFlags::from_raw(flags);
         let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(code);
         let mut answer = vk::ShaderModuleIdentifierEXT { identifier: [0xaa; 32], ..Default::default() };
-        // SAFETY: a create info that nobody reads but for its flags and words.
+        // SAFETY: only the flags and words of the create info are read.
         unsafe {
             let query = extension.fp().get_shader_module_create_info_identifier_ext;
             query(device.raw.handle(), &info, &mut answer);
@@ -118,7 +118,7 @@ fn a_driver_never_hears_of_identifiers_that_are_not_its_own() {
                     for chain in ["p_next", "stage_p_next"] {
                         let types = call[chain].as_array().into_iter().flatten();
                         let hers = [IDENTIFIER_FEATURES, IDENTIFIER_STAGE];
-                        // A physical device may be asked what it has.
+                        // The queries of a physical device may reach it.
                         let asked = command.starts_with("vkGetPhysicalDevice");
                         let strangers = types.filter(|s_type| hers.iter().any(|own| **s_type == *own));
                         assert!(asked || strangers.count() == 0, "{call}");

@@ -1,5 +1,5 @@
-//! Pipelines by identifier: across devices and processes, with code from wherever, and identifiers that are
-//! none.
+//! Pipelines by identifier: across devices and processes, with code of every origin, and identifiers that were never
+//! issued.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ fn serving() -> Vec<Setting> {
     emulated.chain(native()).collect()
 }
 
-/// The first device makes the pipelines by module, the second one by identifier; the first one is gone by then
-/// or is not.
+/// The first device creates the pipelines by module, the second one by identifier; the first one may be destroyed
+/// before.
 fn two_devices(input: &Value) -> Value {
     let (work, destroy): (Work, bool) = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -55,7 +55,7 @@ fn what_one_process_recorded_another_gets_by_identifier() {
         for (shader, flags2) in
             [(Shader::Compute, false), (Shader::Specialized, true), (Shader::RenderPass, false)]
         {
-            // A device of other features has a part of its own.
+            // A device with other features has a part of its own.
             let first = 1 + 100 * u32::from(flags2);
             let by_identifier = Work { shader, flags2, first, code: Code::Identifier, ..Work::default() };
             let cold = run(scenario, env, by_identifier.clone());
@@ -71,7 +71,7 @@ fn what_one_process_recorded_another_gets_by_identifier() {
     });
 }
 
-/// Code that never made a module has the identifier that a module of it would have.
+/// Inline code has the identifier that a module of it would have.
 #[test]
 fn what_was_made_of_inline_code_is_served_by_identifier() {
     let emulated = emulated().into_iter().filter(|setting| setting.driver != Driver::Lavapipe).collect();
@@ -86,7 +86,7 @@ fn what_was_made_of_inline_code_is_served_by_identifier() {
     });
 }
 
-/// How often the driver was called by each command that makes something.
+/// The number of calls of each creating command.
 fn creations(seen: &Seen) -> BTreeMap<&str, usize> {
     let mut commands = BTreeMap::new();
     for command in seen.calls.iter().filter_map(|call| call["command"].as_str()) {
@@ -97,7 +97,8 @@ fn creations(seen: &Seen) -> BTreeMap<&str, usize> {
     commands
 }
 
-/// A driver with identifiers of its own needs no code beside an artifact: it hears what it hears of a request with code.
+/// A driver with identifiers of its own needs no code beside an artifact: it gets the same calls as for a request
+/// with code.
 #[test]
 fn a_served_request_by_identifier_costs_the_driver_no_more_than_one_with_code() {
     each(
@@ -125,8 +126,8 @@ fn a_served_request_by_identifier_costs_the_driver_no_more_than_one_with_code() 
     );
 }
 
-/// Sizes and contents whose requests were not answered with COMPILE_REQUIRED. The real identifiers' code is
-/// in the stash, and so are pipelines of it.
+/// Sizes and contents of requests that were not answered with COMPILE_REQUIRED. The code of real identifiers, and
+/// pipelines of it, are in the stash.
 fn wild_identifiers(input: &Value) -> Value {
     let sizes: Vec<usize> = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -142,7 +143,7 @@ fn wild_identifiers(input: &Value) -> Value {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (random >> 33) as u8
             });
-            // A part of a real one, and a real one that goes on, are none either.
+            // A part of an issued identifier, and one with bytes appended, were not issued either.
             let part = real.iter().copied().chain([0; 64]).take(size).collect();
             let mut contents =
                 vec![vec![0; size], vec![1; size], vec![0xff; size], noise.take(size).collect()];
@@ -165,7 +166,7 @@ fn identifiers_that_nobody_gave_out_miss_whatever_their_size() {
     let old = Setting::auto(test_driver(json!({ "driver_id": 3 })));
     let settings = [emulated(), vec![old]].concat();
     each_with_two_devices(settings, &[("wild", wild_identifiers)], |scenario, env, setting| {
-        // 0 names nothing, 33 and more are illegal: neither may hurt.
+        // 0 is no identifier, 33 and more are invalid: neither may cause harm.
         let sizes: Vec<usize> = (0..=33).chain([64]).collect();
         for _ in 0..2 {
             let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
@@ -200,7 +201,7 @@ fn an_empty_identifier_with_a_wild_pointer_beside_a_module_is_no_identifier() {
     });
 }
 
-/// The layer answers in the driver's place, so it owes feedback too (contract 3.7).
+/// The layer answers in place of the driver, so it must write feedback (contract 3.7).
 #[test]
 fn feedback_of_a_refused_identifier_is_not_garbage() {
     each(emulated(), &[("job", do_job)], |scenario, env, _| {

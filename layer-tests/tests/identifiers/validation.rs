@@ -1,11 +1,11 @@
-//! The Khronos validation layer sits below ours: it hears of nothing that the layer answers for.
+//! The Khronos validation layer is below ours: nothing that the layer answers itself reaches it.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use vkstash_layer_tests::env;
 
-/// The validation layer says nothing about these jobs with our layer that it does not say about `plain` without
+/// With our layer the validation layer reports nothing about these jobs that it does not report about `plain` without
 /// it. Each job runs twice, in the stash of the one before.
 fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], compile_stored: bool) {
     each(vec![setting.clone()], &[("job", do_job)], |scenario, env, _| {
@@ -26,7 +26,7 @@ fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], co
             for round in ["first", "second"] {
                 let (with, done) = messages(&env, job.clone());
                 assert!(done.all_made() || done.all_refused(), "{round} {job:?} {:?}", done.results);
-                // Of a call that does not go down there is nothing to say.
+                // A call that is not passed on causes no messages.
                 let new: Vec<_> = with.difference(&without).collect();
                 assert!(new.is_empty(), "{round} {job:?}: {new:?}");
             }
@@ -34,7 +34,7 @@ fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], co
     });
 }
 
-/// What the program does beside what only our layer offers.
+/// The program without the features that only our layer offers.
 fn without_what_we_offer(work: &Work) -> Work {
     Work { code: Code::Module, fail_on: false, early_return: false, identifiers: false, ..work.clone() }
 }

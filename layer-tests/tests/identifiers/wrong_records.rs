@@ -1,5 +1,5 @@
-//! Records that are whole and not what their keys say: another module's code under an identity, another module under a
-//! driver's identifier. Nobody is given a pipeline of them, and who comes back with the code puts them right.
+//! Valid records with other content than their keys say: another module's code under an identity, another module
+//! under a driver's identifier. No pipeline is made of them, and they are replaced when a program passes the code.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use vkstash_store::stash::open::Stash;
 
 use super::*;
 
-/// The payload of each record of this kind becomes that of another one. The store writes them: they are newer, and
-/// their checksums are right.
+/// Replaces the payload of each record of this kind by that of another one. The store writes them, so they are newer
+/// and their checksums are right.
 fn rotate(part: &Part, kind: Kind) {
     let mut records: Vec<(Key, Vec<u8>)> = Vec::new();
     part.for_each(kind, &mut |key, payload| records.push((*key, payload.to_vec())));
@@ -25,7 +25,7 @@ fn rotate(part: &Part, kind: Kind) {
     }
 }
 
-/// The same for a kind of the portable part, or of each device part.
+/// The same for a kind in the portable part, or in each device part.
 fn rotate_in(stash: &Path, kind: Kind) {
     let [application] = list_applications(stash).unwrap().try_into().unwrap();
     let name = AppName { display: application.display, folder: application.folder };
@@ -38,7 +38,7 @@ fn rotate_in(stash: &Path, kind: Kind) {
     }
 }
 
-/// The step: asks by identifier alone, and where that is refused comes back with the code, as translators do.
+/// The step: requests by identifier alone, and with the code if that is refused, as translators do.
 fn translate(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -65,7 +65,7 @@ fn made_modules(seen: &Seen) -> usize {
     seen.calls("vkCreateShaderModule").count()
 }
 
-/// What is served beside an artifact, and what is compiled because VKSTASH_COMPILE_STORED says so.
+/// Served artifacts, and compiles because of VKSTASH_COMPILE_STORED.
 #[test]
 fn code_under_another_modules_identity_never_reaches_the_driver() {
     let keeps_nothing = Setting::auto(test_driver(json!({ "cache_data": "header_only", "driver_id": 13 })));
@@ -116,7 +116,7 @@ fn code_under_another_modules_identity_never_reaches_the_driver() {
     }
 }
 
-/// The driver checks what it is offered, so nobody gets a wrong pipeline of it; what the driver says is put right.
+/// The driver checks what it is offered, so no wrong pipeline results; the record is replaced by the driver's answer.
 #[test]
 fn an_identifier_that_stands_for_another_module_is_put_right() {
     each(native(), STEPS, |scenario, env, setting| {

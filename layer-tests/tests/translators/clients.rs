@@ -1,4 +1,4 @@
-//! The clients themselves: what they do when a link is refused, as programs of their own, and with real shaders.
+//! The clients themselves: refused links, running as programs of their own, and real shaders.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn refusing(scenario: &Scenario, call: u32) -> Driver {
     }))
 }
 
-/// The client itself: libraries may come back by identifier and then refuse to be linked (contract 2.6).
+/// The client: libraries may be created by identifier and then not be linkable (contract 2.6).
 #[test]
 fn dxvk_remembers_a_link_that_was_refused() {
     scenario(&[("client", step)], |scenario| {
@@ -37,7 +37,7 @@ fn dxvk_remembers_a_link_that_was_refused() {
     });
 }
 
-/// The client itself, again: what cannot be linked is translated.
+/// The client: if a link is refused, it translates.
 #[test]
 fn vkd3d_translates_when_a_link_is_refused() {
     scenario(&[("client", step)], |scenario| {
@@ -76,7 +76,7 @@ fn the_command_line_prints_counts_and_latencies() {
     });
 }
 
-/// Where scripts/corpus.sh puts real shaders.
+/// The folder of real shaders from scripts/corpus.sh.
 fn corpus() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus"))
 }

@@ -1,4 +1,4 @@
-//! DXVK's habits.
+//! The habits of DXVK.
 
 use serde_json::json;
 
@@ -9,11 +9,11 @@ use vkstash_layer_tests::translators::{Optimised, Plan};
 
 use crate::{EMULATED, LAVAPIPE, Machine, NATIVE, RADV, Seen, assert_nothing_bypassed, dxvk, on};
 
-/// DXVK's compute pipelines: made from code, destroyed, and wanted again by identifier.
+/// DXVK's compute pipelines: created from code, destroyed, and created again by identifier.
 fn compute_life(machine: &Machine) {
     on(machine, Plan { graphics: 0, ..dxvk() }, |client| {
         let count = client.plan.compute;
-        // What was compiled a moment ago is there already; of a later run the first half is served too.
+        // What this run compiled is there; in a later run the first half is served too.
         let back = |run: &Run<Seen>, served: u32| {
             let (report, counters) = (&run.value.report, run.reports.counters());
             assert!(report.identifiers, "{report:?}");
@@ -57,13 +57,13 @@ fn computes_on_a_driver_with_short_identifiers() {
     compute_life(&NATIVE);
 }
 
-/// DXVK's client with everything, in every situation: it always draws, whatever is served.
+/// The complete DXVK client in every situation: it always draws, whatever is served.
 fn draws(machine: &Machine, optimised: Optimised) {
     on(machine, Plan { optimised, ..dxvk() }, |client| {
         let count = client.plan.graphics;
         let complete = |run: &Run<Seen>| {
             let links = run.value.report.links;
-            // Twice, because the first ones are thrown away.
+            // Twice, because the first ones are destroyed.
             let expected = Links { fast: 2 * count, optimised: count, failed: 0, memoised: 0 };
             assert_eq!(links, expected, "{:?}", run.reports.counters());
         };
@@ -99,8 +99,8 @@ fn draws_on_a_driver_with_short_identifiers() {
     draws(&NATIVE, Optimised::Whole);
 }
 
-/// A link with FAIL_ON may be refused for no reason at all (contract 2.6). The program goes without that link
-/// from then on, and still draws.
+/// A link with FAIL_ON may be refused for no reason (contract 2.6). The program does without that link from then on,
+/// and still draws.
 #[test]
 fn a_driver_that_compiles_links_costs_links_and_no_frame() {
     let driver = || Driver::Test(json!({ "fast_linking": false }));
@@ -115,7 +115,7 @@ fn a_driver_that_compiles_links_costs_links_and_no_frame() {
     });
 }
 
-/// Libraries come back by identifier at once, in every run.
+/// In every run libraries are created by identifier at once.
 fn libraries_come_back(machine: &Machine, optimised: Optimised) {
     on(machine, Plan { optimised, ..dxvk() }, |client| {
         // Three compute pipelines, two vertex shaders, three fragment shaders.

@@ -1,5 +1,5 @@
-//! Programs that translate shaders while they run: what they ask of the layer, cold, warm, after a driver update,
-//! and when the layer is gone again (contract 8).
+//! Programs that translate shaders at run time: cold, warm, after a driver update, and after the layer is removed
+//! (contract 8).
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod clients;
@@ -18,7 +18,7 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::translators::report::Report;
 use vkstash_layer_tests::translators::{self, Habit, Plan};
 
-/// What came of a client, and what the test driver saw of it.
+/// The results of a client, and the test driver's record.
 #[derive(Debug, Deserialize)]
 struct Seen {
     report: Report,
@@ -26,7 +26,7 @@ struct Seen {
     compiles: u64,
 }
 
-/// Runs the client; the test driver is asked when everything is over. Its library stays mapped.
+/// Runs the client; takes the test driver's record at the end. The driver's library stays mapped.
 fn step(input: &Value) -> Value {
     let (plan, programmable): (Plan, bool) = serde_json::from_value(input.clone()).unwrap();
     let report = translators::run(&plan).unwrap();
@@ -39,21 +39,21 @@ fn step(input: &Value) -> Value {
     })
 }
 
-/// A driver, and the same one after an update.
+/// A driver, and the same driver after an update.
 struct Machine {
     driver: fn() -> Driver,
     updated: fn(Env) -> Env,
     /// The device has identifiers without the layer.
     native: bool,
-    /// The driver gives cache data out, so that there are artifacts.
+    /// The driver gives cache data, so there are artifacts.
     artifacts: bool,
-    /// Libraries that retain what optimised links need are in no cache of this driver: it compiles them anew
-    /// even where its own disk cache is warm (tried), so by identifier alone nobody gets them.
+    /// This driver caches no libraries that retain information for optimised links: it compiles them again even with
+    /// its own warm disk cache (tried), so they are never created by identifier alone.
     retained_uncached: bool,
 }
 
-/// Identifiers of its own, and a real compiler. No second version of it is installed, but another chip has
-/// another pipelineCacheUUID too, and the same algorithm for identifiers.
+/// Identifiers of its own, and a real compiler. No second version of it is installed, but another chip also has
+/// another pipelineCacheUUID, with the same algorithm for identifiers.
 const RADV: Machine = Machine {
     driver: || Driver::Radv,
     updated: |env| env.var("RADV_FORCE_FAMILY", "navi23"),
@@ -62,7 +62,7 @@ const RADV: Machine = Machine {
     retained_uncached: true,
 };
 
-/// Neither identifiers nor cache data. What it does depends on nothing that a variable could change.
+/// Neither identifiers nor cache data. No variable changes its behaviour.
 const LAVAPIPE: Machine = Machine {
     driver: || Driver::Lavapipe,
     updated: |env| env,
@@ -101,7 +101,7 @@ const NATIVE: Machine = Machine {
     retained_uncached: false,
 };
 
-/// A client on a machine: the same stash and store for every run.
+/// A client on a machine, with the same stash and store for every run.
 struct Client<'a> {
     scenario: &'a Scenario,
     env: Env,
@@ -129,7 +129,7 @@ impl Client<'_> {
         self.run_in(&self.env, &self.plan)
     }
 
-    /// The same client, on the same driver, without the layer.
+    /// The same client on the same driver, without the layer.
     fn alone(&self) -> Run<Seen> {
         self.run_in(&self.env.clone().without_layer(), &self.plan)
     }
@@ -155,13 +155,13 @@ fn dxvk() -> Plan {
     Plan::new(Habit::Dxvk, PathBuf::new())
 }
 
-/// The layer understood every pipeline.
+/// The layer described every pipeline.
 fn assert_nothing_bypassed(run: &Run<Seen>) {
     assert!(!run.reports.0.is_empty(), "our layer is there: {}", run.stderr);
     assert_eq!(run.reports.bypassed(), Vec::new(), "{:?}", run.reports.counters());
 }
 
-/// Everything was asked for by identifier, and the stash had it.
+/// Everything was requested by identifier, and served.
 fn assert_all_by_identifier(run: &Run<Seen>, count: u32) {
     let (report, counters) = (&run.value.report, run.reports.counters());
     assert_eq!(report.served_by_identifier, count, "{report:?} {counters:?}");

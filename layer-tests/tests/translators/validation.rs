@@ -1,4 +1,4 @@
-//! Below our layer sits Khronos's own judge.
+//! The Khronos validation layer below ours.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use vkstash_layer_tests::translators::{Optimised, Plan};
 
 use crate::{LAVAPIPE, Machine, RADV, Seen, dxvk, on, vkd3d};
 
-/// The judge below our layer finds nothing that it does not find without us. Where the layer brings the
-/// identifiers along, the client without it does without them.
+/// The validation layer below ours reports nothing that it does not report without ours. If the layer provides
+/// identifiers, the client without it does without them.
 fn same_messages(machine: &Machine, plan: Plan) {
-    // The judge that distributions ship knows no maintenance5: it would take libraries for pipelines.
+    // The validation layer of distributions does not know maintenance5: it would take libraries for pipelines.
     on(machine, Plan { messages: true, flags2: false, ..plan }, |client| {
         if env::validation_manifest().is_none() {
             return client.scenario.skip("the Khronos validation layer is not installed");
@@ -19,8 +19,8 @@ fn same_messages(machine: &Machine, plan: Plan) {
         let env = client.env.clone().validation();
         let ids = |run: &Run<Seen>| run.value.report.messages.iter().cloned().collect::<BTreeSet<_>>();
         let other_store = Plan { store: client.scenario.folder().join("alone"), ..client.plan.clone() };
-        // The driver's own disk cache stands in for ours: links of libraries that came back by identifier alone
-        // puzzle this judge, whoever brought them back.
+        // The driver's own disk cache replaces the stash: this validation layer misunderstands links of libraries
+        // that were created by identifier alone, with the layer or without it.
         let alone = env.clone().without_layer().driver_cache();
         let mut without = BTreeSet::new();
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! vkd3d-proton's habits.
+//! The habits of vkd3d-proton.
 
 use vkstash_layer_tests::translators::Plan;
 
@@ -6,8 +6,8 @@ use crate::{
     EMULATED, LAVAPIPE, Machine, NATIVE, RADV, assert_all_by_identifier, assert_nothing_bypassed, on, vkd3d,
 };
 
-/// vkd3d-proton's client from its first start until the layer is uninstalled. `asked` is how many requests by
-/// identifier a run makes that has a complete book.
+/// The vkd3d-proton client from its first start until the layer is uninstalled. `asked`: requests by identifier in a
+/// run with a complete file of identifiers.
 fn life(machine: &Machine, plan: Plan) {
     on(machine, plan, |client| {
         let asked = client.plan.compute + client.plan.graphics;
@@ -26,11 +26,11 @@ fn life(machine: &Machine, plan: Plan) {
         if machine.artifacts {
             assert_all_by_identifier(&warm, asked);
         } else {
-            // Nobody could serve it: translating again is all that is left, and it works.
+            // Nothing could be served: the client translates again, and works.
             assert_eq!(warm.value.report.compile_required, asked, "{warm:?}");
         }
 
-        // An update: identifiers stay what they are, artifacts do not fit any more.
+        // An update: identifiers stay the same, artifacts no longer fit.
         let updated = client.updated(machine);
         assert!(!updated.value.report.book_rejected, "{updated:?}");
         assert_eq!(updated.value.report.requested_by_identifier, asked);
@@ -39,7 +39,7 @@ fn life(machine: &Machine, plan: Plan) {
             assert_eq!(updated.value.report.compile_required, asked, "{updated:?}");
             assert_all_by_identifier(&client.updated(machine), asked);
         }
-        // The old driver's artifacts are still there for whoever goes back.
+        // The old driver's artifacts are kept for the return to it.
         if machine.artifacts {
             assert_all_by_identifier(&client.run(), asked);
         }
@@ -48,7 +48,7 @@ fn life(machine: &Machine, plan: Plan) {
         let report = &alone.value.report;
         assert_eq!(report.identifiers, machine.native, "{report:?}");
         if machine.native {
-            // The identifiers were the driver's own all the time.
+            // The identifiers were always the driver's own.
             assert!(!report.book_rejected, "{report:?}");
             assert_eq!(report.requested_by_identifier, asked);
         } else {
@@ -99,7 +99,7 @@ fn lives_with_libraries_on_a_driver_with_short_identifiers() {
     life(&NATIVE, Plan { libraries: true, ..vkd3d() });
 }
 
-/// What it reads from its caches in a run that the stash serves is worth as much as without the stash.
+/// The cache data that it reads in a served run is worth as much as without the stash.
 #[test]
 fn keeps_cache_data_that_serves_it_when_the_layer_is_gone() {
     for machine in [RADV, NATIVE] {
@@ -114,14 +114,14 @@ fn keeps_cache_data_that_serves_it_when_the_layer_is_gone() {
     }
 }
 
-/// The driver's answer without the layer and the layer's: the same to vkd3d-proton's identifier file.
+/// The driver's answer without the layer, and the layer's: vkd3d-proton's identifier file treats them alike.
 #[test]
 fn identifiers_kept_without_the_layer_are_known_to_it() {
     for machine in [RADV, NATIVE] {
         on(&machine, vkd3d(), |client| {
             let alone = client.alone();
             assert!(alone.value.report.identifiers);
-            // The layer has seen nothing yet: everything is asked for, refused and translated once.
+            // The layer knows nothing yet: everything is requested, refused and translated once.
             let first = client.run();
             assert!(!first.value.report.book_rejected);
             assert_eq!(first.value.report.compile_required, 6, "{first:?}");
