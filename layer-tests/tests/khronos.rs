@@ -1,7 +1,8 @@
 //! The layer between the installed loader and the Khronos loader's own test driver: negotiation, look-ups, several
-//! GPUs, commands that nobody knows, lives in a row, and other layers above and below.
+//! GPUs, commands that the layer does not know, repeated use in one process, and other layers above and below this
+//! one.
 //!
-//! The driver is built by scripts/khronos-icd.sh; layer-tests/khronos/driver.cpp says what its GPUs have.
+//! scripts/khronos-icd.sh builds the driver; layer-tests/khronos/driver.cpp says what its GPUs have.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ fn loaders_that_cannot_be_served_are_refused_and_nothing_is_written() {
 fn without_an_instance_only_the_layers_own_commands_are_found() {
     let layer = LayerLibrary::open();
     let look_up = layer.look_ups(2).1.instance.unwrap();
-    // SAFETY: no instance and NUL-terminated names.
+    // SAFETY: a null instance is allowed for these look-ups (the layer interface), and the names end with NUL.
     let find = |name: &CStr| owner(unsafe { look_up(vk::Instance::null(), name.as_ptr()) });
     for name in [c"vkCreateInstance", c"vkGetInstanceProcAddr"] {
         assert_eq!(find(name), "layer", "{name:?}");
@@ -104,17 +105,17 @@ const DRIVERS_OWN: [&CStr; 3] = [c"vkDestroyPipeline", c"vkCreateCommandPool", c
 const IDENTIFIERS: [&CStr; 2] =
     [c"vkGetShaderModuleIdentifierEXT", c"vkGetShaderModuleCreateInfoIdentifierEXT"];
 
-/// Whose commands the layer's own vkGetDeviceProcAddr finds on a device.
+/// Which library owns each command that the layer's own vkGetDeviceProcAddr finds on a device.
 fn owners(device: &Device) -> BTreeMap<String, String> {
     let layer = LayerLibrary::open();
     let look_up = layer.look_ups(2).1.device.unwrap();
     let names = HOOKED.iter().chain(&LACKING).chain(&DRIVERS_OWN).chain(&IDENTIFIERS);
-    // SAFETY: a live device and NUL-terminated names.
+    // SAFETY: `device` lives through this call, and the names end with NUL.
     let find = |name: &CStr| owner(unsafe { look_up(device.raw.handle(), name.as_ptr()) });
     names.map(|name| (name.to_string_lossy().into_owned(), find(name))).collect()
 }
 
-/// For each GPU: without identifiers, and with them where the GPU has them.
+/// For each GPU: the owners on a device without identifiers, and on one with identifiers where the GPU has them.
 fn look_ups(_: &Value) -> Value {
     let instance = instance();
     let of = |gpu, identifiers| {
@@ -154,14 +155,14 @@ fn a_device_has_what_its_driver_has_and_identifiers_where_enabled() {
     });
 }
 
-/// What the layer's vk_layerGetPhysicalDeviceProcAddr and vkGetInstanceProcAddr find with an instance.
+/// Whose commands the layer's vk_layerGetPhysicalDeviceProcAddr and vkGetInstanceProcAddr find with an instance.
 fn with_instance(names: &Value) -> Value {
     let instance = instance();
     let layer = LayerLibrary::open();
     let look_ups = layer.look_ups(2).1;
     let find = |look_up: Option<vk::PFN_vkGetInstanceProcAddr>, name: &Value| {
         let name = CString::new(name.as_str().unwrap()).unwrap();
-        // SAFETY: a live instance and a NUL-terminated name.
+        // SAFETY: `instance` lives through this call, and the name ends with NUL.
         owner(unsafe { look_up.unwrap()(instance.raw.handle(), name.as_ptr()) })
     };
     let names = names.as_array().unwrap();
@@ -175,7 +176,7 @@ fn with_instance(names: &Value) -> Value {
 
 #[test]
 fn only_physical_device_commands_are_found_as_such() {
-    // The name, who answers as a physical-device command, and who as any command of an instance.
+    // Name; owner as a physical-device command; owner as a command of an instance.
     let table = [
         ("vkCreateDevice", "layer", "layer"),
         ("vkEnumerateDeviceExtensionProperties", "layer", "layer"),
@@ -203,7 +204,7 @@ fn only_physical_device_commands_are_found_as_such() {
     });
 }
 
-// --- commands that nobody knows -------------------------------------------------------------------------------
+// --- commands that the layer does not know --------------------------------------------------------------------
 
 #[repr(C)]
 #[derive(Default)]
@@ -215,11 +216,12 @@ struct Arrived {
 }
 type Unheard = unsafe extern "system" fn(u64, u32, u64, f32, *mut Arrived) -> vk::Result;
 
-/// Calls a command of the driver; null where it is not found.
+/// Calls a command of the test driver. Null where the look-up found no command.
 fn call(command: vk::PFN_vkVoidFunction, handle: u64, a: u32) -> Value {
     let Some(command) = command else { return Value::Null };
     let mut out = Arrived::default();
-    // SAFETY: the driver's commands have this type (driver.cpp); handles are pointers of 64 bits here.
+    // SAFETY: the test driver's own commands have this type (driver.cpp); dispatchable handles are 64-bit pointers
+    // here.
     let result = unsafe {
         let command = std::mem::transmute::<unsafe extern "system" fn(), Unheard>(command);
         command(handle, a, 0x0123_4567_89ab_cdef, 0.5, &mut out)
@@ -230,7 +232,7 @@ fn call(command: vk::PFN_vkVoidFunction, handle: u64, a: u32) -> Value {
 fn unheard_of(_: &Value) -> Value {
     let instance = instance();
     let look_up = instance.entry.static_fn().get_instance_proc_addr;
-    // SAFETY: a live instance and a NUL-terminated name.
+    // SAFETY: `instance` lives through this call, and the name ends with NUL.
     let find = |name: &CStr| unsafe { look_up(instance.raw.handle(), name.as_ptr()) };
     let mut answers = Vec::new();
     for (gpu, physical) in instance.physical_devices().into_iter().enumerate() {
@@ -239,7 +241,7 @@ fn unheard_of(_: &Value) -> Value {
         let options = DeviceOptions { extensions: vec![c"VK_VKSTASH_unheard_of"], ..Default::default() };
         let device = device(&instance, gpu, &options);
         let handle = device.raw.handle();
-        // SAFETY: a live device and a NUL-terminated name.
+        // SAFETY: `device` lives through this call, and the name ends with NUL.
         let direct = unsafe {
             (instance.raw.fp_v1_0().get_device_proc_addr)(handle, c"vkUnheardOfDeviceVKSTASH".as_ptr())
         };
@@ -271,7 +273,7 @@ fn describe(_: &Value) -> Value {
     let instance = instance();
     let describe = |physical| {
         let properties = instance.properties(physical);
-        // SAFETY: a live physical device.
+        // SAFETY: `physical` belongs to `instance`, which lives through this call.
         let features = unsafe { instance.raw.get_physical_device_features(physical) };
         json!({
             "device": [properties.device_id, properties.api_version],
@@ -312,7 +314,8 @@ fn every_gpu_keeps_its_own_face() {
     });
 }
 
-/// Makes the same pipelines on devices of these GPUs, which live at once, in turn.
+/// Creates one device on each of these GPUs, all alive at the same time, and makes the same pipelines on each in
+/// turn.
 fn at_once(gpus: &Value) -> Value {
     let instance = instance();
     let gpus: Vec<usize> = serde_json::from_value(gpus.clone()).unwrap();
@@ -341,7 +344,7 @@ fn two_gpus_at_once_have_a_stash_each() {
             (sum("served"), sum("compiled"))
         };
         assert_eq!(run(&[ALPHA]), (0, 3));
-        // What alpha has is of no use to beta.
+        // Artifacts of alpha do not serve beta.
         assert_eq!(run(&[BETA, ALPHA]), (3, 3));
         assert_eq!(run(&[ALPHA, BETA]), (6, 0));
         let parts = files(&env.stash_folder(), ".vks");
@@ -354,7 +357,7 @@ fn two_gpus_at_once_have_a_stash_each() {
     });
 }
 
-// --- lives in a row -------------------------------------------------------------------------------------------
+// --- repeated use in one process ------------------------------------------------------------------------------
 
 /// How many threads and open files this process has.
 fn held() -> [usize; 2] {
@@ -373,7 +376,7 @@ fn lives(count: &Value) -> Value {
     life(0);
     let first = held();
     (1..=count.as_u64().unwrap()).for_each(life);
-    // A joined thread may be listed for a moment longer.
+    // The kernel may list a joined thread for a moment longer.
     for _ in 0..100 {
         if held() == first {
             break;
@@ -393,7 +396,7 @@ fn fifty_lives_leave_neither_threads_nor_files() {
 
 // --- other layers ---------------------------------------------------------------------------------------------
 
-/// Who stands on top, whether all was made, and what the driver's own command answered.
+/// Which library is on top, whether the layer made every pipeline, and the answer of the driver's own command.
 fn in_company(_: &Value) -> Value {
     let instance = instance();
     let device = device(&instance, ALPHA, &DeviceOptions { cache_control: true, ..Default::default() });
@@ -405,7 +408,7 @@ fn in_company(_: &Value) -> Value {
     json!({ "top": owner(find(c"vkCreateComputePipelines")), "made": made, "arrived": arrived[2] })
 }
 
-/// Cold and warm; who stands on top.
+/// A first and a second run with the same stash. Returns which library was on top.
 fn served_in_company(scenario: &Scenario, env: &Env) -> String {
     let cold = scenario.run_ok::<Value>("work", env, &());
     let warm = scenario.run_ok::<Value>("work", env, &());
@@ -439,7 +442,8 @@ fn the_validation_layer_may_stand_below_and_above() {
         let env = env.clone().layer(Layer::Explicit).validation();
         let below = env.clone().stash(scenario.folder().join("below"));
         assert_eq!(served_in_company(scenario, &below), "layer");
-        // Loaders before 1.3.268 go by the order of the folders, newer ones by the order of the names.
+        // Loaders before 1.3.268 sort layers by the order of the folders, newer loaders by the order of the file
+        // names.
         let folders = ["validation", "explicit"].map(|name| scenario.folder().join(name));
         let above = env
             .stash(scenario.folder().join("above"))

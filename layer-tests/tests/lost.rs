@@ -1,5 +1,5 @@
-//! What it costs that the stash does not keep everything: counted as a loss where something was there before, and
-//! not where it never was.
+//! The count of losses: a compile counts as a loss if the stash held the artifact before, and not if the stash never
+//! held it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -31,7 +31,8 @@ fn portable_segments(stash: &Path) -> Vec<PathBuf> {
     files(stash, ".vks").into_iter().filter(portable).collect()
 }
 
-/// Compiles recorded, those of them that were served before, and whether the latter have a time.
+/// Recorded compiles, how many of them replace an artifact that was served before, and whether the latter have a
+/// time.
 fn losses(run: &Run<Done>) -> (u64, u64, bool) {
     let [compiled, before, spent] =
         ["compiled", "served_before", "served_before_ns"].map(|name| run.reports.sum(name));
@@ -47,7 +48,8 @@ fn an_artifact_that_went_after_it_was_served_is_counted_when_it_is_compiled_agai
             let work = Work { caches, ..Work::default() };
             assert_eq!(losses(&run(scenario, &env, &work)), (3, 0, false), "the first run");
             let artifacts = device_segments(&env.stash_folder());
-            // From here on it is known that the driver takes them; that stands in a segment of its own.
+            // From this run on the stash knows that the driver accepts the artifacts. That knowledge has a segment of
+            // its own.
             assert_all_served(&run(scenario, &env, &work), 3);
             remove(&artifacts);
             let more = Work { count: 5, ..work.clone() };
@@ -68,15 +70,17 @@ fn an_artifact_that_was_never_served_is_no_loss() {
     });
 }
 
-/// What takes so long to read that the program goes on without it is there all the same: no loss, and not written again.
+/// An artifact whose segment is so slow to read that the program compiles meanwhile is still in the stash: that
+/// compile is no loss, and the layer does not write the artifact again.
 #[test]
 fn an_artifact_that_is_not_read_yet_is_no_loss_and_is_not_written_twice() {
     on(test_driver(json!({})), |scenario, env| {
         run(scenario, env, &Work::default());
         let [artifacts] = device_segments(&env.stash_folder()).try_into().unwrap();
-        // That the driver takes them stands in a file of its own, which is read at once.
+        // The knowledge that the driver accepts the artifacts has a file of its own, and the layer reads that file at
+        // once.
         assert_all_served(&run(scenario, env, &Work::default()), 3);
-        // As if its writer had died and left that much behind it.
+        // The file looks as if its writer had died and left that much space behind the records.
         let mut file = fs::File::options().append(true).open(&artifacts).unwrap();
         (0..64).for_each(|_| file.write_all(&[0x55; 1 << 20]).unwrap());
         let again = run(scenario, &env.clone().without_var("VKSTASH_OPEN_MS"), &Work::default());
@@ -89,7 +93,7 @@ fn an_artifact_that_is_not_read_yet_is_no_loss_and_is_not_written_twice() {
     });
 }
 
-/// It is there, and the driver does not want it: a refusal, not a loss.
+/// The stash holds the artifact, and the driver rejects it: that is a rejection, not a loss.
 #[test]
 fn an_artifact_that_the_driver_refuses_is_no_loss() {
     on(test_driver(json!({})), |scenario, env| {
@@ -103,7 +107,7 @@ fn an_artifact_that_the_driver_refuses_is_no_loss() {
     });
 }
 
-/// A program that asks by identifiers of the layer's, and one that has the code.
+/// A program that names its shader by an identifier of the layer, and a program that has the code.
 fn by_identifier(shader: Shader) -> (Work, Work) {
     let by_code = Work { shader, identifiers: true, ..Work::default() };
     (Work { code: Code::Identifier, ..by_code.clone() }, by_code)
@@ -129,7 +133,7 @@ fn an_artifact_whose_modules_are_gone_is_counted() {
     });
 }
 
-/// The stash without its modules, as if they had been evicted: every recipe stays.
+/// Removes the modules from the stash, as an eviction does. Every recipe stays.
 fn evict_modules(stash: &Path) {
     let [application] = list_applications(stash).unwrap().try_into().unwrap();
     let name = AppName { display: application.display, folder: application.folder };
@@ -156,12 +160,12 @@ fn what_would_have_been_compiled_from_stored_code_counts_where_the_recipe_was_kn
     on(test_driver(json!({})), |scenario, env| {
         let compiling = env.clone().var("VKSTASH_COMPILE_STORED", "1");
         let (by_identifier, by_code) = by_identifier(Shader::Compute);
-        // Nobody has shown the stash the modules yet.
+        // No program has shown the modules to this stash yet.
         assert_eq!(missing(scenario, &compiling, &by_identifier), 0);
         run(scenario, env, &by_code);
         remove(&device_segments(&env.stash_folder()));
         evict_modules(&env.stash_folder());
-        // Nobody wants them compiled, so nothing is missed.
+        // No program asks the layer to compile from stored code, so no artifact counts as missing.
         assert_eq!(missing(scenario, env, &by_identifier), 0);
         assert_eq!(missing(scenario, &compiling, &by_identifier), 3);
     });

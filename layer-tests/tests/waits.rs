@@ -1,6 +1,8 @@
-//! What a program's thread waits for: when the stash is opened, and in vkDestroyDevice and vkDestroyInstance.
+//! How long a program's thread waits for the layer: while the stash is opened, and in vkDestroyDevice and
+//! vkDestroyInstance.
 //!
-//! The tests compare work done, not times. Times: `cargo test --release -p vkstash-layer-tests --test waits -- --ignored --nocapture`.
+//! The tests compare amounts of work, not times. To print times:
+//! `cargo test --release -p vkstash-layer-tests --test waits -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
@@ -20,24 +22,24 @@ use vkstash_layer_tests::suite::files;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::Work;
 
-/// What one process has seen.
+/// What one process measured about itself.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Seen {
-    /// Bytes that the whole process has read during its first module and pipeline.
+    /// Bytes that the whole process read during its first module and pipeline.
     read_at_first: u64,
-    /// Time that the same took, in milliseconds.
+    /// Duration of the first module and pipeline in milliseconds.
     first_ms: f64,
-    /// The first one again, by which time everything is open.
+    /// Duration of the same call again, when the stash is open.
     second_ms: f64,
-    /// Bytes that the whole process has read and written from there to the end of vkDestroyInstance.
+    /// Bytes that the whole process read and wrote from there to the end of vkDestroyInstance.
     read_at_end: u64,
     written_at_end: u64,
-    /// Times in vkDestroyDevice and in vkDestroyInstance.
+    /// Durations of vkDestroyDevice and vkDestroyInstance.
     device_ms: f64,
     instance_ms: f64,
 }
 
-/// A counter of the kernel's, in bytes. None: it keeps none, or shows it to nobody.
+/// A counter of the kernel, in bytes. None if the kernel keeps no such counter or does not show it.
 fn io_if_there(of: &str, counter: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{of}/io")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "))?;
@@ -48,7 +50,7 @@ fn io(of: &str, counter: &str) -> u64 {
     io_if_there(of, counter).expect("the counters that the test has found before")
 }
 
-/// Whether the tests can see how much is read and written; otherwise it says that they cannot.
+/// Whether the tests can see how much is read and written. If not, prints that the test is skipped.
 fn sees_io(scenario: &Scenario) -> bool {
     let counters = [("self", "rchar"), ("self", "wchar")];
     let sees = counters.iter().all(|(of, counter)| io_if_there(of, counter).is_some());
@@ -62,7 +64,7 @@ fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// A program that makes one pipeline, then the others, and ends in order.
+/// A program that makes one pipeline, then the others, and ends in an orderly way.
 fn program(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -82,7 +84,7 @@ fn program(input: &Value) -> Value {
     let raw = device.leave();
     let (read, written) = (io("self", "rchar"), io("self", "wchar"));
     let began = Instant::now();
-    // SAFETY: the device has no objects any more, and nobody uses it again.
+    // SAFETY: the device's objects are destroyed, and `raw` is the last owner of the handle.
     unsafe { raw.destroy_device(None) };
     seen.device_ms = ms(began);
     let began = Instant::now();
@@ -92,7 +94,7 @@ fn program(input: &Value) -> Value {
     serde_json::to_value(&seen).unwrap()
 }
 
-/// What the report of a run says that the tests compare.
+/// The counters of a run's report that the tests compare.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Reported {
     served: u64,
@@ -107,8 +109,8 @@ impl Reported {
     }
 }
 
-/// A program that does its work on one device and then on another, and lives on until its report says as much, or for so long
-/// that it never will.
+/// A program that does its work on two devices, one after the other, and then lives on until its report has the
+/// expected counters or `PATIENCE` is over.
 fn living_program(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let expected: Option<Reported> = serde_json::from_value(input["expected"].clone()).unwrap();
@@ -118,7 +120,7 @@ fn living_program(input: &Value) -> Value {
     let began = Instant::now();
     loop {
         let reported = Reported::of(&Reports::read(&folder));
-        // Of what both devices need the second one writes some again, where it is not on the disk yet.
+        // The second device writes again what both devices need and what is not on the disk yet.
         let enough = expected.is_none_or(|expected| {
             Reported { written: reported.written.min(expected.written), ..reported } == expected
         });
@@ -139,12 +141,12 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
     scenario.run_ok("program", env, &json!({ "work": work }))
 }
 
-/// As a user has it: the suites wait longer than a program does.
+/// The limits that a user has: the test suites set longer ones.
 fn as_usual(env: &Env) -> Env {
     env.clone().without_var(OPEN_MS).without_var(END_MS)
 }
 
-/// The segments of that part of a stash.
+/// The segments of one part of a stash.
 fn segments(stash: &Path, part: &str) -> Vec<PathBuf> {
     let of_part = |path: &PathBuf| {
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
@@ -153,7 +155,7 @@ fn segments(stash: &Path, part: &str) -> Vec<PathBuf> {
     files(stash, ".vks").into_iter().filter(of_part).collect()
 }
 
-/// Makes every file that long, without anything in it. False: there are no such files here.
+/// Extends every file to that length with a hole. False if this file system has no sparse files.
 fn lengthen(files: &[PathBuf], length: u64) -> bool {
     files.iter().all(|path| {
         let file = fs::File::options().write(true).open(path).unwrap();
@@ -162,7 +164,7 @@ fn lengthen(files: &[PathBuf], length: u64) -> bool {
     })
 }
 
-/// Copies of a part's only segment, as if so many processes had written the same.
+/// Copies a part's only segment several times, as if so many processes had written the same records.
 fn add_copies(stash: &Path, part: &str) {
     let [segment] = segments(stash, part).try_into().unwrap();
     for number in 0..COPIES {
@@ -171,15 +173,16 @@ fn add_copies(stash: &Path, part: &str) {
     }
 }
 
-/// After so long it is not coming. No test measures with it.
+/// After this time the test gives up. No test measures with this value.
 const PATIENCE: Duration = Duration::from_secs(300);
 const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 const END_MS: &str = "VKSTASH_END_MS";
 const TAIL: u64 = 64 << 30;
-/// So many that merging is due, and not so many that it is urgent.
+/// Enough copies that a merge is due, and too few for an urgent merge.
 const COPIES: usize = 12;
 
-/// However early the program stops waiting: what it lives to see is written, and its report says so.
+/// However early the program stops waiting, the layer writes everything while the program lives, and the report says
+/// so.
 #[test]
 fn what_a_program_does_not_wait_for_is_written_while_it_lives() {
     scenario(&[("program", living_program)], |scenario| {
@@ -188,7 +191,7 @@ fn what_a_program_does_not_wait_for_is_written_while_it_lives() {
         let run = |env: &Env, expected: Option<Reported>| -> Run<Reported> {
             scenario.run_ok("program", env, &json!({ "work": &work, "expected": expected }))
         };
-        // As the suites have it a program waits, and the report is there when its devices are gone.
+        // The suites let a program wait, so the report is complete when the program's devices are destroyed.
         let [cold, warm] = [(); 2].map(|()| Reported::of(&run(&env, None).reports));
         assert_eq!((cold.compiled, warm.served), (40, 40), "{cold:?} {warm:?}");
         let ends = [("usual", as_usual(&env)), ("hurried", env.clone().var(END_MS, "0"))];
@@ -230,8 +233,8 @@ fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() 
     });
 }
 
-/// Moves what other processes recorded into this stash: as many segments in each part as there were processes, and no
-/// record in two of them, so that a merge has to move every byte.
+/// Moves the segments of several processes into one stash: one segment of each process in each part. No record is in
+/// two segments, so a merge has to copy every byte.
 fn crowded_stash(scenario: &Scenario, env: &Env, work: &Work) -> PathBuf {
     let folder = |number: usize| scenario.folder().join(format!("process-{number}"));
     for number in 0..=COPIES {
@@ -247,7 +250,7 @@ fn crowded_stash(scenario: &Scenario, env: &Env, work: &Work) -> PathBuf {
     stash
 }
 
-/// A copy of a stash.
+/// Copies a stash.
 fn copy_of(stash: &Path, name: &str) -> PathBuf {
     let copy = stash.with_file_name(name);
     assert!(Command::new("cp").arg("-a").args([stash, &copy]).status().unwrap().success());
@@ -260,7 +263,7 @@ fn a_merge_that_is_due_at_the_end_is_done_by_a_process_that_has_the_time() {
         if !sees_io(scenario) {
             return;
         }
-        // Four segments of such artifacts fit into what is merged at once before a process ends (8 MiB).
+        // Four segments of such artifacts fit into the amount that one merge at a process's end may copy (8 MiB).
         let env = scenario.on(Driver::Test(json!({ "code_bytes": 900 << 10 }))).unwrap();
         let work = Work { count: 2, ..Work::default() };
         let stash = crowded_stash(scenario, &env, &work);
@@ -274,12 +277,12 @@ fn a_merge_that_is_due_at_the_end_is_done_by_a_process_that_has_the_time() {
         };
         let patient = end("patient", env.clone());
         assert!(patient.0 > bytes / 2 && patient.1 > bytes / 2 && patient.2 < 8, "{patient:?} of {bytes}");
-        // Without any time nothing is begun.
+        // Without any time the layer starts no merge.
         let hurried = end("hurried", env.clone().var(END_MS, "0"));
         let little = 1 << 20;
         assert!(hurried.0 < little && hurried.1 < little, "{hurried:?}");
         assert!(hurried.2 >= artifacts.len(), "{hurried:?}");
-        // With the usual time it is done in part, according to the disk. What was begun harms nobody.
+        // In the usual time the layer merges a part, which depends on the disk. An interrupted merge loses nothing.
         let usual = end("usual", as_usual(&env));
         assert!(usual.0 < patient.0 + little && usual.1 < patient.1 + little, "{usual:?} {patient:?}");
         assert!(usual.2 >= patient.2, "{usual:?} {patient:?}");
@@ -292,13 +295,13 @@ fn a_merge_that_is_due_at_the_end_is_done_by_a_process_that_has_the_time() {
     });
 }
 
-/// Median and most.
+/// Median and maximum.
 fn of(values: &mut [f64]) -> String {
     values.sort_by(f64::total_cmp);
     format!("{:7.2} ({:.2})", values[values.len() / 2], values[values.len() - 1])
 }
 
-/// Runs the program that often with and without the layer, in turn, and prints what it waited.
+/// Runs the program several times, alternately without and with the layer, and prints how long it waited.
 fn measure(scenario: &Scenario, env: &Env, what: &str, work: &Work, prepare: &dyn Fn()) {
     let rounds = std::env::var("VKSTASH_ROUNDS").map_or(25, |text| text.parse().unwrap());
     let mut waited: [[Vec<f64>; 3]; 2] = Default::default();
