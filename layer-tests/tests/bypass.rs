@@ -45,31 +45,31 @@ fn cache_data_of_bypassed_pipelines_is_complete() {
 fn pointers_that_the_specification_ignores_are_not_read() {
     for shader in [Shader::Compute, Shader::RenderPass, Shader::DynamicRendering] {
         on(Driver::Radv, |scenario, env| {
-            let work = Work { shader, wild: true, ..Work::default() };
+            let work = Work { shader, invalid_pointers: true, ..Work::default() };
             let cold = run(scenario, env, &work);
             assert!(cold.value.all_made(), "{cold:?}");
             assert_all_served(&run(scenario, env, &work), work.count);
             // Ignored pointers are not part of the key.
-            assert_all_served(&run(scenario, env, &Work { wild: false, ..work }), 3);
+            assert_all_served(&run(scenario, env, &Work { invalid_pointers: false, ..work }), 3);
         });
     }
 }
 
 #[test]
-fn state_that_rasterizer_discard_voids_is_not_read() {
+fn state_that_rasterizer_discard_makes_irrelevant_is_not_read() {
     for shader in [Shader::RenderPass, Shader::DynamicRendering] {
         on(Driver::Radv, |scenario, env| {
-            let work = Work { shader, wild: true, discard: true, ..Work::default() };
+            let work = Work { shader, invalid_pointers: true, discard: true, ..Work::default() };
             let cold = run(scenario, env, &work);
             assert!(cold.value.all_made(), "{cold:?}");
             assert_all_served(&run(scenario, env, &work), work.count);
-            assert_all_served(&run(scenario, env, &Work { wild: false, ..work }), 3);
+            assert_all_served(&run(scenario, env, &Work { invalid_pointers: false, ..work }), 3);
         });
     }
 }
 
 #[test]
-fn a_disabled_layer_is_inert_however_it_was_loaded() {
+fn a_disabled_layer_does_nothing_however_it_was_loaded() {
     for layer in [Layer::Implicit, Layer::Explicit, Layer::Both] {
         for value in ["1", "0", ""] {
             on(Driver::Radv, |scenario, env| {

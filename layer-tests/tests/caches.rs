@@ -81,7 +81,7 @@ fn reading(input: &Value) -> Value {
 }
 
 #[test]
-fn cache_data_keeps_the_rules_of_the_two_calls() {
+fn cache_data_follows_the_two_call_idiom() {
     for count in [1, 5] {
         on_radv(reading, |scenario, env| {
             let without = scenario.run_ok::<usize>("step", &env.clone().without_layer(), &count).value;
@@ -119,7 +119,7 @@ fn held(input: &Value) -> Value {
 }
 
 #[test]
-fn merged_caches_hold_what_each_of_them_held() {
+fn a_merged_cache_holds_the_pipelines_of_each_source() {
     scenario(&[("merge", merging), ("held", held)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         for round in ["cold", "warm"] {
@@ -147,7 +147,7 @@ fn growing(_: &Value) -> Value {
 }
 
 #[test]
-fn a_cache_that_is_read_again_and_again_says_what_is_new() {
+fn repeated_reads_of_a_cache_contain_each_new_pipeline() {
     scenario(&[("grow", growing), ("held", held)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         for round in ["cold", "warm"] {
@@ -160,7 +160,7 @@ fn a_cache_that_is_read_again_and_again_says_what_is_new() {
 
 /// Invalid initial data is the program's own: it causes no crash, and no wrong records in the stash.
 #[test]
-fn a_cache_made_from_garbage_poisons_nothing() {
+fn a_cache_created_from_invalid_data_causes_no_wrong_records() {
     on(Driver::Radv, |scenario, env| {
         let work = Work { caches: Caches::Shared, ..Work::default() };
         let sound = run(scenario, &env.clone().without_layer(), &work).value.data.remove(0);
@@ -179,7 +179,7 @@ fn a_cache_made_from_garbage_poisons_nothing() {
 }
 
 #[test]
-fn a_hit_in_the_programs_own_cache_is_no_miss_for_it() {
+fn a_hit_in_the_programs_own_cache_stays_a_hit() {
     on(Driver::Radv, |scenario, env| {
         let work = Work { caches: Caches::Shared, feedback: true, ..Work::default() };
         let first = run(scenario, &env.clone().without_layer(), &work);
@@ -195,7 +195,7 @@ fn a_hit_in_the_programs_own_cache_is_no_miss_for_it() {
 }
 
 #[test]
-fn what_the_drivers_own_disk_cache_has_is_recorded_where_that_is_free() {
+fn artifacts_from_the_drivers_disk_cache_are_recorded_where_that_costs_no_compile() {
     for shader in [Shader::Compute, Shader::RenderPass] {
         on(Driver::Radv, |scenario, env| {
             let env = env.clone().driver_cache();
@@ -335,7 +335,7 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
 }
 
 #[test]
-fn on_a_driver_that_keeps_nothing_the_data_is_the_drivers_own() {
+fn on_a_driver_without_cache_data_the_program_gets_the_drivers_data() {
     scenario(&[("keep", keeping)], |scenario| {
         let Some(env) = scenario.on(Driver::Lavapipe) else { return };
         for habit in [Habit::OneKeyEach, Habit::Shared, Habit::PerThread, Habit::ReadMeanwhile] {
@@ -350,7 +350,7 @@ fn on_a_driver_that_keeps_nothing_the_data_is_the_drivers_own() {
 }
 
 #[test]
-fn a_stash_that_cannot_be_written_starves_no_cache() {
+fn an_unwritable_stash_leaves_the_cache_data_complete() {
     scenario(&[("keep", keeping), ("hold", holding)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let env = env.file_size_limit(0);
@@ -413,7 +413,7 @@ fn asking(_: &Value) -> Value {
 }
 
 #[test]
-fn a_program_that_asks_every_few_seconds_pays_for_what_is_new() {
+fn repeated_reads_cost_driver_calls_for_new_pipelines_only() {
     on_test_driver(asking, |scenario, env| {
         scenario.run_ok::<Value>("step", env, &());
         let costs = scenario.run_ok::<Vec<[usize; 3]>>("step", env, &()).value;
@@ -461,7 +461,7 @@ fn synchronised(input: &Value) -> Value {
 }
 
 #[test]
-fn externally_synchronised_caches_are_touched_by_the_calling_thread_alone() {
+fn externally_synchronised_caches_are_used_by_the_calling_thread_only() {
     // EXTERNALLY_SYNCHRONIZED; INTERNALLY_SYNCHRONIZED_MERGE of maintenance8; an unknown flag.
     for flags in [1u32, 8, 1 << 20] {
         on_test_driver(synchronised, |scenario, env| {
@@ -522,7 +522,7 @@ fn reusing(_: &Value) -> Value {
 }
 
 #[test]
-fn a_handle_that_is_used_again_brings_nothing_along() {
+fn a_cache_with_a_reused_handle_starts_empty() {
     for driver in [Driver::Radv, Driver::Test(json!({}))] {
         scenario(&[("step", reusing)], |scenario| {
             let Some(env) = scenario.on(driver.clone()) else { return };
@@ -559,7 +559,7 @@ fn cutting(_: &Value) -> Value {
 }
 
 #[test]
-fn a_short_buffer_gets_as_much_as_without_the_layer() {
+fn a_short_buffer_gets_as_many_pipelines_as_without_the_layer() {
     on_test_driver(cutting, |scenario, env| {
         let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
         for round in ["cold", "warm"] {
@@ -617,7 +617,7 @@ fn a_merge_into_a_cache_that_the_layer_does_not_know_is_complete() {
 }
 
 #[test]
-fn feedback_speaks_of_the_programs_cache_alone() {
+fn feedback_reports_hits_in_the_programs_cache_only() {
     for driver in [Driver::Radv, Driver::Test(json!({}))] {
         scenario(&[("step", feeding)], |scenario| {
             let Some(env) = scenario.on(driver.clone()) else { return };

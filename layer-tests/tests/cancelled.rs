@@ -35,7 +35,7 @@ fn make(_: &Value) -> Value {
 }
 
 #[test]
-fn a_thread_that_is_to_end_makes_its_pipelines_first() {
+fn a_cancelled_thread_finishes_its_pipelines_first() {
     scenario(&[("make", make)], |scenario| {
         for driver in [Driver::Test(json!({})), Driver::Radv] {
             let Some(env) = scenario.on(driver.clone()) else { continue };

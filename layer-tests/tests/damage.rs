@@ -51,7 +51,7 @@ fn refused(run: &Run<Done>, reason: &str) {
 }
 
 #[test]
-fn a_segment_without_its_end_serves_what_is_left() {
+fn a_truncated_segment_serves_its_complete_records() {
     on(Driver::Radv, |scenario, env| {
         // The driver decides the size and order of the artifacts in the file.
         let mut partly = 0;
@@ -82,7 +82,7 @@ fn an_empty_segment_is_refused() {
 }
 
 #[test]
-fn a_segment_full_of_noise_is_refused() {
+fn a_segment_of_random_bytes_is_refused() {
     let noise: Vec<u8> = (0u32..20_000).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     after_damage(|path| fs::write(path, &noise).unwrap(), |again| refused(again, "not_a_segment"));
 }
@@ -106,7 +106,7 @@ fn a_damaged_header_costs_nothing() {
 }
 
 #[test]
-fn no_single_flipped_bit_brings_a_program_down() {
+fn no_single_flipped_bit_crashes_a_program() {
     on(Driver::Radv, |scenario, env| {
         run(scenario, env, &Work::default());
         let path = device_segments(&env.stash_folder()).remove(0);
@@ -148,7 +148,7 @@ fn a_segment_of_another_device_is_refused() {
 }
 
 #[test]
-fn a_segment_that_may_not_be_read_is_refused() {
+fn an_unreadable_segment_is_refused() {
     if paths::are_private() {
         return skip::not_here(
             &skip::this_test(),
@@ -199,7 +199,7 @@ fn a_stash_that_is_a_file_is_unusable() {
 }
 
 #[test]
-fn a_stash_that_cannot_be_made_is_unusable() {
+fn a_stash_that_cannot_be_created_is_unusable() {
     on(Driver::Radv, |scenario, env| {
         let locked = scenario.folder().join("locked");
         fs::create_dir(&locked).unwrap();
@@ -219,7 +219,7 @@ fn a_stash_that_others_may_write_to_is_unusable() {
 }
 
 #[test]
-fn a_program_without_a_home_runs() {
+fn a_program_without_a_home_folder_runs() {
     on(Driver::Radv, |scenario, env| {
         let env = env.clone().var("VKSTASH_DIR", "").var("HOME", "/nonexistent").var("XDG_CACHE_HOME", "");
         let outcome = run(scenario, &env, &Work::default());
@@ -238,7 +238,7 @@ fn set_mode_of_folders(folder: &Path, mode: u32) {
 }
 
 #[test]
-fn a_stash_that_may_not_be_written_serves_what_it_has() {
+fn a_read_only_stash_serves_its_artifacts() {
     on(Driver::Radv, |scenario, env| {
         run(scenario, env, &Work::default());
         set_mode_of_folders(&env.stash_folder(), 0o500);
@@ -267,7 +267,7 @@ fn on_a_full_disk(bytes: u64, check: impl Fn(&Run<Done>)) {
 }
 
 #[test]
-fn a_disk_that_fills_up_stops_the_stash_and_not_the_program() {
+fn a_full_disk_stops_the_stash_and_not_the_program() {
     for bytes in [1000, 3000, 6000] {
         on_a_full_disk(bytes, |full| {
             let store = full.reports.store();
@@ -282,7 +282,7 @@ fn a_disk_that_fills_up_stops_the_stash_and_not_the_program() {
 
 /// If not even a report can be written, the log must say why nothing was recorded.
 #[test]
-fn a_full_disk_is_told_in_the_log() {
+fn a_full_disk_is_reported_in_the_log() {
     on_a_full_disk(0, |full| {
         assert!(full.stderr.lines().any(|line| line.starts_with("vkstash: warn:")), "{full:?}");
     });

@@ -9,7 +9,7 @@ use vkstash_layer_tests::work::{End, Work};
 const A_WHILE: u64 = 400;
 
 #[test]
-fn a_killed_program_loses_nothing_that_is_a_moment_old() {
+fn a_killed_program_loses_no_record_that_reached_the_writer() {
     on(Driver::Radv, |scenario, env| {
         let killed = run_to_any_end(scenario, env, &Work { end: End::Kill(A_WHILE), ..Work::default() });
         assert_eq!(killed.signal(), Some(libc::SIGKILL), "{}", killed.ending());
@@ -19,7 +19,7 @@ fn a_killed_program_loses_nothing_that_is_a_moment_old() {
 }
 
 #[test]
-fn a_program_that_leaves_by_the_back_door_loses_nothing_that_is_a_moment_old() {
+fn a_program_that_calls_exit_directly_loses_no_record_that_reached_the_writer() {
     on(Driver::Radv, |scenario, env| {
         let work = Work { end: End::UnderscoreExit(A_WHILE), ..Work::default() };
         let gone = run_to_any_end(scenario, env, &work);
@@ -42,7 +42,7 @@ fn a_program_that_exits_with_a_live_device_loses_nothing() {
 
 /// The torn end of a file belongs to the dead program; the next program writes another file.
 #[test]
-fn a_program_killed_at_once_leaves_a_stash_that_works() {
+fn a_program_killed_at_its_start_leaves_a_usable_stash() {
     on(Driver::Radv, |scenario, env| {
         for _ in 0..5 {
             let work = Work { end: End::Kill(0), count: 10, ..Work::default() };

@@ -74,7 +74,7 @@ fn on_the_test_driver(test: impl FnOnce(&Scenario, &Env)) {
 }
 
 #[test]
-fn an_instance_or_a_device_that_the_layer_fails_at_is_the_program_s_all_the_same() {
+fn a_panic_while_an_instance_or_a_device_is_created_does_not_fail_the_program() {
     on_the_test_driver(|scenario, env| {
         for (number, place) in ["instance made", "device wanted", "device made"].into_iter().enumerate() {
             let name = format!("stash-{number}");
@@ -85,7 +85,7 @@ fn an_instance_or_a_device_that_the_layer_fails_at_is_the_program_s_all_the_same
 }
 
 #[test]
-fn a_pipeline_that_the_layer_fails_at_is_made_and_so_are_its_neighbours() {
+fn a_panic_at_one_pipeline_does_not_fail_the_batch() {
     on_the_test_driver(|scenario, env| {
         for shader in [Shader::Compute, Shader::RenderPass] {
             for caches in [Caches::None, Caches::Shared] {
@@ -111,7 +111,7 @@ fn a_pipeline_that_the_layer_fails_at_is_made_and_so_are_its_neighbours() {
 }
 
 #[test]
-fn a_device_that_is_not_found_at_once_is_found_all_the_same() {
+fn a_panic_while_a_device_is_looked_up_does_not_fail_the_program() {
     on_the_test_driver(|scenario, env| {
         for number in 1..=8 {
             let place = format!("device looked up:{number}");

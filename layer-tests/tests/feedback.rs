@@ -80,7 +80,7 @@ fn count(hits: &[bool]) -> usize {
 }
 
 #[test]
-fn the_second_of_two_is_from_the_cache_that_both_name() {
+fn the_second_pipeline_hits_the_cache_that_both_calls_name() {
     on_radv(|pair| {
         for run in 0..3 {
             let shared = ["--cache", "shared", "--state", "shaders", "--count", "20", "--times", "2"];
@@ -90,7 +90,7 @@ fn the_second_of_two_is_from_the_cache_that_both_name() {
 }
 
 #[test]
-fn without_a_cache_and_with_a_new_one_each_nothing_is() {
+fn without_a_shared_cache_no_pipeline_is_a_hit() {
     on_radv(|pair| {
         for cache in ["none", "fresh"] {
             for _ in 0..3 {
@@ -102,7 +102,7 @@ fn without_a_cache_and_with_a_new_one_each_nothing_is() {
 }
 
 #[test]
-fn what_differs_in_state_that_the_driver_leaves_out_is_from_the_cache() {
+fn pipelines_that_differ_only_in_state_outside_the_drivers_key_are_hits() {
     on_radv(|pair| {
         for state in ["viewport", "mixed", "formats"] {
             for _ in 0..2 {
@@ -119,7 +119,7 @@ fn what_differs_in_state_that_the_driver_leaves_out_is_from_the_cache() {
 }
 
 #[test]
-fn what_a_loaded_cache_has_is_from_the_cache() {
+fn the_pipelines_of_a_loaded_cache_are_hits() {
     on_radv(|pair| {
         for more in [&[][..], &["--fail-on"]] {
             let file =
@@ -139,7 +139,7 @@ fn what_a_loaded_cache_has_is_from_the_cache() {
 /// Some of the pipelines are in the program's file, the others in the stash, so that the loaded cache is soon no
 /// longer asked before the stash.
 #[test]
-fn a_loaded_cache_that_has_little_still_has_that() {
+fn a_loaded_cache_with_few_pipelines_still_gives_its_hits() {
     on_radv(|pair| {
         let all = ["--cache", "none", "--state", "shaders", "--count", "60"];
         pair.same("stash", "", &all);

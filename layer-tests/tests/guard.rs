@@ -12,23 +12,23 @@ fn driver(scenario: &Scenario, env: &Env, script: Value) -> Env {
 }
 
 /// A driver that crashes in the first creation of a cache from data, which without the layer never happens.
-fn deadly() -> Value {
+fn crashing() -> Value {
     json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "segv" }] })
 }
 
 #[test]
-fn what_kills_twice_is_quarantined_and_the_program_runs() {
+fn an_artifact_that_crashes_the_driver_repeatedly_is_quarantined() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = Work { count: 1, ..Work::default() };
         run(scenario, env, &work);
-        let deadly = driver(scenario, env, deadly());
+        let crashing = driver(scenario, env, crashing());
         // No marks are made before the first death.
         for death in 0..3 {
-            let dead = run_to_any_end(scenario, &deadly, &work);
+            let dead = run_to_any_end(scenario, &crashing, &work);
             assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{death}: {}", dead.ending());
         }
         for _ in 0..2 {
-            let third = run(scenario, &deadly, &work);
+            let third = run(scenario, &crashing, &work);
             let counts = ["quarantined", "compiled_unrecorded"].map(|name| third.reports.sum(name));
             assert_eq!(counts, [1, 1], "{:?}", third.reports);
         }
@@ -41,17 +41,17 @@ fn what_kills_twice_is_quarantined_and_the_program_runs() {
 }
 
 #[test]
-fn a_kill_in_the_middle_of_a_call_condemns_nothing_that_is_good() {
+fn a_death_within_a_call_quarantines_no_valid_artifact() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = Work { count: 2, ..Work::default() };
         run(scenario, env, &work);
-        let dead = run_to_any_end(scenario, &driver(scenario, env, deadly()), &work);
+        let dead = run_to_any_end(scenario, &driver(scenario, env, crashing()), &work);
         assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
         // The driver survives the artifact: it is verified, and no longer marked.
         let warm = run(scenario, env, &work);
         assert_eq!(warm.reports.sum("served"), 2, "{:?}", warm.reports);
         for _ in 0..3 {
-            let dead = run_to_any_end(scenario, &driver(scenario, env, deadly()), &work);
+            let dead = run_to_any_end(scenario, &driver(scenario, env, crashing()), &work);
             assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
         }
         let warm = run(scenario, env, &work);
@@ -60,7 +60,7 @@ fn a_kill_in_the_middle_of_a_call_condemns_nothing_that_is_good() {
 }
 
 #[test]
-fn an_exit_in_the_middle_of_a_call_is_no_death() {
+fn an_exit_during_a_call_does_not_count_as_a_death() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = Work { count: 2, ..Work::default() };
         run(scenario, env, &work);
@@ -75,7 +75,7 @@ fn an_exit_in_the_middle_of_a_call_is_no_death() {
 }
 
 #[test]
-fn programs_that_are_killed_at_once_time_and_again_are_served_all_the_same() {
+fn programs_that_are_killed_repeatedly_at_their_start_are_still_served() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = Work { count: 10, ..Work::default() };
         run(scenario, env, &work);
@@ -91,7 +91,7 @@ fn programs_that_are_killed_at_once_time_and_again_are_served_all_the_same() {
 
 /// One of many processes that start after a death counts it, and none of them waits for the disk.
 #[test]
-fn a_death_is_counted_once_however_many_programs_start_after_it() {
+fn a_death_counts_once_however_many_processes_start_after_it() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = Work { count: 1, ..Work::default() };
         for round in 0..3 {
@@ -99,7 +99,7 @@ fn a_death_is_counted_once_however_many_programs_start_after_it() {
             run(scenario, &env, &work);
             // The first one makes no marks.
             for _ in 0..2 {
-                let dead = run_to_any_end(scenario, &driver(scenario, &env, deadly()), &work);
+                let dead = run_to_any_end(scenario, &driver(scenario, &env, crashing()), &work);
                 assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
             }
             let beside: Vec<_> = (0..8).map(|_| scenario.start("work", &env, &work)).collect();

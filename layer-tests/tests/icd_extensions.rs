@@ -187,7 +187,7 @@ fn handles_step(_: &Value) -> Value {
 }
 
 #[test]
-fn handles_are_used_again_and_shared_if_the_script_says_so() {
+fn handles_are_reused_and_shared_if_the_script_says_so() {
     on(json!({ "reuse_handles": true, "equal_handles": true }), handles_step);
 }
 
@@ -269,6 +269,6 @@ fn switches_step(_: &Value) -> Value {
 }
 
 #[test]
-fn an_extension_that_is_switched_off_is_gone_with_its_feature() {
+fn a_disabled_extension_is_missing_with_its_feature() {
     on(json!({ "without": ["VK_EXT_graphics_pipeline_library"] }), switches_step);
 }

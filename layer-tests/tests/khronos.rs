@@ -214,7 +214,7 @@ struct Arrived {
     b: u64,
     c: f32,
 }
-type Unheard = unsafe extern "system" fn(u64, u32, u64, f32, *mut Arrived) -> vk::Result;
+type Unknown = unsafe extern "system" fn(u64, u32, u64, f32, *mut Arrived) -> vk::Result;
 
 /// Calls a command of the test driver. Null where the look-up found no command.
 fn call(command: vk::PFN_vkVoidFunction, handle: u64, a: u32) -> Value {
@@ -223,13 +223,13 @@ fn call(command: vk::PFN_vkVoidFunction, handle: u64, a: u32) -> Value {
     // SAFETY: the test driver's own commands have this type (driver.cpp); dispatchable handles are 64-bit pointers
     // here.
     let result = unsafe {
-        let command = std::mem::transmute::<unsafe extern "system" fn(), Unheard>(command);
+        let command = std::mem::transmute::<unsafe extern "system" fn(), Unknown>(command);
         command(handle, a, 0x0123_4567_89ab_cdef, 0.5, &mut out)
     };
     json!([result.as_raw(), out.gpu, out.a, out.b, out.c])
 }
 
-fn unheard_of(_: &Value) -> Value {
+fn call_unknown(_: &Value) -> Value {
     let instance = instance();
     let look_up = instance.entry.static_fn().get_instance_proc_addr;
     // SAFETY: `instance` lives through this call, and the name ends with NUL.
@@ -252,8 +252,8 @@ fn unheard_of(_: &Value) -> Value {
 }
 
 #[test]
-fn commands_that_nobody_knows_reach_the_driver_unchanged() {
-    khronos::on(&[("call", unheard_of)], |scenario, env| {
+fn unknown_commands_reach_the_driver_unchanged() {
+    khronos::on(&[("call", call_unknown)], |scenario, env| {
         let bare = scenario.run_ok::<Vec<Value>>("call", &env.clone().without_layer(), &()).value;
         let event_set = vk::Result::EVENT_SET.as_raw();
         for gpu in 0..3 {
@@ -288,7 +288,7 @@ fn describe(_: &Value) -> Value {
 }
 
 #[test]
-fn every_gpu_keeps_its_own_face() {
+fn every_gpu_keeps_its_own_properties() {
     khronos::on(&[("describe", describe)], |scenario, env| {
         let bare = scenario.run_ok::<Value>("describe", &env.clone().without_layer(), &()).value;
         let with = scenario.run_ok::<Value>("describe", env, &()).value;
@@ -364,7 +364,7 @@ fn held() -> [usize; 2] {
     ["/proc/self/task", "/proc/self/fd"].map(|folder| fs::read_dir(folder).unwrap().count())
 }
 
-fn lives(count: &Value) -> Value {
+fn iterate(count: &Value) -> Value {
     let life = |round: u64| {
         let instance = instance();
         for gpu in [ALPHA, BETA] {
@@ -387,17 +387,17 @@ fn lives(count: &Value) -> Value {
 }
 
 #[test]
-fn fifty_lives_leave_neither_threads_nor_files() {
-    khronos::on(&[("lives", lives)], |scenario, env| {
-        let [first, last] = scenario.run_ok::<[[usize; 2]; 2]>("lives", env, &50).value;
-        assert_eq!(last, first, "threads and open files after fifty lives, and after the first");
+fn fifty_iterations_leave_neither_threads_nor_files() {
+    khronos::on(&[("iterate", iterate)], |scenario, env| {
+        let [first, last] = scenario.run_ok::<[[usize; 2]; 2]>("iterate", env, &50).value;
+        assert_eq!(last, first, "threads and open files after fifty iterations, and after the first");
     });
 }
 
 // --- other layers ---------------------------------------------------------------------------------------------
 
 /// Which library is on top, whether the layer made every pipeline, and the answer of the driver's own command.
-fn in_company(_: &Value) -> Value {
+fn beside_other_layers(_: &Value) -> Value {
     let instance = instance();
     let device = device(&instance, ALPHA, &DeviceOptions { cache_control: true, ..Default::default() });
     let handle = device.raw.handle();
@@ -409,7 +409,7 @@ fn in_company(_: &Value) -> Value {
 }
 
 /// A first and a second run with the same stash. Returns which library was on top.
-fn served_in_company(scenario: &Scenario, env: &Env) -> String {
+fn served_beside_other_layers(scenario: &Scenario, env: &Env) -> String {
     let cold = scenario.run_ok::<Value>("work", env, &());
     let warm = scenario.run_ok::<Value>("work", env, &());
     for run in [&cold, &warm] {
@@ -420,14 +420,14 @@ fn served_in_company(scenario: &Scenario, env: &Env) -> String {
 }
 
 #[test]
-fn every_way_in_works_and_so_does_mesas_own_layer_beside_it() {
-    khronos::on(&[("work", in_company)], |scenario, env| {
+fn every_way_to_load_the_layer_works_also_beside_mesas_own_layer() {
+    khronos::on(&[("work", beside_other_layers)], |scenario, env| {
         for layer in [Layer::Implicit, Layer::Explicit, Layer::Both] {
             let env = env.clone().layer(layer).stash(scenario.folder().join(format!("{layer:?}")));
-            assert_eq!(served_in_company(scenario, &env), "layer", "{layer:?}");
+            assert_eq!(served_beside_other_layers(scenario, &env), "layer", "{layer:?}");
         }
         let beside = env.clone().without_var("NODEVICE_SELECT").stash(scenario.folder().join("mesa"));
-        assert_eq!(served_in_company(scenario, &beside), "layer");
+        assert_eq!(served_beside_other_layers(scenario, &beside), "layer");
         let off = scenario.run_ok::<Value>("work", &env.clone().without_layer(), &());
         assert_eq!((&off.value["top"], off.reports.0.len()), (&json!("driver"), 0));
     });
@@ -435,13 +435,13 @@ fn every_way_in_works_and_so_does_mesas_own_layer_beside_it() {
 
 #[test]
 fn the_validation_layer_may_stand_below_and_above() {
-    khronos::on(&[("work", in_company)], |scenario, env| {
+    khronos::on(&[("work", beside_other_layers)], |scenario, env| {
         if env::validation_manifest().is_none() {
             return scenario.skip("the validation layer is not installed");
         }
         let env = env.clone().layer(Layer::Explicit).validation();
         let below = env.clone().stash(scenario.folder().join("below"));
-        assert_eq!(served_in_company(scenario, &below), "layer");
+        assert_eq!(served_beside_other_layers(scenario, &below), "layer");
         // Loaders before 1.3.268 sort layers by the order of the folders, newer loaders by the order of the file
         // names.
         let folders = ["validation", "explicit"].map(|name| scenario.folder().join(name));
@@ -449,6 +449,6 @@ fn the_validation_layer_may_stand_below_and_above() {
             .stash(scenario.folder().join("above"))
             .var("VK_LAYER_PATH", std::env::join_paths(folders).unwrap())
             .var("VK_INSTANCE_LAYERS", format!("{}:{}", env::VALIDATION, env::LAYER));
-        assert_eq!(served_in_company(scenario, &above), "validation");
+        assert_eq!(served_beside_other_layers(scenario, &above), "validation");
     });
 }

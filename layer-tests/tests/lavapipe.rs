@@ -170,7 +170,7 @@ fn identifiers_depend_on_the_code_alone() {
 }
 
 #[test]
-fn unknown_identifiers_say_that_a_compile_is_required() {
+fn unknown_identifiers_return_compile_required() {
     suite::on(Driver::Lavapipe, |scenario, env| {
         let random = (0u32..32).map(|n| (n.wrapping_mul(2_654_435_761) >> 11) as u8);
         let all: Vec<Vec<u8>> = [1, 2, 8, 16, 20, 31, 32]
@@ -191,7 +191,7 @@ fn unknown_identifiers_say_that_a_compile_is_required() {
 /// Lavapipe's cache data is empty, so nothing can be served; but the request must not reach the driver, which would
 /// get a stage without code.
 #[test]
-fn known_code_named_by_its_identifier_alone_is_answered_at_once() {
+fn a_request_by_identifier_alone_does_not_reach_the_driver() {
     suite::on(Driver::Lavapipe, |scenario, env| {
         for shader in [Shader::Compute, Shader::RenderPass, Shader::DynamicRendering] {
             for flags2 in [false, true] {
@@ -216,7 +216,7 @@ fn an_identifier_of_an_unknown_structure_does_not_reach_the_driver_without_code(
 }
 
 #[test]
-fn a_module_beside_an_empty_identifier_is_a_module() {
+fn an_empty_identifier_beside_a_module_is_ignored() {
     suite::on(Driver::Lavapipe, |scenario, env| {
         for shader in [Shader::Compute, Shader::RenderPass] {
             let work = Work { shader, code: Code::ModuleAndEmptyIdentifier, ..Work::default() };
@@ -255,7 +255,7 @@ fn identifiers_can_be_switched_off() {
 /// VALID must be set or cleared for the pipeline and each of its stages, whoever answers (contract 3.7): the
 /// program's storage is uninitialised.
 #[test]
-fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
+fn feedback_of_a_pipeline_that_was_not_created_is_initialised() {
     for shader in [Shader::Compute, Shader::RenderPass] {
         suite::on(Driver::Lavapipe, |scenario, env| {
             let work = Work { shader, code: Code::Identifier, feedback: true, ..Work::default() };
@@ -272,7 +272,7 @@ fn feedback_of_a_pipeline_that_was_not_made_is_not_garbage() {
 
 /// If the layer's identifiers replace the driver's, a request by identifier alone takes the code from the stash.
 #[test]
-fn identifiers_of_our_own_are_served_on_a_driver_that_has_some() {
+fn forced_identifiers_are_served_on_a_driver_with_identifiers() {
     for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
         suite::on(Driver::Radv, |scenario, env| {
             let env = env.clone().var("VKSTASH_IDENTIFIERS", "emulate");
@@ -297,7 +297,7 @@ fn identifiers_of_our_own_are_served_on_a_driver_that_has_some() {
 }
 
 #[test]
-fn identifiers_of_our_own_are_the_same_on_every_driver() {
+fn emulated_identifiers_are_the_same_on_every_driver() {
     scenario(&[("step", identifiers)], |scenario| {
         let (Some(radv), Some(lavapipe)) =
             (scenario.on_two_devices(Driver::Radv), scenario.on(Driver::Lavapipe))
@@ -311,7 +311,7 @@ fn identifiers_of_our_own_are_the_same_on_every_driver() {
 }
 
 #[test]
-fn a_driver_with_identifiers_keeps_its_own() {
+fn a_driver_with_identifiers_keeps_its_own_identifiers() {
     scenario(&[("support", support), ("identifiers", identifiers)], |scenario| {
         let Some(env) = scenario.on_two_devices(Driver::Radv) else { return };
         let alone = env.clone().without_layer();

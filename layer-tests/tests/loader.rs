@@ -62,7 +62,7 @@ fn every_way_to_load_the_layer_serves_each_pipeline_once() {
 }
 
 #[test]
-fn an_implicit_layer_that_nobody_asked_for_stays_out() {
+fn an_implicit_layer_that_is_not_enabled_is_not_loaded() {
     on(Driver::Radv, |scenario, env| {
         let outcome = run(scenario, &env.clone().var("VKSTASH", "0"), &Work::default());
         assert!(outcome.value.all_made() && outcome.reports.0.is_empty(), "{outcome:?}");
@@ -70,7 +70,7 @@ fn an_implicit_layer_that_nobody_asked_for_stays_out() {
 }
 
 #[test]
-fn mesas_own_implicit_layer_does_not_mind() {
+fn mesas_own_implicit_layer_works_beside_the_layer() {
     on(Driver::Radv, |scenario, env| {
         let env = env.clone().without_var("NODEVICE_SELECT");
         run(scenario, &env, &Work::default());
@@ -98,7 +98,7 @@ fn many_devices(_: &Value) -> Value {
 }
 
 #[test]
-fn several_instances_and_devices_live_side_by_side() {
+fn several_instances_and_devices_work_side_by_side() {
     scenario(&[("step", many_devices)], |scenario| {
         for driver in [Driver::Radv, Driver::Lavapipe] {
             let Some(env) = scenario.on_two_devices(driver) else { continue };
@@ -149,7 +149,7 @@ fn churn(_: &Value) -> Value {
 }
 
 #[test]
-fn instances_come_and_go_on_many_threads() {
+fn instances_are_created_and_destroyed_on_many_threads() {
     on_both(churn, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
 }
 
@@ -181,28 +181,28 @@ fn settled(before: &(Vec<String>, Vec<String>)) -> (Vec<String>, Vec<String>) {
     held()
 }
 
-fn one_life() {
+fn one_iteration() {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
     assert!(Work { caches: Caches::Shared, ..Work::default() }.run(&device).all_made());
 }
 
 /// The threads and files after one iteration (drivers keep some for good), and after `input` more.
-fn lives(input: &Value) -> Value {
-    one_life();
+fn iterate(input: &Value) -> Value {
+    one_iteration();
     let first = held();
     for _ in 0..input.as_u64().unwrap() {
-        one_life();
+        one_iteration();
     }
     json!([first, settled(&first)])
 }
 
 #[test]
-fn fifty_lives_leak_neither_threads_nor_files() {
-    on_both(lives, |scenario, env| {
+fn fifty_iterations_leak_neither_threads_nor_files() {
+    on_both(iterate, |scenario, env| {
         let [first, last] = scenario.run_ok::<[(Vec<String>, Vec<String>); 2]>("step", env, &50).value;
-        assert_eq!(last.0.len(), first.0.len(), "threads: {last:?}, after one life: {first:?}");
-        assert!(last.1.len() < first.1.len() + 10, "files: {last:?}, after one life: {first:?}");
+        assert_eq!(last.0.len(), first.0.len(), "threads: {last:?}, after one iteration: {first:?}");
+        assert!(last.1.len() < first.1.len() + 10, "files: {last:?}, after one iteration: {first:?}");
     });
 }
 

@@ -41,7 +41,7 @@ fn losses(run: &Run<Done>) -> (u64, u64, bool) {
 }
 
 #[test]
-fn an_artifact_that_went_after_it_was_served_is_counted_when_it_is_compiled_again() {
+fn an_artifact_that_is_evicted_after_it_was_served_counts_as_a_loss() {
     on(test_driver(json!({ "compile_us": 500 })), |scenario, env| {
         for (number, caches) in [Caches::None, Caches::Fresh, Caches::Shared].into_iter().enumerate() {
             let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
@@ -114,7 +114,7 @@ fn by_identifier(shader: Shader) -> (Work, Work) {
 }
 
 #[test]
-fn an_artifact_whose_modules_are_gone_is_counted() {
+fn an_artifact_whose_modules_are_evicted_counts_as_missing() {
     on(test_driver(json!({})), |scenario, env| {
         for (number, shader) in [Shader::Compute, Shader::RenderPass].into_iter().enumerate() {
             let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
@@ -156,7 +156,7 @@ fn missing(scenario: &Scenario, env: &Env, work: &Work) -> u64 {
 }
 
 #[test]
-fn what_would_have_been_compiled_from_stored_code_counts_where_the_recipe_was_known() {
+fn requests_without_stored_modules_count_as_missing_where_the_recipe_is_known() {
     on(test_driver(json!({})), |scenario, env| {
         let compiling = env.clone().var("VKSTASH_COMPILE_STORED", "1");
         let (by_identifier, by_code) = by_identifier(Shader::Compute);

@@ -75,7 +75,7 @@ fn reuse(_: &Value) -> Value {
 }
 
 #[test]
-fn handles_that_are_used_again_stand_for_what_they_are_now() {
+fn reused_handles_refer_to_the_new_objects() {
     on_radv(reuse, |scenario, env| {
         let cold = scenario.run_ok::<bool>("step", env, &());
         assert!(cold.value);
@@ -147,7 +147,7 @@ fn allocating(_: &Value) -> Value {
 }
 
 #[test]
-fn the_programs_allocator_is_for_the_programs_objects() {
+fn the_programs_allocator_is_used_for_the_programs_objects_only() {
     on_radv(allocating, |scenario, env| {
         for served in [0, 10] {
             let run = scenario.run_ok::<(bool, usize)>("step", env, &());
@@ -191,7 +191,7 @@ fn the_programs_own_structures_are_never_written_to() {
 
 /// Features that change the code give a part of its own; others share one.
 #[test]
-fn a_device_of_other_features_has_a_part_of_its_own() {
+fn a_device_with_other_features_has_a_part_of_its_own() {
     on(Driver::Radv, |scenario, env| {
         let plain = run(scenario, env, &Work::default());
         let with_cache_control = run(scenario, env, &Work { cache_control: true, ..Work::default() });
@@ -232,7 +232,7 @@ fn each_application_has_a_stash_of_its_own() {
 }
 
 /// Deletes the stash while the program runs.
-fn pull_the_rug(_: &Value) -> Value {
+fn delete_the_stash(_: &Value) -> Value {
     let device = device();
     let mut made = Work::default().run(&device).all_made();
     let stash = std::env::var_os("VKSTASH_DIR").unwrap();
@@ -245,8 +245,8 @@ fn pull_the_rug(_: &Value) -> Value {
 }
 
 #[test]
-fn a_stash_that_is_deleted_under_a_program_is_no_matter() {
-    on_radv(pull_the_rug, |scenario, env| {
+fn a_program_runs_on_when_its_stash_is_deleted() {
+    on_radv(delete_the_stash, |scenario, env| {
         for _ in 0..3 {
             assert!(scenario.run_ok::<bool>("step", env, &()).value);
         }
@@ -254,7 +254,7 @@ fn a_stash_that_is_deleted_under_a_program_is_no_matter() {
 }
 
 #[test]
-fn nothing_is_said_in_an_ordinary_run() {
+fn an_ordinary_run_logs_nothing() {
     for shader in [Shader::Compute, Shader::RenderPass] {
         on(Driver::Radv, |scenario, env| {
             for _ in 0..2 {

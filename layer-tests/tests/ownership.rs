@@ -27,7 +27,7 @@ fn logged(scenario: &Scenario, env: &Env, log: &Path) -> String {
 }
 
 #[test]
-fn a_log_file_is_the_users_own_and_nobody_is_waited_for() {
+fn a_log_file_must_belong_to_the_user_and_must_not_block() {
     on(Driver::Test(json!({})), |scenario, env| {
         let at = |name: &str| scenario.folder().join(name);
         let own = at("own");
@@ -63,7 +63,7 @@ fn a_log_file_is_the_users_own_and_nobody_is_waited_for() {
 
 /// `sudo` may leave HOME as it is.
 #[test]
-fn root_leaves_nothing_in_a_users_folder_that_the_user_cannot_use() {
+fn root_leaves_no_file_in_a_users_folder_that_the_user_cannot_use() {
     on(Driver::Test(json!({})), |scenario, env| {
         // SAFETY: geteuid has no preconditions.
         if unsafe { libc::geteuid() } != 0 {
@@ -106,7 +106,7 @@ fn root_leaves_nothing_in_a_users_folder_that_the_user_cannot_use() {
 }
 
 #[test]
-fn a_program_of_root_has_a_stash_in_a_folder_that_all_write_to() {
+fn a_program_of_root_has_a_stash_in_a_world_writable_folder() {
     on(Driver::Test(json!({})), |scenario, env| {
         let all = scenario.folder().join("all");
         fs::create_dir(&all).unwrap();

@@ -55,7 +55,7 @@ fn destroying_nothing(_: &Value) -> Value {
 }
 
 #[test]
-fn nothing_can_be_destroyed() {
+fn null_handles_can_be_destroyed() {
     on_radv(destroying_nothing, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
 }
 
@@ -100,7 +100,7 @@ fn closes_all(input: &Value) -> Value {
 }
 
 #[test]
-fn the_files_of_a_program_that_closes_all_others_are_its_own() {
+fn a_program_that_closes_all_descriptors_keeps_its_own_files_intact() {
     scenario(&[("step", closes_all), ("work", work::step)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
         run(scenario, &env, &Work::default());
@@ -108,8 +108,8 @@ fn the_files_of_a_program_that_closes_all_others_are_its_own() {
         fs::create_dir(&own).unwrap();
         let logging = env.clone().var("VKSTASH_LOG", "trace");
         let logging = logging.var("VKSTASH_LOG_FILE", scenario.folder().join("log"));
-        let harmed: Vec<(i32, PathBuf)> = scenario.run_ok("step", &logging, &own).value;
-        assert!(harmed.is_empty(), "{harmed:?}");
+        let changed: Vec<(i32, PathBuf)> = scenario.run_ok("step", &logging, &own).value;
+        assert!(changed.is_empty(), "{changed:?}");
         // Records that were written before are served.
         assert_all_served(&run(scenario, &env, &Work::default()), 3);
     });
@@ -165,7 +165,7 @@ fn look_ups(_: &Value) -> Value {
 }
 
 #[test]
-fn the_look_ups_know_what_they_know_without_the_layer() {
+fn look_ups_find_the_same_commands_as_without_the_layer() {
     for driver in [Driver::Radv, Driver::Lavapipe] {
         scenario(&[("step", look_ups)], |scenario| {
             let Some(env) = scenario.on(driver.clone()) else { return };
@@ -203,7 +203,7 @@ fn global_destructor(_: &Value) -> Value {
 
 /// C++ programs with their device in a global object end like this.
 #[test]
-fn a_device_that_is_used_and_destroyed_in_an_exit_handler_is_no_matter() {
+fn a_device_can_be_used_and_destroyed_in_an_exit_handler() {
     for driver in [Driver::Radv, Driver::Lavapipe] {
         scenario(&[("step", global_destructor)], |scenario| {
             let Some(env) = scenario.on(driver) else { return };
@@ -319,7 +319,7 @@ fn compiled(outcome: &Run<(Vec<i32>, bool)>) -> Vec<u64> {
 }
 
 #[test]
-fn a_forked_child_leaves_without_its_parents_stash() {
+fn a_forked_child_exits_without_touching_its_parents_stash() {
     for childhood in [Childhood::Exit, Childhood::UnderscoreExit, Childhood::Destroy] {
         with_children(&[Birth::Fork, Birth::Clone], childhood, |_, env, outcome| {
             assert_eq!(compiled(outcome), [6], "{childhood:?}: {:?}", outcome.reports);
@@ -330,7 +330,7 @@ fn a_forked_child_leaves_without_its_parents_stash() {
 }
 
 #[test]
-fn a_child_that_shares_its_parents_memory_for_a_moment_changes_nothing() {
+fn a_vfork_child_changes_nothing() {
     with_children(&[Birth::Vfork], Childhood::UnderscoreExit, |_, _, outcome| {
         assert_eq!(compiled(outcome), [6], "{:?}", outcome.reports);
     });
@@ -376,7 +376,7 @@ fn signals(_: &Value) -> Value {
 /// A signal to the process goes to any thread that does not block it: the host's handlers must run on the host's
 /// threads.
 #[test]
-fn the_layers_threads_take_no_signals_of_the_host() {
+fn the_layers_threads_block_the_hosts_signals() {
     on_radv(signals, |scenario, env| {
         let masks = scenario.run_ok::<Vec<u64>>("step", env, &()).value;
         assert!(!masks.is_empty(), "the writer was seen");
@@ -437,7 +437,7 @@ fn leaving_threads(_: &Value) -> Value {
 }
 
 #[test]
-fn a_thread_that_uses_vulkan_on_its_way_out_is_no_matter() {
+fn a_thread_can_use_vulkan_in_its_destructors() {
     for driver in [Driver::Radv, Driver::Lavapipe] {
         scenario(&[("step", leaving_threads)], |scenario| {
             let Some(env) = scenario.on(driver) else { return };

@@ -89,7 +89,7 @@ fn mixes() -> Vec<Value> {
 }
 
 #[test]
-fn every_mix_of_features_makes_the_same_pipelines_as_without_the_layer() {
+fn every_combination_of_features_gives_the_same_pipelines_as_without_the_layer() {
     on_drivers(&mixes(), |scenario, env, driver| {
         for (shader, caches) in [(Shader::Compute, Caches::None), (Shader::RenderPass, Caches::Fresh)] {
             let work =
@@ -110,7 +110,7 @@ fn every_mix_of_features_makes_the_same_pipelines_as_without_the_layer() {
 }
 
 #[test]
-fn a_driver_that_gives_its_data_out_compiles_nothing_twice() {
+fn a_driver_with_cache_data_compiles_nothing_twice() {
     let drivers = [
         json!({}),
         json!({ "identifiers": true }),
@@ -144,7 +144,7 @@ fn a_driver_that_gives_its_data_out_compiles_nothing_twice() {
 }
 
 #[test]
-fn data_that_the_driver_does_not_take_is_noticed_and_made_good() {
+fn data_that_the_driver_ignores_is_noticed() {
     on_drivers(&[json!({}), json!({ "driver_id": 3 })], |scenario, env, driver| {
         run(scenario, env, &Work::default());
         let mut changed = driver.clone();
@@ -175,7 +175,7 @@ fn another_driver_version_or_cache_uuid_is_another_device() {
 }
 
 #[test]
-fn a_driver_that_fails_beside_the_programs_call_does_not_fail_the_program() {
+fn an_error_in_a_call_of_the_layers_own_does_not_fail_the_program() {
     let out_of_memory = -1;
     for command in ["vkCreatePipelineCache", "vkGetPipelineCacheData", "vkMergePipelineCaches"] {
         for driver_id in [0, 3] {
@@ -196,7 +196,7 @@ fn a_driver_that_fails_beside_the_programs_call_does_not_fail_the_program() {
 }
 
 #[test]
-fn an_error_of_the_driver_is_the_programs_to_see() {
+fn the_program_sees_the_drivers_errors() {
     let fault = json!({ "command": "vkCreateComputePipelines", "result": -1 });
     let drivers = [json!({ "faults": [fault.clone()] }), json!({ "driver_id": 3, "faults": [fault] })];
     on_drivers(&drivers, |scenario, env, driver| {
@@ -210,7 +210,7 @@ fn an_error_of_the_driver_is_the_programs_to_see() {
 }
 
 #[test]
-fn identifiers_are_served_whoever_made_them() {
+fn identifiers_are_served_whether_the_driver_or_the_layer_made_them() {
     let drivers = [
         json!({}),
         json!({ "identifiers": true }),
@@ -238,7 +238,7 @@ fn identifiers_are_served_whoever_made_them() {
 /// Some drivers never accept their own data again. Offering it in every run would cost the program a look-up, a
 /// refusal and a record each time.
 #[test]
-fn what_a_driver_refuses_three_times_is_left_alone() {
+fn artifacts_that_a_driver_refuses_three_times_are_no_longer_offered() {
     // Compiles must take time: a compile that is much faster than the one before would look as if the artifact had
     // been useful.
     let stubborn = [json!({ "ignore_blobs": true, "compile_us": 20_000 })];
@@ -262,7 +262,7 @@ fn what_a_driver_refuses_three_times_is_left_alone() {
 
 /// Sizes that a driver reports must not be trusted: an allocation that fails would end the program.
 #[test]
-fn a_driver_that_speaks_of_more_than_there_is_ends_no_program() {
+fn a_driver_that_reports_wrong_sizes_ends_no_program() {
     let room: u64 = 1 << 30;
     // More than a list may hold, than a machine has, than this process may have; and a size that almost fits.
     for claim in [u64::MAX >> 1, 1 << 44, room, room - (64 << 20)] {
@@ -287,7 +287,7 @@ fn a_driver_that_speaks_of_more_than_there_is_ends_no_program() {
 
 /// Requests to a driver that keeps nothing are counted by the driver's answers.
 #[test]
-fn a_watched_drivers_refusals_are_not_counted_as_compiles() {
+fn refused_requests_to_a_driver_without_cache_data_do_not_count_as_compiles() {
     let lavapipe = ash::vk::DriverId::MESA_LLVMPIPE.as_raw();
     on_drivers(&[json!({ "driver_id": lavapipe })], |scenario, env, _| {
         let counted = |work: &Work| {

@@ -81,12 +81,12 @@ fn the_second_run_is_served_with_graphics_and_a_fresh_cache_for_each_pipeline() 
 }
 
 #[test]
-fn a_module_beside_an_empty_identifier_is_a_module() {
+fn an_empty_identifier_beside_a_module_is_ignored() {
     cold_then_warm(Work { code: Code::ModuleAndEmptyIdentifier, ..Work::default() });
 }
 
 #[test]
-fn a_stash_without_the_pipeline_leaves_a_forbidden_compile_forbidden() {
+fn a_forbidden_compile_stays_forbidden_without_an_artifact() {
     on_radv(|scenario, env| {
         let work = Work { fail_on: true, ..Work::default() };
         let cold = run(scenario, env, &work);
@@ -115,7 +115,7 @@ fn early_return_leaves_the_rest_of_the_batch_null() {
 }
 
 #[test]
-fn a_batch_goes_on_behind_a_pipeline_that_may_not_be_compiled() {
+fn a_batch_continues_after_a_pipeline_that_may_not_be_compiled() {
     on_radv(|scenario, env| {
         run(scenario, env, &Work { count: 1, first: 2, ..Work::default() });
         let outcome = run(scenario, env, &Work { fail_on: true, batch: 3, ..Work::default() });
@@ -142,7 +142,7 @@ fn a_pipeline_named_by_identifiers_alone_is_served_from_the_stash() {
 }
 
 #[test]
-fn identifiers_that_nobody_knows_say_that_a_compile_is_required() {
+fn unknown_identifiers_return_compile_required() {
     on_radv(|scenario, env| {
         for bytes in [vec![0], vec![0xff; 32], vec![0; 20], (0..32).collect()] {
             let outcome = run(scenario, env, &Work { code: Code::Bytes, bytes, ..Work::default() });

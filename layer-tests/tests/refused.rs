@@ -67,7 +67,7 @@ fn expect(value: &Value, result: i32, calls: [Option<u64>; 2]) {
 }
 
 #[test]
-fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driver() {
+fn a_key_that_failed_goes_to_the_driver_unchanged_until_it_succeeds() {
     scenario(&[("make", make)], |scenario| {
         for cache in [false, true] {
             let driver = |version: u32| Driver::Test(json!({ "driver_version": version }));
@@ -97,7 +97,7 @@ fn a_key_that_failed_goes_straight_down_and_is_looked_at_again_with_another_driv
 
 /// A driver that is asked before anything is hashed, as long as no failure is known.
 #[test]
-fn who_would_be_asked_early_is_not_asked_about_keys_that_failed() {
+fn the_early_attempt_is_skipped_for_keys_that_failed() {
     scenario(&[("make", make)], |scenario| {
         for (number, (cache, empty)) in
             [(json!(false), true), (json!(true), true), (json!("loaded"), false)].into_iter().enumerate()
@@ -114,7 +114,7 @@ fn who_would_be_asked_early_is_not_asked_about_keys_that_failed() {
 }
 
 #[test]
-fn a_lack_of_memory_is_no_property_of_the_pipeline() {
+fn out_of_memory_does_not_mark_the_key_as_failed() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let short = json!({ "cache": false, "faults": fault(PASSING) });
@@ -126,7 +126,7 @@ fn a_lack_of_memory_is_no_property_of_the_pipeline() {
 }
 
 #[test]
-fn an_identifier_of_ours_whose_code_the_driver_refuses_never_reaches_it() {
+fn an_emulated_identifier_whose_code_the_driver_refuses_never_reaches_the_driver() {
     scenario(&[("make", make)], |scenario| {
         for compile_stored in ["0", "1"] {
             let stash = scenario.folder().join(format!("stash {compile_stored}"));
@@ -146,7 +146,7 @@ fn an_identifier_of_ours_whose_code_the_driver_refuses_never_reaches_it() {
 }
 
 #[test]
-fn what_was_made_once_is_not_given_up_for_an_error() {
+fn a_key_that_succeeded_before_is_not_marked_as_failed() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let working = json!({ "cache": false, "faults": [] });

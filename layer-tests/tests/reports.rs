@@ -110,7 +110,7 @@ fn assert_reported(scenario: &Scenario, env: &Env, work: &Work, counter: &str) {
 }
 
 #[test]
-fn a_killed_program_on_a_driver_that_keeps_nothing_is_reported() {
+fn a_killed_program_on_a_driver_without_cache_data_is_reported() {
     for driver in [Driver::Lavapipe, Driver::Test(json!({ "cache_data": "header_only" }))] {
         scenario(&[("killed", killed)], |scenario| {
             let Some(env) = scenario.on(driver) else { return };
@@ -178,7 +178,7 @@ fn again_and_again(input: &Value) -> Value {
 
 /// A driver compiles once what a program requests many times, and has it in memory then.
 #[test]
-fn what_is_asked_for_many_times_is_saved_once() {
+fn a_pipeline_that_is_requested_often_counts_as_saved_once() {
     scenario(&[("again", again_and_again)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({ "compile_us": 20_000 }))) else { return };
         let run = |times: u64| scenario.run_ok::<bool>("again", &env, &times).reports;

@@ -71,7 +71,7 @@ fn describe_executable(device: &Device, pipeline: vk::Pipeline, index: u32) -> V
 
 /// Tools see the same of a served pipeline as of a compiled one (families/afterwards.rs compares everything).
 #[test]
-fn a_pipeline_that_is_to_be_looked_into_is_described_as_without_the_layer() {
+fn a_captured_pipeline_has_the_same_statistics_as_without_the_layer() {
     scenario(&[("step", described)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let flags = vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw();
@@ -121,7 +121,7 @@ fn describe_executables(device: &Device, pipeline: vk::Pipeline) -> Vec<Vec<(Str
 /// The driver, which does not know the stash, describes a served pipeline: its hash, the length of its code, its
 /// resources and instructions.
 #[test]
-fn each_served_pipeline_is_the_one_that_the_driver_makes_of_its_own_create_info() {
+fn each_served_pipeline_equals_the_compiled_pipeline_of_its_create_info() {
     scenario(&[("step", looked_into)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let shaders = [Shader::Lengthy, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering];

@@ -89,7 +89,7 @@ fn run(scenario: &Scenario, env: &Env, trouble: &Trouble) -> u64 {
 }
 
 /// There are lines to log, because the report cannot be written.
-fn talkative(scenario: &Scenario, env: &Env) -> Env {
+fn with_log_lines(scenario: &Scenario, env: &Env) -> Env {
     let file = scenario.folder().join("a-file");
     fs::write(&file, "").unwrap();
     env.clone().report(file).var("VKSTASH_LOG", "trace")
@@ -101,9 +101,9 @@ fn reporting(scenario: &Scenario, env: &Env, name: &str) -> Env {
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_ends_no_program() {
+fn a_standard_error_without_a_reader_ends_no_program() {
     on_test_driver(|scenario, env| {
-        let env = talkative(scenario, env);
+        let env = with_log_lines(scenario, env);
         let without_stash = env.clone().stash(scenario.folder().join("a-file"));
         for env in [&env, &without_stash] {
             let said = scenario.run("step", env, &Trouble::default()).stderr;
@@ -119,10 +119,10 @@ fn a_standard_error_that_nobody_reads_ends_no_program() {
 }
 
 #[test]
-fn programs_that_may_write_no_file_run_on() {
+fn programs_with_a_file_size_limit_run_on() {
     on_test_driver(|scenario, env| {
         let log = scenario.folder().join("log");
-        let logging = talkative(scenario, env).var("VKSTASH_LOG_FILE", &log);
+        let logging = with_log_lines(scenario, env).var("VKSTASH_LOG_FILE", &log);
         let limited = |count, bytes, end| Trouble {
             work: Work { count, end, ..Work::default() },
             file_size: Some(bytes),
@@ -152,7 +152,7 @@ fn programs_that_may_write_no_file_run_on() {
 
 /// After a death each artifact is marked, on the thread that creates the pipeline.
 #[test]
-fn marks_that_cannot_be_written_end_no_program() {
+fn unwritable_marks_end_no_program() {
     on_test_driver(|scenario, env| {
         run(scenario, env, &Trouble::default());
         let deadly = json!({ "faults": [{ "command": "vkCreatePipelineCache", "call": 1, "die": "segv" }] });
@@ -204,10 +204,10 @@ fn in_the_background(input: &Value) -> Value {
 }
 
 #[test]
-fn a_line_on_a_terminal_stops_no_program_in_its_background() {
+fn a_log_line_on_a_terminal_stops_no_background_program() {
     scenario(&[("step", in_the_background)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
-        let env = talkative(scenario, &env);
+        let env = with_log_lines(scenario, &env);
         assert_eq!(scenario.run("step", &env, &Work::default()).ok(), json!([false, true]));
     });
 }

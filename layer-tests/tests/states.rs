@@ -59,7 +59,7 @@ fn one_compile_serves_every_state_that_the_driver_leaves_out_of_its_key() {
 }
 
 #[test]
-fn in_a_batch_the_first_one_serves_the_others() {
+fn the_first_pipeline_of_a_batch_serves_the_others() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared", "file", "fresh"] {
             let compiled = compiled(scenario, env, &["--cache", cache, "--batch", "60"]);
@@ -69,7 +69,7 @@ fn in_a_batch_the_first_one_serves_the_others() {
 }
 
 #[test]
-fn several_of_the_driver_s_keys_to_one_set_of_shaders_are_compiled_once_each() {
+fn several_driver_keys_of_one_set_of_shaders_are_compiled_once_each() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared", "file"] {
             let [first, second, third] = compiled(scenario, env, &["--cache", cache, "--state", "formats"]);
@@ -80,7 +80,7 @@ fn several_of_the_driver_s_keys_to_one_set_of_shaders_are_compiled_once_each() {
 }
 
 #[test]
-fn another_order_compiles_no_more_than_without_the_layer() {
+fn a_different_order_compiles_no_more_than_without_the_layer() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared"] {
             let first = compiled(scenario, env, &["--cache", cache, "--state", "formats"])[0];
@@ -95,7 +95,7 @@ fn another_order_compiles_no_more_than_without_the_layer() {
 }
 
 #[test]
-fn what_the_cache_would_have_is_made_although_the_program_forbids_to_compile() {
+fn pipelines_that_the_cache_would_contain_are_created_although_compiling_is_forbidden() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared", "file"] {
             // The client fails if a call is answered COMPILE_REQUIRED.
@@ -106,7 +106,7 @@ fn what_the_cache_would_have_is_made_although_the_program_forbids_to_compile() {
 }
 
 #[test]
-fn threads_that_share_a_cache_find_each_other_s_pipelines() {
+fn threads_that_share_a_cache_hit_the_pipelines_of_each_other() {
     on_radv(|scenario, env| {
         for cache in ["none", "shared"] {
             let compiled = compiled(scenario, env, &["--cache", cache, "--threads", "4"]);

@@ -87,7 +87,7 @@ fn late(ms: u64) -> Value {
 }
 
 #[test]
-fn the_writer_reads_and_the_program_waits_for_no_read_but_the_first() {
+fn the_writer_reads_cache_data_and_the_program_reads_only_the_first() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let first = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [], "waits": true }));
@@ -102,7 +102,7 @@ fn the_writer_reads_and_the_program_waits_for_no_read_but_the_first() {
 }
 
 #[test]
-fn what_is_asked_for_again_at_once_is_compiled_once() {
+fn a_pipeline_that_is_requested_again_at_once_is_compiled_once() {
     scenario(&[("make", make)], |scenario| {
         for (number, ms) in [0, 3].into_iter().enumerate() {
             let env = scenario.on(Driver::Test(json!({}))).unwrap();
@@ -117,7 +117,7 @@ fn what_is_asked_for_again_at_once_is_compiled_once() {
 }
 
 #[test]
-fn several_threads_that_compile_the_same_leave_one_artifact_of_each() {
+fn several_threads_that_compile_the_same_pipelines_leave_one_artifact_of_each() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let crowd = json!({ "faults": late(1), "times": 2, "threads": 4 });
@@ -130,7 +130,7 @@ fn several_threads_that_compile_the_same_leave_one_artifact_of_each() {
 
 /// However the program ends, and however long the driver takes to read.
 #[test]
-fn what_was_compiled_in_the_last_moment_is_kept_and_no_driver_is_called_that_may_be_gone() {
+fn the_last_compiles_are_recorded_and_no_unloaded_driver_is_called() {
     scenario(&[("make", make)], |scenario| {
         for (number, (end, ms)) in
             [("device", 0), ("device", 20), ("exit", 0), ("exit", 1), ("instance", 0), ("instance", 30)]

@@ -46,18 +46,18 @@ fn works() -> Vec<Work> {
 }
 
 #[test]
-fn radv_gets_no_call_that_the_program_did_not_make_wrong_itself() {
+fn the_layer_adds_no_validation_message_on_radv() {
     same_messages(|| Driver::Radv, &works());
 }
 
 #[test]
-fn lavapipe_gets_no_call_that_the_program_did_not_make_wrong_itself() {
+fn the_layer_adds_no_validation_message_on_lavapipe() {
     same_messages(|| Driver::Lavapipe, &works());
 }
 
 /// Neither the extension nor its structure reaches the layers below.
 #[test]
-fn emulated_identifiers_are_taken_out_before_the_call_goes_down() {
+fn emulated_identifiers_are_removed_before_the_call_goes_down() {
     let emulated = |shader| Work { shader, code: Code::ModuleAndEmptyIdentifier, ..Work::default() };
     same_messages_but_for_identifiers(&[emulated(Shader::Compute), emulated(Shader::RenderPass)]);
 }
@@ -83,7 +83,7 @@ fn same_messages_but_for_identifiers(works: &[Work]) {
 
 /// The validation layer works: the program's own mistakes are reported below our layer.
 #[test]
-fn the_programs_own_mistakes_are_still_found() {
+fn the_programs_own_mistakes_are_still_reported() {
     on(Driver::Lavapipe, |scenario, env| {
         if env::validation_manifest().is_none() {
             return scenario.skip("the Khronos validation layer is not installed");

@@ -184,7 +184,7 @@ const COPIES: usize = 12;
 /// However early the program stops waiting, the layer writes everything while the program lives, and the report says
 /// so.
 #[test]
-fn what_a_program_does_not_wait_for_is_written_while_it_lives() {
+fn a_program_that_does_not_wait_still_gets_its_records_written() {
     scenario(&[("program", living_program)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let work = Work { count: 20, ..Work::default() };
@@ -209,7 +209,7 @@ fn what_a_program_does_not_wait_for_is_written_while_it_lives() {
 }
 
 #[test]
-fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() {
+fn a_long_hole_at_the_end_of_a_segment_is_never_read() {
     scenario(&[("program", program)], |scenario| {
         if !sees_io(scenario) {
             return;
@@ -235,7 +235,7 @@ fn a_long_tail_with_nothing_in_it_is_read_neither_at_the_start_nor_at_the_end() 
 
 /// Moves the segments of several processes into one stash: one segment of each process in each part. No record is in
 /// two segments, so a merge has to copy every byte.
-fn crowded_stash(scenario: &Scenario, env: &Env, work: &Work) -> PathBuf {
+fn stash_of_many_processes(scenario: &Scenario, env: &Env, work: &Work) -> PathBuf {
     let folder = |number: usize| scenario.folder().join(format!("process-{number}"));
     for number in 0..=COPIES {
         let first = work.first + number as u32 * work.count;
@@ -258,7 +258,7 @@ fn copy_of(stash: &Path, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_merge_that_is_due_at_the_end_is_done_by_a_process_that_has_the_time() {
+fn a_merge_that_is_due_at_the_end_is_done_if_the_process_may_wait() {
     scenario(&[("program", program)], |scenario| {
         if !sees_io(scenario) {
             return;
@@ -266,7 +266,7 @@ fn a_merge_that_is_due_at_the_end_is_done_by_a_process_that_has_the_time() {
         // Four segments of such artifacts fit into the amount that one merge at a process's end may copy (8 MiB).
         let env = scenario.on(Driver::Test(json!({ "code_bytes": 900 << 10 }))).unwrap();
         let work = Work { count: 2, ..Work::default() };
-        let stash = crowded_stash(scenario, &env, &work);
+        let stash = stash_of_many_processes(scenario, &env, &work);
         let artifacts = segments(&stash, "device-");
         let bytes: u64 = artifacts.iter().map(|path| path.metadata().unwrap().len()).sum();
         assert!(artifacts.len() > COPIES && bytes > 16 << 20, "{artifacts:?} {bytes}");
@@ -329,7 +329,7 @@ fn measure(scenario: &Scenario, env: &Env, what: &str, work: &Work, prepare: &dy
 
 #[test]
 #[ignore = "it measures"]
-fn how_long_a_programs_thread_waits() {
+fn measure_how_long_a_programs_thread_waits() {
     scenario(&[("program", program)], |scenario| {
         for driver in [Driver::Test(json!({})), Driver::Radv, Driver::Machine] {
             let Some(env) = scenario.on(driver) else { continue };
@@ -339,12 +339,12 @@ fn how_long_a_programs_thread_waits() {
             let fresh = || drop(fs::remove_dir_all(&stash));
             measure(scenario, &env, "an empty stash", &work, &fresh);
             measure(scenario, &env, "all served", &work, &|| ());
-            let crowded = || {
+            let with_copies = || {
                 fresh();
                 run(scenario, &env.clone().var(END_MS, "100000"), &work);
                 ["portable", "device-"].iter().for_each(|part| add_copies(&stash, part));
             };
-            measure(scenario, &env, "all served, and merging is due", &work, &crowded);
+            measure(scenario, &env, "all served, and merging is due", &work, &with_copies);
             let sparse = || {
                 fresh();
                 run(scenario, &env.clone().var(END_MS, "100000"), &work);

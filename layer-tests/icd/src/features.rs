@@ -227,9 +227,9 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
 }
 
 /// Whether the driver is older than a structure: a query then leaves it unchanged, as real drivers do.
-pub fn stranger(config: &Config, s_type: vk::StructureType) -> bool {
-    let young = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY].contains(&s_type);
-    young && supported(config, s_type).is_none_or(|members| !members[0])
+pub fn is_unknown_to(config: &Config, s_type: vk::StructureType) -> bool {
+    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY].contains(&s_type);
+    newer && supported(config, s_type).is_none_or(|members| !members[0])
 }
 
 /// The members of a feature structure.

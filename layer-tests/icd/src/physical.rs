@@ -156,7 +156,7 @@ pub unsafe extern "system" fn get_features2(
             let config = config::current();
             all_features(&raw mut (*out).features);
             for node in chain::walk((*out).p_next) {
-                if features::stranger(&config, (*node).s_type) {
+                if features::is_unknown_to(&config, (*node).s_type) {
                     continue;
                 }
                 let Some(truths) = features::supported(&config, (*node).s_type) else { continue };

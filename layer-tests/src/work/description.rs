@@ -99,7 +99,7 @@ pub struct Work {
     /// Each create info's chain has a structure of an unknown type.
     pub unknown_structure: bool,
     /// Pointers that the specification says are ignored are invalid.
-    pub wild: bool,
+    pub invalid_pointers: bool,
     /// Graphics pipelines discard everything before rasterization.
     pub discard: bool,
     /// The device enables pipelineCreationCacheControl.
@@ -131,7 +131,7 @@ impl Default for Work {
             early_return: false,
             feedback: false,
             unknown_structure: false,
-            wild: false,
+            invalid_pointers: false,
             discard: false,
             cache_control: false,
             identifiers: false,

@@ -10,7 +10,7 @@ use super::objects::{FORMAT, Objects};
 use crate::vulkan::Device;
 
 /// An invalid pointer.
-fn wild<T>() -> *const T {
+fn invalid_pointer<T>() -> *const T {
     ptr::without_provenance(usize::MAX)
 }
 
@@ -144,7 +144,7 @@ impl Parts {
         }
         if work.code == Code::ModuleAndEmptyIdentifier {
             let empty = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT {
-                p_identifier: wild(),
+                p_identifier: invalid_pointer(),
                 ..Default::default()
             };
             self.identifier_infos = vec![empty; self.stages.len()];
@@ -161,9 +161,9 @@ impl Parts {
                 self.specialization.data_size = 4;
                 self.specialization.p_data = ptr::from_ref(&self.constant).cast();
                 stage.p_specialization_info = &self.specialization;
-            } else if work.wild {
-                self.specialization.p_map_entries = wild();
-                self.specialization.p_data = wild();
+            } else if work.invalid_pointers {
+                self.specialization.p_map_entries = invalid_pointer();
+                self.specialization.p_data = invalid_pointer();
                 stage.p_specialization_info = &self.specialization;
             }
         }
@@ -204,11 +204,11 @@ impl Parts {
         self.blend.attachment_count = 1;
         self.blend.p_attachments = self.attachments.as_ptr();
         self.rasterization.rasterizer_discard_enable = work.discard.into();
-        if work.wild {
-            self.vertex_input.p_vertex_binding_descriptions = wild();
-            self.vertex_input.p_vertex_attribute_descriptions = wild();
-            self.viewport.p_viewports = wild();
-            self.viewport.p_scissors = wild();
+        if work.invalid_pointers {
+            self.vertex_input.p_vertex_binding_descriptions = invalid_pointer();
+            self.vertex_input.p_vertex_attribute_descriptions = invalid_pointer();
+            self.viewport.p_viewports = invalid_pointer();
+            self.viewport.p_scissors = invalid_pointer();
         }
     }
 
@@ -216,7 +216,7 @@ impl Parts {
     fn base(&self, work: &Work) -> (vk::Pipeline, i32) {
         if work.derivatives && self.index > 0 {
             (vk::Pipeline::null(), 0)
-        } else if work.wild {
+        } else if work.invalid_pointers {
             (vk::Pipeline::from_raw(!0), 0x7fff_ffff)
         } else {
             (vk::Pipeline::null(), -1)
@@ -255,15 +255,15 @@ impl Parts {
         info.p_multisample_state = &self.multisample;
         info.p_color_blend_state = &self.blend;
         info.p_dynamic_state = &self.dynamic;
-        if work.wild {
+        if work.invalid_pointers {
             // No tessellation stages, no depth or stencil attachment: both pointers are ignored.
-            info.p_tessellation_state = wild();
-            info.p_depth_stencil_state = wild();
+            info.p_tessellation_state = invalid_pointer();
+            info.p_depth_stencil_state = invalid_pointer();
         }
-        if work.wild && work.discard {
-            info.p_viewport_state = wild();
-            info.p_multisample_state = wild();
-            info.p_color_blend_state = wild();
+        if work.invalid_pointers && work.discard {
+            info.p_viewport_state = invalid_pointer();
+            info.p_multisample_state = invalid_pointer();
+            info.p_color_blend_state = invalid_pointer();
         }
         info
     }

@@ -403,7 +403,7 @@ fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String
 }
 
 #[test]
-fn what_was_served_is_linked_derived_and_captured_as_what_was_compiled() {
+fn served_pipelines_are_linked_derived_and_captured_as_compiled_ones() {
     each("plain", json!({}), |driver, way, counters| {
         assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
         // Libraries that links optimize again are kept as cache data in all ways.
@@ -467,7 +467,7 @@ fn offer(input: &Value) -> Value {
 /// Measures what src/state/policy.rs says of drivers. VKSTASH_TEST_DRIVER names another driver; --nocapture prints
 /// the result.
 #[test]
-fn caches_answer_for_what_tools_look_into_as_the_table_of_drivers_says() {
+fn caches_of_captured_pipelines_behave_as_the_table_of_drivers_says() {
     scenario(&[("offer", offer)], |scenario| {
         let forgetful = json!({ "caches_statistics": false });
         for driver in [

@@ -44,7 +44,7 @@ fn make(input: &Value) -> Value {
 }
 
 #[test]
-fn binaries_serve_every_kind_and_damaged_ones_reach_no_driver() {
+fn binaries_serve_every_class_and_damaged_ones_reach_no_driver() {
     scenario(&[("make", make)], |scenario| {
         let test = Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4" }));
         for driver in [Driver::Radv, test, Driver::Machine] {
@@ -125,7 +125,7 @@ fn a_device_with_a_structure_that_no_digest_covers_is_served_by_blobs() {
 }
 
 #[test]
-fn who_enabled_the_extension_is_served_by_binaries_where_they_are_faster() {
+fn a_program_that_enables_the_extension_is_served_by_binaries_where_they_are_faster() {
     scenario(&[("make", make)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let input = json!({ "own": true });
@@ -138,7 +138,7 @@ fn who_enabled_the_extension_is_served_by_binaries_where_they_are_faster() {
 }
 
 #[test]
-fn binaries_that_went_after_they_were_served_are_counted_as_a_loss() {
+fn binaries_that_are_evicted_after_they_were_served_count_as_a_loss() {
     scenario(&[("make", make)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let input = json!({ "own": true });

@@ -77,7 +77,7 @@ fn convert(input: &Value) -> Value {
 }
 
 #[test]
-fn programs_that_differ_in_the_conversion_alone_share_nothing() {
+fn programs_that_differ_only_in_the_conversion_share_no_artifact() {
     scenario(&[("convert", convert)], |scenario| {
         for driver in [Driver::Radv, Driver::Lavapipe, Driver::Machine] {
             let Some(env) = scenario.on(driver.clone()) else { continue };

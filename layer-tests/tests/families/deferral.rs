@@ -101,7 +101,7 @@ fn on_drivers() -> Vec<Driver> {
 }
 
 #[test]
-fn what_is_there_is_not_deferred_and_the_rest_is_the_drivers() {
+fn served_pipelines_are_not_deferred_and_the_driver_gets_the_rest() {
     scenario(&[("defer", defer)], |scenario| {
         for (number, driver) in on_drivers().into_iter().enumerate() {
             let Some(env) = scenario.on(driver.clone()) else { continue };
@@ -183,7 +183,7 @@ fn defer_one(input: &Value) -> Value {
 }
 
 #[test]
-fn an_operation_that_has_failed_goes_straight_down() {
+fn a_key_whose_operation_failed_goes_to_the_driver_unchanged() {
     scenario(&[("defer one", defer_one)], |scenario| {
         let error = vk::Result::ERROR_FEATURE_NOT_PRESENT.as_raw();
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
@@ -210,7 +210,7 @@ fn an_operation_that_has_failed_goes_straight_down() {
 }
 
 #[test]
-fn what_the_driver_answers_with_an_error_goes_down_without_a_cache_of_the_layers() {
+fn after_an_error_the_driver_gets_the_programs_own_call() {
     scenario(&[("defer one", defer_one)], |scenario| {
         let error = vk::Result::ERROR_FEATURE_NOT_PRESENT.as_raw();
         let command = "vkCreateRayTracingPipelinesKHR";
@@ -241,7 +241,7 @@ fn an_operation_that_fails_fails_as_without_the_layer() {
 }
 
 #[test]
-fn what_went_after_it_was_served_is_counted_when_it_is_compiled_in_an_operation() {
+fn an_evicted_artifact_counts_as_a_loss_when_an_operation_compiles_it_again() {
     scenario(&[("defer", defer)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({ "deferral": "always" }))) else { return };
         let input = json!({ "ask": true });
@@ -351,7 +351,7 @@ fn polled(_: &Value) -> Value {
 
 /// The program may reuse its parameters as soon as any of its threads has been told.
 #[test]
-fn nothing_of_the_programs_is_read_once_a_thread_has_been_told() {
+fn no_memory_of_the_program_is_read_after_any_thread_sees_the_result() {
     scenario(&[("polled", polled)], |scenario| {
         // The joining thread reads the cache for a while after the work is done.
         let slow = json!({ "command": "vkGetPipelineCacheData", "hang_ms": 300 });
@@ -418,7 +418,7 @@ fn assert_told_the_same(scenario: &Scenario, step: &str, mut script: Value, comp
 }
 
 #[test]
-fn an_operation_that_is_used_again_is_not_mistaken_for_what_it_was() {
+fn a_reused_operation_is_not_confused_with_its_earlier_use() {
     scenario(&[("used again", used_again)], |scenario| {
         assert_told_the_same(scenario, "used again", json!({ "join_lingers_ms": 300 }), 3);
     });
@@ -458,7 +458,7 @@ fn overtaken(_: &Value) -> Value {
 }
 
 #[test]
-fn an_operation_that_overtakes_its_call_is_read_before_that_returns() {
+fn an_operation_may_complete_before_the_call_that_deferred_it_returns() {
     scenario(&[("overtaken", overtaken)], |scenario| {
         assert_told_the_same(scenario, "overtaken", json!({ "defer_lingers_ms": 300 }), 2);
     });
@@ -495,7 +495,7 @@ fn derived(input: &Value) -> Value {
 }
 
 #[test]
-fn a_base_in_the_same_call_is_never_named_by_its_index_in_a_call_of_one() {
+fn the_index_of_a_base_pipeline_is_valid_in_every_call_to_the_driver() {
     scenario(&[("derived", derived)], |scenario| {
         for (number, driver) in on_drivers().into_iter().enumerate() {
             let Some(env) = scenario.on(driver.clone()) else { continue };
@@ -515,7 +515,7 @@ fn a_base_in_the_same_call_is_never_named_by_its_index_in_a_call_of_one() {
 /// If the driver has to create some pipelines of a call, those that were served are destroyed, and counted by their
 /// final outcome.
 #[test]
-fn what_was_had_in_part_and_destroyed_again_is_counted_once() {
+fn pipelines_of_a_partly_served_call_count_once() {
     scenario(&[("derived", derived)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({ "deferral": "always" }))) else { return };
         scenario.run_ok::<Value>("derived", &env, &json!({ "only_the_first": true }));
@@ -558,7 +558,7 @@ fn named(input: &Value) -> Value {
 }
 
 #[test]
-fn an_identifier_of_the_layers_never_reaches_the_driver() {
+fn an_emulated_identifier_in_a_deferred_call_never_reaches_the_driver() {
     scenario(&[("named", named)], |scenario| {
         let env = scenario.on(Driver::Test(json!({ "deferral": "always" }))).unwrap();
         scenario.run_ok::<Value>("named", &env, &json!({}));
@@ -571,7 +571,7 @@ fn an_identifier_of_the_layers_never_reaches_the_driver() {
 
 /// A driver whose caches keep nothing: the layer only counts.
 #[test]
-fn operations_of_a_watched_driver_are_counted_as_what_became_of_them() {
+fn operations_on_a_driver_without_cache_data_count_by_their_results() {
     scenario(&[("defer", defer)], |scenario| {
         let lavapipe = vk::DriverId::MESA_LLVMPIPE.as_raw();
         for deferral in ["never", "always"] {

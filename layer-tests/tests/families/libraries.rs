@@ -281,7 +281,7 @@ fn libraries_and_links_are_the_same_and_compiled_once() {
 }
 
 #[test]
-fn libraries_and_links_beside_a_cache_of_the_programs_own() {
+fn libraries_and_links_with_the_programs_own_cache() {
     on_all(true);
 }
 

@@ -104,7 +104,7 @@ fn own(input: &Value) -> Value {
 }
 
 #[test]
-fn the_programs_own_binaries_are_as_without_the_layer() {
+fn the_programs_own_binaries_work_as_without_the_layer() {
     scenario(&[("own", own)], |scenario| {
         let test =
             Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true }));

@@ -53,7 +53,7 @@ fn trace(input: &Value) -> Value {
 
 /// RADV answers COMPILE_REQUIRED for libraries that its cache has: the data of an earlier run stays in use.
 #[test]
-fn what_the_program_kept_itself_is_not_compiled_again() {
+fn pipelines_in_the_programs_own_cache_are_not_compiled_again() {
     scenario(&[("trace", trace)], |scenario| {
         for driver in [Driver::Radv, Driver::Test(json!({}))] {
             let Some(env) = scenario.on(driver.clone()) else { continue };

@@ -332,7 +332,7 @@ fn make(input: &Value) -> Value {
 }
 
 #[test]
-fn every_member_is_told_apart_and_served() {
+fn pipelines_that_differ_in_one_member_have_different_keys_and_are_served() {
     scenario(&[("make", make)], |scenario| {
         for driver in [Driver::Radv, Driver::Lavapipe, Driver::Machine] {
             let Some(env) = scenario.on(driver.clone()) else { continue };

@@ -31,7 +31,7 @@ fn two_drivers(_: &Value) -> Value {
 }
 
 #[test]
-fn two_drivers_in_one_instance_keep_to_themselves() {
+fn two_drivers_in_one_instance_do_not_share_artifacts() {
     scenario(&[("step", two_drivers)], |scenario| {
         let Some(env) = scenario.on(Driver::Lavapipe) else { return };
         if scenario.on(Driver::Radv).is_none() {

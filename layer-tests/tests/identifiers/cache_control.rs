@@ -30,7 +30,7 @@ fn unseen(seen: &Seen) {
         }
         if call["command"].as_str().unwrap().ends_with("Pipelines") {
             let flags = call["flags"].as_array().unwrap().iter().map(|flags| flags.as_u64().unwrap());
-            assert!(flags.into_iter().all(|flags| flags & STEERING == 0), "{call}");
+            assert!(flags.into_iter().all(|flags| flags & FAIL_OR_RETURN_EARLY == 0), "{call}");
         }
     }
 }
@@ -100,7 +100,7 @@ fn early_return_stops_at_the_first_pipeline_that_may_not_be_compiled() {
 
 /// The layer cannot copy this chain, so the flag stays in it; the program gets its pipeline nevertheless.
 #[test]
-fn a_program_gets_its_pipelines_beside_a_structure_that_nobody_knows() {
+fn a_program_gets_its_pipelines_beside_an_unknown_structure() {
     on_old_drivers(|scenario, env| {
         let work = Work { unknown_structure: true, early_return: true, ..Work::default() };
         let seen = run(scenario, env, Job::on_old_driver(work.clone()));
@@ -113,7 +113,7 @@ fn a_program_gets_its_pipelines_beside_a_structure_that_nobody_knows() {
 }
 
 #[test]
-fn identifiers_say_that_a_compile_is_required() {
+fn requests_by_identifier_return_compile_required() {
     on_old_drivers(|scenario, env| {
         for shader in SHADERS {
             for flags2 in [false, true] {
@@ -147,7 +147,7 @@ fn synchronized_caches(_: &Value) -> Value {
 }
 
 #[test]
-fn caches_that_the_program_synchronises_are_plain_caches_below() {
+fn externally_synchronized_caches_reach_the_driver_as_plain_caches() {
     each(vec![Setting::auto(old_driver())], &[("caches", synchronized_caches)], |scenario, env, _| {
         for _ in 0..2 {
             let run = scenario.run_ok::<Seen>("caches", env, &());
@@ -178,7 +178,7 @@ fn a_driver_with_cache_control_sees_what_the_program_asks_for() {
 
 /// A device whose caches keep nothing: the layer does only what it promised.
 #[test]
-fn a_driver_whose_caches_hold_nothing_never_sees_the_flags_either() {
+fn a_driver_without_cache_data_never_gets_the_flags_either() {
     for cache_data in ["header_only", "empty", "error"] {
         let driver =
             json!({ "api_version": "1.2", "cache_control": false, "cache_data": cache_data, "driver_id": 3 });

@@ -97,7 +97,7 @@ fn the_call_that_compiles_does_not_forbid_it() {
 }
 
 #[test]
-fn code_that_the_stash_does_not_have_stays_a_compile_that_is_required() {
+fn code_that_the_stash_lacks_stays_compile_required() {
     let settings = [emulated(), vec![Setting::auto(old_driver())]].concat();
     each(settings, STEP, |scenario, env, setting| {
         let env = compiling_stored(env);
@@ -117,7 +117,7 @@ fn code_that_the_stash_does_not_have_stays_a_compile_that_is_required() {
 /// If the compile fails, the answer is COMPILE_REQUIRED: the program comes back with the code and gets the error
 /// then.
 #[test]
-fn a_driver_that_fails_leaves_a_compile_that_is_required() {
+fn a_failing_driver_leaves_compile_required() {
     each(vec![Setting::auto(test_driver(json!({ "cache_data": "empty" })))], STEP, |scenario, env, _| {
         run(scenario, env, Work { identifiers: true, ..Work::default() });
         let fault = json!({ "command": "vkCreateComputePipelines", "result": -2 });

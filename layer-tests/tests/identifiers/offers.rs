@@ -218,7 +218,7 @@ fn a_driver_with_identifiers_answers_for_itself() {
 }
 
 #[test]
-fn forced_identifiers_are_ours_and_listed_once() {
+fn forced_identifiers_are_the_layers_and_listed_once() {
     offered(Setting::forced(Driver::Radv), &[], &[IDENTIFIER], Some(OWN_UUID));
     let driver = test_driver(json!({ "identifiers": true }));
     offered(Setting::forced(driver), &[], &[IDENTIFIER], Some(OWN_UUID));
@@ -226,7 +226,7 @@ fn forced_identifiers_are_ours_and_listed_once() {
 
 /// Nothing is offered, and the program's structures hold what the driver wrote.
 #[test]
-fn nothing_is_offered_where_nothing_may_be_emulated() {
+fn no_feature_is_offered_where_none_may_be_emulated() {
     let drivers = [Driver::Lavapipe, old_driver(), test_driver(json!({}))];
     let off = drivers.map(|driver| Setting { driver, mode: "off" }).to_vec();
     // A driver of 1.3 without the feature violates the specification.

@@ -44,7 +44,7 @@ fn one(scenario: &Scenario, env: &Env) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn identifiers_of_ours_are_the_same_on_every_driver_device_and_process() {
+fn emulated_identifiers_are_the_same_on_every_driver_device_and_process() {
     scenario(&[("identifiers", identifiers)], |scenario| {
         let mut first = None;
         for setting in emulated() {
@@ -59,7 +59,7 @@ fn identifiers_of_ours_are_the_same_on_every_driver_device_and_process() {
 }
 
 #[test]
-fn identifiers_of_the_drivers_are_what_they_are_without_us() {
+fn the_drivers_identifiers_are_the_same_as_without_the_layer() {
     each_with_two_devices(native(), &[("identifiers", identifiers)], |scenario, env, _| {
         let alone = one(scenario, &env.clone().without_layer());
         for _ in 0..2 {
@@ -104,7 +104,7 @@ fn flags_and_every_word_count() {
 
 /// Forced: the driver's own commands are not called, and neither extension, structure nor stage reaches it.
 #[test]
-fn a_driver_never_hears_of_identifiers_that_are_not_its_own() {
+fn emulated_identifiers_never_reach_the_driver() {
     let drivers = [json!({}), json!({ "identifiers": true }), json!({ "identifiers": true, "driver_id": 3 })];
     let settings = drivers.map(|script| Setting::forced(test_driver(script))).to_vec();
     each(settings, &[("job", do_job)], |scenario, env, _| {

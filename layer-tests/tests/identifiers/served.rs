@@ -31,7 +31,7 @@ fn two_devices(input: &Value) -> Value {
 }
 
 #[test]
-fn what_one_device_recorded_another_gets_by_identifier() {
+fn pipelines_of_one_device_are_served_to_another_by_identifier() {
     each_with_two_devices(serving(), &[("job", two_devices)], |scenario, env, setting| {
         let mut first = 1;
         for destroy in [false, true] {
@@ -50,7 +50,7 @@ fn what_one_device_recorded_another_gets_by_identifier() {
 }
 
 #[test]
-fn what_one_process_recorded_another_gets_by_identifier() {
+fn pipelines_of_one_process_are_served_to_another_by_identifier() {
     each(serving(), &[("job", do_job)], |scenario, env, setting| {
         for (shader, flags2) in
             [(Shader::Compute, false), (Shader::Specialized, true), (Shader::RenderPass, false)]
@@ -73,7 +73,7 @@ fn what_one_process_recorded_another_gets_by_identifier() {
 
 /// Inline code has the identifier that a module of it would have.
 #[test]
-fn what_was_made_of_inline_code_is_served_by_identifier() {
+fn pipelines_of_inline_code_are_served_by_identifier() {
     let emulated = emulated().into_iter().filter(|setting| setting.driver != Driver::Lavapipe).collect();
     each(emulated, &[("job", do_job)], |scenario, env, _| {
         for shader in [Shader::Compute, Shader::RenderPass] {
@@ -128,7 +128,7 @@ fn a_served_request_by_identifier_costs_the_driver_no_more_than_one_with_code() 
 
 /// Sizes and contents of requests that were not answered with COMPILE_REQUIRED. The code of real identifiers, and
 /// pipelines of it, are in the stash.
-fn wild_identifiers(input: &Value) -> Value {
+fn unknown_identifiers(input: &Value) -> Value {
     let sizes: Vec<usize> = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let mut served = Vec::new();
@@ -162,32 +162,40 @@ fn wild_identifiers(input: &Value) -> Value {
 }
 
 #[test]
-fn identifiers_that_nobody_gave_out_miss_whatever_their_size() {
+fn unknown_identifiers_miss_whatever_their_size() {
     let old = Setting::auto(test_driver(json!({ "driver_id": 3 })));
     let settings = [emulated(), vec![old]].concat();
-    each_with_two_devices(settings, &[("wild", wild_identifiers)], |scenario, env, setting| {
-        // 0 is no identifier, 33 and more are invalid: neither may cause harm.
-        let sizes: Vec<usize> = (0..=33).chain([64]).collect();
-        for _ in 0..2 {
-            let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
-            assert_eq!(served, json!([]), "{:?}", setting.driver);
-        }
-    });
+    each_with_two_devices(
+        settings,
+        &[("unknown identifiers", unknown_identifiers)],
+        |scenario, env, setting| {
+            // 0 is no identifier, 33 and more are invalid: neither may cause harm.
+            let sizes: Vec<usize> = (0..=33).chain([64]).collect();
+            for _ in 0..2 {
+                let served = scenario.run_ok::<Value>("unknown identifiers", env, &sizes).value;
+                assert_eq!(served, json!([]), "{:?}", setting.driver);
+            }
+        },
+    );
 }
 
 #[test]
-fn wild_identifiers_are_the_drivers_to_refuse_where_it_has_its_own() {
-    each_with_two_devices(native(), &[("wild", wild_identifiers)], |scenario, env, setting| {
-        let sizes: Vec<usize> = (1..=32).collect();
-        for _ in 0..2 {
-            let served = scenario.run_ok::<Value>("wild", env, &sizes).value;
-            assert_eq!(served, json!([]), "{:?}", setting.driver);
-        }
-    });
+fn a_driver_with_identifiers_refuses_unknown_ones_itself() {
+    each_with_two_devices(
+        native(),
+        &[("unknown identifiers", unknown_identifiers)],
+        |scenario, env, setting| {
+            let sizes: Vec<usize> = (1..=32).collect();
+            for _ in 0..2 {
+                let served = scenario.run_ok::<Value>("unknown identifiers", env, &sizes).value;
+                assert_eq!(served, json!([]), "{:?}", setting.driver);
+            }
+        },
+    );
 }
 
 #[test]
-fn an_empty_identifier_with_a_wild_pointer_beside_a_module_is_no_identifier() {
+fn an_empty_identifier_with_an_invalid_pointer_beside_a_module_is_ignored() {
     each([emulated(), native()].concat(), &[("job", do_job)], |scenario, env, _| {
         for shader in [Shader::Compute, Shader::RenderPass] {
             for fail_on in [false, true] {
@@ -203,7 +211,7 @@ fn an_empty_identifier_with_a_wild_pointer_beside_a_module_is_no_identifier() {
 
 /// The layer answers in place of the driver, so it must write feedback (contract 3.7).
 #[test]
-fn feedback_of_a_refused_identifier_is_not_garbage() {
+fn feedback_of_a_refused_identifier_is_initialised() {
     each(emulated(), &[("job", do_job)], |scenario, env, _| {
         for shader in [Shader::Compute, Shader::RenderPass] {
             let work = Work { shader, code: Code::Identifier, feedback: true, ..Work::default() };

@@ -59,7 +59,7 @@ fn a_driver_without_cache_control_is_called_as_by_a_program_without_it() {
 }
 
 #[test]
-fn pipelines_from_stored_code_are_made_as_by_a_program_that_has_the_code() {
+fn calls_with_stored_code_are_as_valid_as_those_of_a_program_with_the_code() {
     for setting in [Setting::auto(Driver::Lavapipe), Setting::forced(Driver::Radv)] {
         let mut jobs = Vec::new();
         for shader in [Shader::Compute, Shader::DynamicRendering] {

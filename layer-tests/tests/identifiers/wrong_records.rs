@@ -118,7 +118,7 @@ fn code_under_another_modules_identity_never_reaches_the_driver() {
 
 /// The driver checks what it is offered, so no wrong pipeline results; the record is replaced by the driver's answer.
 #[test]
-fn an_identifier_that_stands_for_another_module_is_put_right() {
+fn a_record_with_the_wrong_identifier_is_corrected() {
     each(native(), STEPS, |scenario, env, setting| {
         let by_code = Work { identifiers: true, ..Work::default() };
         run(scenario, env, by_code.clone());

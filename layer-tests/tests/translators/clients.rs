@@ -25,7 +25,7 @@ fn refusing(scenario: &Scenario, call: u32) -> Driver {
 
 /// The client: libraries may be created by identifier and then not be linkable (contract 2.6).
 #[test]
-fn dxvk_remembers_a_link_that_was_refused() {
+fn dxvk_does_not_repeat_a_refused_link() {
     scenario(&[("client", step)], |scenario| {
         // Four libraries, a link and an optimised pipeline; then two libraries by identifier and their link.
         let Some(env) = scenario.on(refusing(scenario, 9)) else { return };

@@ -10,7 +10,7 @@ use vkstash_layer_tests::translators::{Optimised, Plan};
 use crate::{EMULATED, LAVAPIPE, Machine, NATIVE, RADV, Seen, assert_nothing_bypassed, dxvk, on};
 
 /// DXVK's compute pipelines: created from code, destroyed, and created again by identifier.
-fn compute_life(machine: &Machine) {
+fn compute(machine: &Machine) {
     on(machine, Plan { graphics: 0, ..dxvk() }, |client| {
         let count = client.plan.compute;
         // What this run compiled is there; in a later run the first half is served too.
@@ -38,23 +38,23 @@ fn compute_life(machine: &Machine) {
 }
 
 #[test]
-fn computes_on_radv() {
-    compute_life(&RADV);
+fn compute_on_radv() {
+    compute(&RADV);
 }
 
 #[test]
-fn computes_on_lavapipe() {
-    compute_life(&LAVAPIPE);
+fn compute_on_lavapipe() {
+    compute(&LAVAPIPE);
 }
 
 #[test]
-fn computes_on_a_driver_without_identifiers() {
-    compute_life(&EMULATED);
+fn compute_on_a_driver_without_identifiers() {
+    compute(&EMULATED);
 }
 
 #[test]
-fn computes_on_a_driver_with_short_identifiers() {
-    compute_life(&NATIVE);
+fn compute_on_a_driver_with_short_identifiers() {
+    compute(&NATIVE);
 }
 
 /// The complete DXVK client in every situation: it always draws, whatever is served.
@@ -102,7 +102,7 @@ fn draws_on_a_driver_with_short_identifiers() {
 /// A link with FAIL_ON may be refused for no reason (contract 2.6). The program does without that link from then on,
 /// and still draws.
 #[test]
-fn a_driver_that_compiles_links_costs_links_and_no_frame() {
+fn refused_links_cost_no_frame() {
     let driver = || Driver::Test(json!({ "fast_linking": false }));
     on(&Machine { driver, ..EMULATED }, dxvk(), |client| {
         let count = client.plan.graphics;
@@ -116,7 +116,7 @@ fn a_driver_that_compiles_links_costs_links_and_no_frame() {
 }
 
 /// In every run libraries are created by identifier at once.
-fn libraries_come_back(machine: &Machine, optimised: Optimised) {
+fn libraries_are_created_by_identifier(machine: &Machine, optimised: Optimised) {
     on(machine, Plan { optimised, ..dxvk() }, |client| {
         // Three compute pipelines, two vertex shaders, three fragment shaders.
         let asked = 3 + 2 + 3;
@@ -143,25 +143,25 @@ fn libraries_come_back(machine: &Machine, optimised: Optimised) {
 }
 
 #[test]
-fn libraries_come_back_on_radv() {
-    libraries_come_back(&RADV, Optimised::Link);
-    libraries_come_back(&RADV, Optimised::Whole);
+fn libraries_are_created_by_identifier_on_radv() {
+    libraries_are_created_by_identifier(&RADV, Optimised::Link);
+    libraries_are_created_by_identifier(&RADV, Optimised::Whole);
 }
 
 #[test]
-fn libraries_come_back_on_lavapipe() {
-    libraries_come_back(&LAVAPIPE, Optimised::Link);
-    libraries_come_back(&LAVAPIPE, Optimised::Whole);
+fn libraries_are_created_by_identifier_on_lavapipe() {
+    libraries_are_created_by_identifier(&LAVAPIPE, Optimised::Link);
+    libraries_are_created_by_identifier(&LAVAPIPE, Optimised::Whole);
 }
 
 #[test]
-fn libraries_come_back_on_a_driver_without_identifiers() {
-    libraries_come_back(&EMULATED, Optimised::Link);
-    libraries_come_back(&EMULATED, Optimised::Whole);
+fn libraries_are_created_by_identifier_on_a_driver_without_identifiers() {
+    libraries_are_created_by_identifier(&EMULATED, Optimised::Link);
+    libraries_are_created_by_identifier(&EMULATED, Optimised::Whole);
 }
 
 #[test]
-fn libraries_come_back_on_a_driver_with_short_identifiers() {
-    libraries_come_back(&NATIVE, Optimised::Link);
-    libraries_come_back(&NATIVE, Optimised::Whole);
+fn libraries_are_created_by_identifier_on_a_driver_with_short_identifiers() {
+    libraries_are_created_by_identifier(&NATIVE, Optimised::Link);
+    libraries_are_created_by_identifier(&NATIVE, Optimised::Whole);
 }

@@ -8,7 +8,7 @@ use crate::{
 
 /// The vkd3d-proton client from its first start until the layer is uninstalled. `asked`: requests by identifier in a
 /// run with a complete file of identifiers.
-fn life(machine: &Machine, plan: Plan) {
+fn whole_cycle(machine: &Machine, plan: Plan) {
     on(machine, plan, |client| {
         let asked = client.plan.compute + client.plan.graphics;
 
@@ -60,48 +60,48 @@ fn life(machine: &Machine, plan: Plan) {
 }
 
 #[test]
-fn lives_with_radv() {
-    life(&RADV, vkd3d());
+fn whole_cycle_on_radv() {
+    whole_cycle(&RADV, vkd3d());
 }
 
 #[test]
-fn lives_with_lavapipe() {
-    life(&LAVAPIPE, vkd3d());
+fn whole_cycle_on_lavapipe() {
+    whole_cycle(&LAVAPIPE, vkd3d());
 }
 
 #[test]
-fn lives_with_a_driver_without_identifiers() {
-    life(&EMULATED, vkd3d());
+fn whole_cycle_on_a_driver_without_identifiers() {
+    whole_cycle(&EMULATED, vkd3d());
 }
 
 #[test]
-fn lives_with_a_driver_with_short_identifiers() {
-    life(&NATIVE, vkd3d());
+fn whole_cycle_on_a_driver_with_short_identifiers() {
+    whole_cycle(&NATIVE, vkd3d());
 }
 
 #[test]
-fn lives_with_libraries_on_radv() {
-    life(&RADV, Plan { libraries: true, ..vkd3d() });
+fn whole_cycle_with_libraries_on_radv() {
+    whole_cycle(&RADV, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-fn lives_with_libraries_on_lavapipe() {
-    life(&LAVAPIPE, Plan { libraries: true, ..vkd3d() });
+fn whole_cycle_with_libraries_on_lavapipe() {
+    whole_cycle(&LAVAPIPE, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-fn lives_with_libraries_on_a_driver_without_identifiers() {
-    life(&EMULATED, Plan { libraries: true, ..vkd3d() });
+fn whole_cycle_with_libraries_on_a_driver_without_identifiers() {
+    whole_cycle(&EMULATED, Plan { libraries: true, ..vkd3d() });
 }
 
 #[test]
-fn lives_with_libraries_on_a_driver_with_short_identifiers() {
-    life(&NATIVE, Plan { libraries: true, ..vkd3d() });
+fn whole_cycle_with_libraries_on_a_driver_with_short_identifiers() {
+    whole_cycle(&NATIVE, Plan { libraries: true, ..vkd3d() });
 }
 
 /// The cache data that it reads in a served run is worth as much as without the stash.
 #[test]
-fn keeps_cache_data_that_serves_it_when_the_layer_is_gone() {
+fn its_cache_data_serves_it_after_the_layer_is_removed() {
     for machine in [RADV, NATIVE] {
         on(&machine, vkd3d(), |client| {
             client.run();
@@ -116,7 +116,7 @@ fn keeps_cache_data_that_serves_it_when_the_layer_is_gone() {
 
 /// The driver's answer without the layer, and the layer's: vkd3d-proton's identifier file treats them alike.
 #[test]
-fn identifiers_kept_without_the_layer_are_known_to_it() {
+fn identifiers_stored_without_the_layer_work_with_the_layer() {
     for machine in [RADV, NATIVE] {
         on(&machine, vkd3d(), |client| {
             let alone = client.alone();
