@@ -93,9 +93,9 @@ impl Driver {
 /// How the layer is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Not at all.
+    /// The layer is not loaded.
     Off,
-    /// As users have it: by an implicit manifest, enabled by VKSTASH=1.
+    /// By an implicit manifest, enabled by VKSTASH=1, as users have it.
     Implicit,
     /// By VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
     Explicit,

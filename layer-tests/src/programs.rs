@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub enum Program {
     /// A small program over the wgpu crate.
     Wgpu,
-    /// The same with wgpu's own pipeline cache.
+    /// The small program over the wgpu crate, with wgpu's own pipeline cache.
     WgpuCache,
     /// Dawn, as Node.js module.
     Dawn,

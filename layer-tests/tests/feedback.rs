@@ -17,7 +17,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Runs both, and says for each pipeline whether it came from the program's cache: without the layer and with it.
+    /// Runs both programs, and says for each pipeline whether it came from the program's cache: without the layer and with it.
     /// `stash` and `file` name the stash and the program's file, which one run leaves for the next.
     fn hits(&self, stash: &str, file: &str, arguments: &[&str]) -> [Vec<bool>; 2] {
         let folder = self.scenario.folder();
@@ -35,7 +35,7 @@ impl Pair<'_> {
         })
     }
 
-    /// The same; both must be equal.
+    /// Runs both programs, and asserts that the hits are equal; gives the hits.
     fn same(&self, stash: &str, file: &str, arguments: &[&str]) -> Vec<bool> {
         let [without, with] = self.hits(stash, file, arguments);
         assert_eq!(bits(&with), bits(&without), "{stash}, {file}, {arguments:?}");
@@ -43,7 +43,7 @@ impl Pair<'_> {
     }
 }
 
-/// For messages.
+/// The hits as text for messages.
 fn bits(hits: &[bool]) -> String {
     hits.iter().map(|hit| if *hit { '1' } else { '0' }).collect()
 }

@@ -40,10 +40,10 @@ fn note(size: usize) {
     }
 }
 
-/// Replaces the C library's.
+/// Replaces malloc of the C library.
 ///
 /// # Safety
-/// As malloc.
+/// The conditions of the C library's malloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     note(size);
@@ -51,10 +51,10 @@ pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     unsafe { __libc_malloc(size) }
 }
 
-/// Replaces the C library's.
+/// Replaces calloc of the C library.
 ///
 /// # Safety
-/// As calloc.
+/// The conditions of the C library's calloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     note(count.saturating_mul(size));
@@ -62,10 +62,10 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     unsafe { __libc_calloc(count, size) }
 }
 
-/// Replaces the C library's.
+/// Replaces realloc of the C library.
 ///
 /// # Safety
-/// As realloc.
+/// The conditions of the C library's realloc.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
     note(size);

@@ -10,16 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ash::vk;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use vkstash_layer_tests::child::{self, Run, Scenario, scenario};
+use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Work};
-use vkstash_store::reports::model::RunReport;
-use vkstash_store::stash::inspect::list_applications;
 
 fn on_radv(step: child::Step, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step), ("work", work::step)], |scenario| {
@@ -35,7 +32,7 @@ fn device() -> Device {
 }
 
 /// Every destroy command takes VK_NULL_HANDLE.
-fn destroying_nothing(_: &Value) -> Value {
+fn destroy_null_handles(_: &Value) -> Value {
     let device = device();
     let raw = &device.raw;
     let null = std::ptr::null();
@@ -56,7 +53,7 @@ fn destroying_nothing(_: &Value) -> Value {
 
 #[test]
 fn null_handles_can_be_destroyed() {
-    on_radv(destroying_nothing, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
+    on_radv(destroy_null_handles, |scenario, env| assert!(scenario.run_ok::<bool>("step", env, &()).value));
 }
 
 /// Content of the program's own files.
@@ -71,7 +68,7 @@ fn descriptors() -> BTreeMap<i32, PathBuf> {
 
 /// Closes all descriptors that it did not open itself, as daemons do, and goes on with files of its own in this
 /// folder. Gives the files whose content changed.
-fn closes_all(input: &Value) -> Value {
+fn close_all(input: &Value) -> Value {
     let folder: PathBuf = serde_json::from_value(input.clone()).unwrap();
     let device = device();
     assert!(Work::default().run(&device).all_made());
@@ -101,7 +98,7 @@ fn closes_all(input: &Value) -> Value {
 
 #[test]
 fn a_program_that_closes_all_descriptors_keeps_its_own_files_intact() {
-    scenario(&[("step", closes_all), ("work", work::step)], |scenario| {
+    scenario(&[("step", close_all), ("work", work::step)], |scenario| {
         let Some(env) = scenario.on(Driver::Test(json!({}))) else { return };
         run(scenario, &env, &Work::default());
         let own = scenario.folder().join("own");
@@ -180,10 +177,10 @@ fn look_ups_find_the_same_commands_as_without_the_layer() {
 }
 
 /// The device that the exit handler below destroys.
-static LEFT: Mutex<Option<Device>> = Mutex::new(None);
+static DEVICE: Mutex<Option<Device>> = Mutex::new(None);
 
 extern "C" fn late_destructor() {
-    let device = LEFT.lock().unwrap().take().unwrap();
+    let device = DEVICE.lock().unwrap().take().unwrap();
     let made = Work { first: 500, ..Work::default() }.run(&device).all_made();
     drop(device);
     child::answer(&json!(made));
@@ -197,7 +194,7 @@ fn global_destructor(_: &Value) -> Value {
     unsafe { libc::atexit(late_destructor) };
     let device = device();
     assert!(Work::default().run(&device).all_made());
-    *LEFT.lock().unwrap() = Some(device);
+    *DEVICE.lock().unwrap() = Some(device);
     std::process::exit(3)
 }
 
@@ -219,140 +216,8 @@ fn a_device_can_be_used_and_destroyed_in_an_exit_handler() {
     }
 }
 
-/// How the child is created.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-enum Birth {
-    Fork,
-    /// By the system call: no handler of the C library runs.
-    Clone,
-    /// By vfork: the child may only call `_exit` and `exec`.
-    Vfork,
-}
-
-/// What the child does.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-enum Childhood {
-    /// It exits through its parent's exit handlers.
-    Exit,
-    /// It calls `_exit`.
-    UnderscoreExit,
-    /// It destroys its parent's device, as a global destructor would, and exits.
-    Destroy,
-    /// It creates pipelines on its parent's device, and exits without destroying it.
-    GoOn,
-    /// It creates pipelines on a device of its own.
-    Own,
-}
-
-/// The first constant of a child's pipelines; the parent creates none of these.
-const OF_A_CHILD: u32 = 900;
-
-fn as_a_child(childhood: Childhood, device: &Device) -> bool {
-    let work = Work { first: OF_A_CHILD, ..Work::default() };
-    match childhood {
-        Childhood::Exit | Childhood::UnderscoreExit => true,
-        Childhood::Destroy => {
-            // SAFETY: the device is alive, and not used in this process again.
-            unsafe { (device.raw.fp_v1_0().destroy_device)(device.raw.handle(), std::ptr::null()) };
-            true
-        }
-        Childhood::GoOn => work.run(device).all_made(),
-        Childhood::Own => work.run(&self::device()).all_made(),
-    }
-}
-
-/// A program that forks three times while it uses Vulkan, and goes on.
-fn forking(input: &Value) -> Value {
-    let (birth, childhood): (Birth, Childhood) = serde_json::from_value(input.clone()).unwrap();
-    let device = device();
-    assert!(Work::default().run(&device).all_made());
-    let mut ends = Vec::new();
-    for _ in 0..3 {
-        // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
-        unsafe {
-            let child = match birth {
-                Birth::Fork => libc::fork(),
-                Birth::Clone => libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t,
-                #[allow(deprecated, reason = "programs do it all the same")]
-                Birth::Vfork => libc::vfork(),
-            };
-            if child == 0 {
-                if birth == Birth::Vfork || childhood == Childhood::UnderscoreExit {
-                    libc::_exit(7);
-                }
-                libc::alarm(60);
-                let status = if as_a_child(childhood, &device) { 7 } else { 8 };
-                libc::exit(status);
-            }
-            let mut status = 0;
-            libc::waitpid(child, &mut status, 0);
-            ends.push(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status });
-        }
-    }
-    let made = Work { first: 11, ..Work::default() }.run(&device).all_made();
-    json!((ends, made))
-}
-
-fn with_children(
-    births: &[Birth],
-    childhood: Childhood,
-    test: impl Fn(&Scenario, &Env, &Run<(Vec<i32>, bool)>),
-) {
-    for birth in births {
-        scenario(&[("step", forking), ("work", work::step)], |scenario| {
-            let Some(env) = scenario.on(Driver::Radv) else { return };
-            let outcome = scenario.run_ok::<(Vec<i32>, bool)>("step", &env, &(birth, childhood));
-            assert_eq!(outcome.value, (vec![7; 3], true), "{birth:?} {childhood:?}: {}", outcome.stderr);
-            test(scenario, &env, &outcome);
-            for first in [1, 11] {
-                assert_all_served(&run(scenario, &env, &Work { first, ..Work::default() }), 3);
-            }
-        });
-    }
-}
-
-/// The number of compiled pipelines in each report; the parent's first.
-fn compiled(outcome: &Run<(Vec<i32>, bool)>) -> Vec<u64> {
-    let by_run =
-        |run: &RunReport| run.devices.iter().filter_map(|device| device.counters.get("compiled")).sum();
-    outcome.reports.0.iter().map(by_run).collect()
-}
-
-#[test]
-fn a_forked_child_exits_without_touching_its_parents_stash() {
-    for childhood in [Childhood::Exit, Childhood::UnderscoreExit, Childhood::Destroy] {
-        with_children(&[Birth::Fork, Birth::Clone], childhood, |_, env, outcome| {
-            assert_eq!(compiled(outcome), [6], "{childhood:?}: {:?}", outcome.reports);
-            let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
-            assert_eq!(application.runs.runs, 1, "{childhood:?}");
-        });
-    }
-}
-
-#[test]
-fn a_vfork_child_changes_nothing() {
-    with_children(&[Birth::Vfork], Childhood::UnderscoreExit, |_, _, outcome| {
-        assert_eq!(compiled(outcome), [6], "{:?}", outcome.reports);
-    });
-}
-
-/// The child is a process like any other: it has records and a report of its own, and does not touch its parent's.
-#[test]
-fn a_forked_child_that_uses_vulkan_has_a_stash_of_its_own() {
-    for childhood in [Childhood::GoOn, Childhood::Own] {
-        with_children(&[Birth::Fork, Birth::Clone], childhood, |scenario, env, outcome| {
-            let runs = compiled(outcome);
-            assert_eq!(runs.len(), 4, "{childhood:?}: {:?}", outcome.reports);
-            // The first child compiles the pipelines that the others are served.
-            assert_eq!((runs[0], runs[1..].iter().sum()), (6, 3), "{childhood:?}: {:?}", outcome.reports);
-            assert_eq!(outcome.reports.sum("served"), 6, "{childhood:?}: {:?}", outcome.reports);
-            assert_all_served(&run(scenario, env, &Work { first: OF_A_CHILD, ..Work::default() }), 3);
-        });
-    }
-}
-
 /// The masks of blocked signals of the layer's threads.
-fn signals(_: &Value) -> Value {
+fn signal_masks(_: &Value) -> Value {
     let device = device();
     assert!(Work::default().run(&device).all_made());
     let mut masks = Vec::new();
@@ -377,7 +242,7 @@ fn signals(_: &Value) -> Value {
 /// threads.
 #[test]
 fn the_layers_threads_block_the_hosts_signals() {
-    on_radv(signals, |scenario, env| {
+    on_radv(signal_masks, |scenario, env| {
         let masks = scenario.run_ok::<Vec<u64>>("step", env, &()).value;
         assert!(!masks.is_empty(), "the writer was seen");
         for signal in
@@ -409,15 +274,15 @@ fn a_program_without_free_descriptors_runs() {
 
 /// Creates pipelines on a thread that is about to end.
 extern "C" fn at_thread_exit(verdict: *mut std::ffi::c_void) {
-    let device = LEFT.lock().unwrap();
+    let device = DEVICE.lock().unwrap();
     let made = Work { first: 300, ..Work::default() }.run(device.as_ref().unwrap()).all_made();
     // SAFETY: the thread below stored a pointer to a flag that outlives the thread.
     unsafe { *verdict.cast::<bool>() = made };
 }
 
 /// Destructors of pthread keys run after thread-local storage of other kinds is destroyed.
-fn leaving_threads(_: &Value) -> Value {
-    *LEFT.lock().unwrap() = Some(device());
+fn end_threads(_: &Value) -> Value {
+    *DEVICE.lock().unwrap() = Some(device());
     let mut key = 0;
     // SAFETY: a function of this program, and a valid pointer for the key.
     assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(at_thread_exit)) }, 0);
@@ -425,21 +290,21 @@ fn leaving_threads(_: &Value) -> Value {
     for verdict in &mut verdicts {
         let place = std::ptr::from_mut(verdict).expose_provenance();
         let thread = std::thread::spawn(move || {
-            assert!(Work::default().run(LEFT.lock().unwrap().as_ref().unwrap()).all_made());
+            assert!(Work::default().run(DEVICE.lock().unwrap().as_ref().unwrap()).all_made());
             let place = std::ptr::with_exposed_provenance_mut::<std::ffi::c_void>(place);
             // SAFETY: a live key; the flag outlives the thread, which is joined.
             unsafe { libc::pthread_setspecific(key, place) };
         });
         thread.join().unwrap();
     }
-    drop(LEFT.lock().unwrap().take());
+    drop(DEVICE.lock().unwrap().take());
     json!(verdicts)
 }
 
 #[test]
 fn a_thread_can_use_vulkan_in_its_destructors() {
     for driver in [Driver::Radv, Driver::Lavapipe] {
-        scenario(&[("step", leaving_threads)], |scenario| {
+        scenario(&[("step", end_threads)], |scenario| {
             let Some(env) = scenario.on(driver) else { return };
             for _ in 0..2 {
                 assert_eq!(scenario.run_ok::<[bool; 3]>("step", &env, &()).value, [true; 3]);

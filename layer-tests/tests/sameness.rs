@@ -69,7 +69,7 @@ fn describe_executable(device: &Device, pipeline: vk::Pipeline, index: u32) -> V
     list.iter().map(describe).collect()
 }
 
-/// Tools see the same of a served pipeline as of a compiled one (families/afterwards.rs compares everything).
+/// Tools see the same of a served pipeline as of a compiled one (classes/later_calls.rs compares everything).
 #[test]
 fn a_captured_pipeline_has_the_same_statistics_as_without_the_layer() {
     scenario(&[("step", described)], |scenario| {

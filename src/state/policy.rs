@@ -39,7 +39,7 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // A warm disk cache costs 60 to 80 us with NULL and 65 to 71 us with a cache passed.
         // A binary is taken 1.4 times as fast as a blob.
         // Statistics are answered as by what was compiled; with internal representations no cache is looked into
-        // (families/afterwards.rs).
+        // (classes/later_calls.rs).
         vk::DriverId::MESA_RADV => Policy { free_recording: true, prefers_binaries: true, ..UNKNOWN },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call
         // 0.07 to 0.09 ms.

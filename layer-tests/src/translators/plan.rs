@@ -18,10 +18,10 @@ pub enum Habit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimised {
-    /// As one pipeline from the code, as DXVK does.
+    /// One pipeline from the code, as DXVK creates it.
     #[default]
     Whole,
-    /// As a link of the same libraries with LINK_TIME_OPTIMIZATION; the libraries retain the information for it.
+    /// A link of the same libraries with LINK_TIME_OPTIMIZATION; the libraries retain the information for it.
     Link,
 }
 

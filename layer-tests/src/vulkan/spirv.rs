@@ -32,7 +32,7 @@ pub fn compute(value: u32) -> Vec<u32> {
     storing(value, false)
 }
 
-/// The same, with `value` as the default of specialization constant 0.
+/// The shader of [`compute`], with `value` as the default of specialization constant 0.
 pub fn compute_specialized(value: u32) -> Vec<u32> {
     storing(value, true)
 }

@@ -123,14 +123,14 @@ fn each_in(
 /// How a job's device enables cache control and identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Asks {
-    /// As a program on a device of 1.3, as far as the work needs it.
+    /// With the features of 1.3 and by extension, as far as the work needs them.
     #[default]
     Core,
     /// By extensions, as a program on a device below 1.3.
     Extensions,
-    /// By extensions, and only cache control.
+    /// Only cache control, by extension.
     ControlAlone,
-    /// Not at all.
+    /// The device enables neither feature.
     Neither,
 }
 

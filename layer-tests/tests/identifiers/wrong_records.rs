@@ -25,7 +25,7 @@ fn rotate(part: &Part, kind: Kind) {
     }
 }
 
-/// The same for a kind in the portable part, or in each device part.
+/// Rotates the payloads of this kind in the part that holds it: the portable part, or each device part.
 fn rotate_in(stash: &Path, kind: Kind) {
     let [application] = list_applications(stash).unwrap().try_into().unwrap();
     let name = AppName { display: application.display, folder: application.folder };

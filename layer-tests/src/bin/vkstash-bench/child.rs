@@ -227,7 +227,7 @@ impl Outcome {
         self.report.calls(kind).map(|call| call.create_ns as f64 / 1e3).collect()
     }
 
-    /// The same with the pipeline's module and own cache.
+    /// Microseconds of each creation call with the creation of its module and its own cache, in the same order.
     pub(crate) fn wholes(&self, kind: Kind) -> Vec<f64> {
         self.report.calls(kind).map(|call| Call::whole_ns(call) as f64 / 1e3).collect()
     }

@@ -24,7 +24,7 @@ pub(crate) fn pair(
 pub(crate) struct Series {
     /// One element for each run: the whole cost of each pipeline in microseconds, in the order of the modules.
     pub(crate) wholes: Vec<Vec<f64>>,
-    /// The same for the creation calls alone.
+    /// One element for each run: the creation call of each pipeline in microseconds, in the order of the modules.
     pub(crate) calls: Vec<Vec<f64>>,
     /// Millions of instructions of each run's thread, if the machine counts them.
     pub(crate) instructions: Vec<f64>,

@@ -52,12 +52,12 @@ impl<'a> Environment<'a> {
         Self { driver, disk: None, stash: None }
     }
 
-    /// The same with the layer and its stash in `folder`.
+    /// This environment with the layer, whose stash is in `folder`.
     pub(crate) fn with_stash(self, folder: &'a Path) -> Self {
         Self { stash: Some(folder), ..self }
     }
 
-    /// The same with the driver's own disk cache in `folder`.
+    /// This environment with the driver's own disk cache, which is in `folder`.
     pub(crate) fn with_disk(self, folder: &'a Path) -> Self {
         Self { disk: Some(folder), ..self }
     }

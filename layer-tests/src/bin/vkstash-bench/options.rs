@@ -21,7 +21,7 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// Figures that can be measured on every machine, on RADV's null device and lavapipe.
     Figures(Figures),
-    /// The same on the machine's own GPU, in the habits "no cache" and "fresh cache per pipeline".
+    /// Figures of the machine's own GPU, in the habits "no cache" and "fresh cache per pipeline".
     #[command(alias = "gpu")]
     Nvidia(OnDriver),
     /// One table: cold, through the stash, the driver's own disk cache, in memory.

@@ -41,7 +41,8 @@ pub(crate) struct Measured {
     pub(crate) second: Vec<Outcome>,
     /// No layer; first uses in a freshly loaded in-memory cache, in the process that compiled its contents.
     pub(crate) hit: Vec<Outcome>,
-    /// The same in a process that compiled nothing, as a served process does, so that its driver is as cold.
+    /// No layer; first uses in a freshly loaded in-memory cache, in a process that compiled nothing: its driver is as
+    /// cold as in a process that the layer serves.
     pub(crate) loaded: Vec<Outcome>,
     /// No layer; the driver's own disk cache, filled before.
     pub(crate) disk: Vec<Outcome>,

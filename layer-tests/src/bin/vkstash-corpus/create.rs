@@ -18,7 +18,7 @@ use vkstash_layer_tests::corpus::Module;
 pub(crate) enum Source<'a> {
     /// No cache.
     Null,
-    /// The same for all pipelines.
+    /// One cache for all pipelines.
     One(&'a Cache<'a>),
     /// An empty one for each pipeline; its data is read if `read`.
     Fresh { read: bool },

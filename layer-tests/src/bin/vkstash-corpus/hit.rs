@@ -28,7 +28,7 @@ pub(crate) fn whole(
     Ok(all)
 }
 
-/// The same with a cache of its own for each pipeline.
+/// First uses in loaded caches, with a cache of its own for each pipeline.
 pub(crate) fn blobs(
     gpu: &Gpu,
     modules: &[Module],

@@ -316,7 +316,7 @@ fn times_in_the_future_count_as_now() {
     assert!(found.unix_ms <= now && found.run <= now && found.sequence == 7, "{found:?}");
 }
 
-/// The same path for an application whose name fits into tar's oldest header.
+/// This path for an application whose name fits into tar's oldest header.
 fn short(path: &str) -> String {
     path.replace("Some_Game-", "g-")
 }

@@ -46,7 +46,7 @@ impl Draft {
         Draft::of_values(rig, 0.5, 0.25)
     }
 
-    /// The same with shaders of these constants.
+    /// A vertex and a fragment shader with these constants, and one colour attachment.
     pub fn of_values(rig: &Rig, vertex: f32, fragment: f32) -> Draft {
         let stages = vec![
             rig.stage(vk::ShaderStageFlags::VERTEX, &spirv::vertex(vertex)),

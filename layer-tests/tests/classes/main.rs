@@ -4,19 +4,22 @@
 //! - [`libraries`] graphics pipeline libraries and their links
 //! - [`state`] graphics state, member by member
 //! - [`conversions`] YCbCr conversions in immutable samplers
-//! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations
+//! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations,
+//!   [`deferral_threads`] with several threads
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
-//! - [`afterwards`] what later calls see of served pipelines
+//! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-mod afterwards;
 mod binaries;
 mod conversions;
 mod deferral;
+mod deferral_threads;
 mod draft;
+mod later_calls;
 mod libraries;
 mod own_binaries;
+mod queries;
 mod ray_tracing;
 mod rays;
 mod rig;

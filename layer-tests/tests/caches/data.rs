@@ -1,19 +1,17 @@
-//! The program's own pipeline caches: what vkGetPipelineCacheData says must be true whether the stash served or not.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+//! The data that programs read from their caches.
 
-use std::collections::BTreeSet;
 use std::ptr;
 
-use ash::vk::{self, Handle as _};
+use ash::vk;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
-use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
-use vkstash_layer_tests::work::{Caches, Feedback, Shader, UNKNOWN_STRUCTURE, Work};
+use vkstash_layer_tests::work::{Caches, Feedback, Shader, Work};
+
+use crate::{GROUPS, device};
 
 fn on_radv(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {
@@ -23,13 +21,8 @@ fn on_radv(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
     });
 }
 
-fn device(cache_control: bool) -> Device {
-    let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    Device::new(&instance, &DeviceOptions { cache_control, ..DeviceOptions::default() }).unwrap()
-}
-
 /// Creates this many pipelines through a cache, and reads it in every way that the specification allows.
-fn reading(input: &Value) -> Value {
+fn read_in_every_way(input: &Value) -> Value {
     let count = input.as_u64().unwrap() as u32;
     let device = device(false);
     let cache = device.cache(&[]);
@@ -83,7 +76,7 @@ fn reading(input: &Value) -> Value {
 #[test]
 fn cache_data_follows_the_two_call_idiom() {
     for count in [1, 5] {
-        on_radv(reading, |scenario, env| {
+        on_radv(read_in_every_way, |scenario, env| {
             let without = scenario.run_ok::<usize>("step", &env.clone().without_layer(), &count).value;
             for _ in 0..2 {
                 let with = scenario.run_ok::<usize>("step", env, &count).value;
@@ -94,7 +87,7 @@ fn cache_data_follows_the_two_call_idiom() {
 }
 
 /// Creates pipelines through three caches, merges two into the third, and gives the third one's data.
-fn merging(_: &Value) -> Value {
+fn merge_caches(_: &Value) -> Value {
     let device = device(false);
     let caches = [(); 3].map(|()| device.cache(&[]));
     for (first, cache) in [1, 11, 21].into_iter().zip(caches) {
@@ -108,7 +101,7 @@ fn merging(_: &Value) -> Value {
 }
 
 /// Which of these pipelines a cache with this data holds, tried on a device without the layer.
-fn held(input: &Value) -> Value {
+fn held_pipelines(input: &Value) -> Value {
     let data: Vec<u8> = serde_json::from_value(input.clone()).unwrap();
     let device = device(true);
     let cache = device.cache(&data);
@@ -120,7 +113,7 @@ fn held(input: &Value) -> Value {
 
 #[test]
 fn a_merged_cache_holds_the_pipelines_of_each_source() {
-    scenario(&[("merge", merging), ("held", held)], |scenario| {
+    scenario(&[("merge", merge_caches), ("held", held_pipelines)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         for round in ["cold", "warm"] {
             let data = scenario.run_ok::<Vec<u8>>("merge", &env, &()).value;
@@ -131,7 +124,7 @@ fn a_merged_cache_holds_the_pipelines_of_each_source() {
 }
 
 /// Reads a cache's data after each pipeline, as engines do that save often.
-fn growing(_: &Value) -> Value {
+fn grow(_: &Value) -> Value {
     let device = device(false);
     let cache = device.cache(&[]);
     let mut sizes = Vec::new();
@@ -148,7 +141,7 @@ fn growing(_: &Value) -> Value {
 
 #[test]
 fn repeated_reads_of_a_cache_contain_each_new_pipeline() {
-    scenario(&[("grow", growing), ("held", held)], |scenario| {
+    scenario(&[("grow", grow), ("held", held_pipelines)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         for round in ["cold", "warm"] {
             let data = scenario.run_ok::<Vec<u8>>("grow", &env, &()).value;
@@ -226,18 +219,15 @@ enum Habit {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Keeping {
+struct Kept {
     habit: Habit,
     shader: Shader,
     initial: Vec<u8>,
 }
 
-/// First constants of four groups of three pipelines each.
-const GROUPS: [u32; 4] = [1, 11, 21, 31];
-
 /// Creates all groups, and answers with the data that the program would write to a file.
-fn keeping(input: &Value) -> Value {
-    let Keeping { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
+fn keep(input: &Value) -> Value {
+    let Kept { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
     let device = device(false);
     let all = device.cache(&initial);
     let group = |first| Work { first, shader, ..Work::default() };
@@ -287,8 +277,8 @@ fn keeping(input: &Value) -> Value {
 }
 
 /// How many pipelines of all groups a cache with this data holds, tried on a device without the layer.
-fn holding(input: &Value) -> Value {
-    let Keeping { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
+fn count_held(input: &Value) -> Value {
+    let Kept { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
     let device = device(true);
     let cache = device.cache(&initial);
     let count = |first| {
@@ -306,14 +296,14 @@ fn holding(input: &Value) -> Value {
 #[test]
 fn data_of_a_served_run_warms_a_run_without_the_layer() {
     for shader in [Shader::Compute, Shader::RenderPass] {
-        scenario(&[("keep", keeping), ("hold", holding)], |scenario| {
+        scenario(&[("keep", keep), ("hold", count_held)], |scenario| {
             let Some(radv) = scenario.on(Driver::Radv) else { return };
             let habits =
                 [Habit::OneKeyEach, Habit::Shared, Habit::Preloaded, Habit::PerThread, Habit::ReadMeanwhile];
             for (number, habit) in habits.into_iter().enumerate() {
                 let env = radv.clone().stash(scenario.folder().join(format!("stash-{number}")));
                 let bare = env.clone().without_layer();
-                let mut input = Keeping { habit, shader, initial: Vec::new() };
+                let mut input = Kept { habit, shader, initial: Vec::new() };
                 if matches!(habit, Habit::Preloaded) {
                     input.initial = scenario.run_ok("keep", &bare, &input).value;
                     let half = input.initial.len() / 2;
@@ -325,7 +315,7 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
                     if round != "cold" && !matches!(habit, Habit::Preloaded) {
                         assert_eq!(kept.reports.sum("served"), 12, "{habit:?} {counters:?}");
                     }
-                    let kept = Keeping { initial: kept.value, ..input };
+                    let kept = Kept { initial: kept.value, ..input };
                     let held = scenario.run_ok::<usize>("hold", &bare, &kept).value;
                     assert_eq!(held, 12, "{habit:?} {shader:?} {round}: {counters:?}");
                 }
@@ -336,10 +326,10 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
 
 #[test]
 fn on_a_driver_without_cache_data_the_program_gets_the_drivers_data() {
-    scenario(&[("keep", keeping)], |scenario| {
+    scenario(&[("keep", keep)], |scenario| {
         let Some(env) = scenario.on(Driver::Lavapipe) else { return };
         for habit in [Habit::OneKeyEach, Habit::Shared, Habit::PerThread, Habit::ReadMeanwhile] {
-            let input = Keeping { habit, shader: Shader::Compute, initial: Vec::new() };
+            let input = Kept { habit, shader: Shader::Compute, initial: Vec::new() };
             let without = scenario.run_ok::<Vec<u8>>("keep", &env.clone().without_layer(), &input).value;
             for round in ["cold", "warm"] {
                 let with = scenario.run_ok::<Vec<u8>>("keep", &env, &input).value;
@@ -351,280 +341,16 @@ fn on_a_driver_without_cache_data_the_program_gets_the_drivers_data() {
 
 #[test]
 fn an_unwritable_stash_leaves_the_cache_data_complete() {
-    scenario(&[("keep", keeping), ("hold", holding)], |scenario| {
+    scenario(&[("keep", keep), ("hold", count_held)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let env = env.file_size_limit(0);
         for habit in [Habit::OneKeyEach, Habit::Shared, Habit::Unhurried, Habit::PerThread] {
-            let input = Keeping { habit, shader: Shader::Compute, initial: Vec::new() };
+            let input = Kept { habit, shader: Shader::Compute, initial: Vec::new() };
             let run = scenario.run_ok::<Vec<u8>>("keep", &env, &input);
             assert_eq!(run.reports.sum("served"), 0, "{:?}", run.reports.counters());
-            let kept = Keeping { initial: run.value, ..input };
+            let kept = Kept { initial: run.value, ..input };
             let held = scenario.run_ok::<usize>("hold", &env.clone().without_layer(), &kept).value;
             assert_eq!(held, 12, "{habit:?}");
         }
     });
-}
-
-/// The recorded calls of one command.
-fn calls<'a>(record: &'a Value, command: &str) -> Vec<&'a Value> {
-    record["calls"].as_array().unwrap().iter().filter(|call| call["command"] == command).collect()
-}
-
-fn assert_sound(record: &Value) {
-    assert_eq!(record["violations"], json!([]));
-}
-
-fn on_test_driver(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
-    scenario(&[("step", step)], |scenario| {
-        if let Some(env) = scenario.on(Driver::Test(json!({}))) {
-            test(scenario, &env);
-        }
-    });
-}
-
-/// Reads the data repeatedly, and counts the driver calls that each answer needs.
-fn asking(_: &Value) -> Value {
-    let device = device(false);
-    let driver = TestDriver::open();
-    let cache = device.cache(&[]);
-    let mut costs = Vec::new();
-    let mut ask = || {
-        driver.take_record();
-        let data = device.cache_data(cache);
-        let record = driver.take_record();
-        assert_sound(&record);
-        let names = ["vkMergePipelineCaches", "vkGetPipelineCacheData", "vkCreatePipelineCache"];
-        costs.push(names.map(|name| calls(&record, name).len()));
-        data
-    };
-    let make = |first, count| Work { first, count, ..Work::default() }.run_through(&device, cache);
-    make(1, 10);
-    let whole = ask();
-    assert_eq!(ask(), whole);
-    // Created again, and known already.
-    make(1, 10);
-    assert_eq!(ask(), whole);
-    make(11, 1);
-    let more = ask();
-    assert!(more.len() > whole.len());
-    assert_eq!(ask(), more);
-    device.destroy_cache(cache);
-    json!(costs)
-}
-
-#[test]
-fn repeated_reads_cost_driver_calls_for_new_pipelines_only() {
-    on_test_driver(asking, |scenario, env| {
-        scenario.run_ok::<Value>("step", env, &());
-        let costs = scenario.run_ok::<Vec<[usize; 3]>>("step", env, &()).value;
-        assert_eq!(costs[0][0], 10, "everything is merged once: {costs:?}");
-        assert_eq!([costs[1], costs[2], costs[4]], [[0; 3]; 3], "nothing is new: {costs:?}");
-        assert_eq!(costs[3], [1, 1, 2], "one thing is new: {costs:?}");
-    });
-}
-
-/// The calls that name the program's cache, by thread; the program uses one thread, which is not the first.
-fn synchronised(input: &Value) -> Value {
-    let flags = input.as_u64().unwrap() as u32;
-    let device = device(true);
-    let driver = TestDriver::open();
-    std::thread::scope(|scope| {
-        let busy = scope.spawn(|| {
-            let info =
-                vk::PipelineCacheCreateInfo::default().flags(vk::PipelineCacheCreateFlags::from_raw(flags));
-            // SAFETY: a live device, a valid create info, and caches that only this thread uses.
-            unsafe {
-                let [one, two] = [(); 2].map(|()| device.raw.create_pipeline_cache(&info, None).unwrap());
-                for first in GROUPS {
-                    Work { first, ..Work::default() }.run_through(&device, one);
-                    assert!(device.cache_data(one).len() > 32);
-                }
-                device.raw.merge_pipeline_caches(two, &[one]).unwrap();
-                assert_eq!(device.cache_data(two).len(), device.cache_data(one).len());
-                [one, two].map(|cache| cache.as_raw().to_string())
-            }
-        });
-        let named = busy.join().unwrap();
-        // Time for another thread to make a call that it must not make.
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let record = driver.take_record();
-        assert_sound(&record);
-        let created = calls(&record, "vkCreatePipelineCache");
-        let theirs = created.iter().filter(|call| call["flags"][0] == flags);
-        assert!(theirs.count() >= 2, "flags reach the driver as they are");
-        let of_theirs = record["calls"].as_array().unwrap().iter().filter(|call| {
-            call["cache"].as_str().is_some_and(|cache| named.iter().any(|name| name == cache))
-        });
-        let threads: BTreeSet<u64> = of_theirs.map(|call| call["thread"].as_u64().unwrap()).collect();
-        json!(threads.len())
-    })
-}
-
-#[test]
-fn externally_synchronised_caches_are_used_by_the_calling_thread_only() {
-    // EXTERNALLY_SYNCHRONIZED; INTERNALLY_SYNCHRONIZED_MERGE of maintenance8; an unknown flag.
-    for flags in [1u32, 8, 1 << 20] {
-        on_test_driver(synchronised, |scenario, env| {
-            for round in ["cold", "warm"] {
-                let run = scenario.run_ok::<usize>("step", env, &flags);
-                assert_eq!(run.value, 1, "{round} {flags}: {:?}", run.reports.counters());
-            }
-        });
-    }
-}
-
-/// One call for eight pipelines with an empty cache. Gives the size of that cache's data afterwards, and the number
-/// of pipelines in each cache that was created from data meanwhile.
-fn batching(_: &Value) -> Value {
-    let device = device(false);
-    let driver = TestDriver::open();
-    let cache = device.cache(&[]);
-    let work = Work { count: 8, batch: 8, ..Work::default() };
-    assert!(work.run_through(&device, cache).all_made());
-    let record = driver.take_record();
-    assert_sound(&record);
-    let created = calls(&record, "vkCreatePipelineCache");
-    let loaded = created.iter().filter(|call| call["initial_size"] != 0).map(|call| &call["initial_entries"]);
-    let loaded: Vec<&Value> = loaded.collect();
-    let held = device.cache_data(cache).len();
-    device.destroy_cache(cache);
-    json!({ "loaded": loaded, "held": held })
-}
-
-#[test]
-fn each_artifact_of_a_batch_holds_one_pipeline() {
-    for control in [true, false] {
-        let driver = Driver::Test(json!({ "cache_control": control }));
-        scenario(&[("step", batching)], |scenario| {
-            let Some(env) = scenario.on(driver.clone()) else { return };
-            let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
-            let cold = scenario.run_ok::<Value>("step", &env, &()).value;
-            assert_eq!(cold["held"], without["held"], "{control}: the program's cache holds them all");
-            let warm = scenario.run_ok::<Value>("step", &env, &()).value;
-            assert_eq!(warm["loaded"], json!(vec![1; 8]), "{control}: one artifact each");
-            assert_eq!(warm["held"], without["held"], "{control}");
-        });
-    }
-}
-
-/// Destroys a cache and creates another at once, which may get the same handle.
-fn reusing(_: &Value) -> Value {
-    let device = device(false);
-    let mut sizes = Vec::new();
-    for first in [1, 4, 4] {
-        let cache = device.cache(&[]);
-        let empty = device.cache_data(cache).len();
-        Work { first, ..Work::default() }.run_through(&device, cache);
-        sizes.push([empty, device.cache_data(cache).len()]);
-        device.destroy_cache(cache);
-    }
-    json!(sizes)
-}
-
-#[test]
-fn a_cache_with_a_reused_handle_starts_empty() {
-    for driver in [Driver::Radv, Driver::Test(json!({}))] {
-        scenario(&[("step", reusing)], |scenario| {
-            let Some(env) = scenario.on(driver.clone()) else { return };
-            let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
-            for round in ["cold", "warm"] {
-                assert_eq!(scenario.run_ok::<Value>("step", &env, &()).value, without, "{round}");
-            }
-        });
-    }
-}
-
-/// For every size of buffer: result, size, and how many pipelines a cache with that data holds.
-fn cutting(_: &Value) -> Value {
-    let device = device(true);
-    let cache = device.cache(&[]);
-    Work { count: 5, ..Work::default() }.run_through(&device, cache);
-    let full = device.cache_data(cache).len();
-    let mut sizes: Vec<usize> = vec![0, 1, 31, 32, 33, 34, 35, 36, full - 1, full];
-    sizes.extend((1..8).map(|eighths| full * eighths / 8));
-    let answers = sizes.into_iter().map(|room| {
-        let mut buffer = vec![0xaa; full + 16];
-        let mut size = room;
-        // SAFETY: a live cache, and a buffer that is larger than the size passed.
-        let result = unsafe {
-            let get = device.raw.fp_v1_0().get_pipeline_cache_data;
-            get(device.raw.handle(), cache, &mut size, buffer.as_mut_ptr().cast())
-        };
-        assert!(buffer[room..].iter().all(|&byte| byte == 0xaa), "written past the end");
-        (room, result.as_raw(), size)
-    });
-    let answers: Vec<_> = answers.collect();
-    device.destroy_cache(cache);
-    json!(answers)
-}
-
-#[test]
-fn a_short_buffer_gets_as_many_pipelines_as_without_the_layer() {
-    on_test_driver(cutting, |scenario, env| {
-        let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &()).value;
-        for round in ["cold", "warm"] {
-            assert_eq!(scenario.run_ok::<Value>("step", env, &()).value, without, "{round}");
-        }
-    });
-}
-
-/// Feedback of a pipeline without a cache, with an empty one, and with one through which it was created before.
-fn feeding(_: &Value) -> Value {
-    let device = device(false);
-    let cache = device.cache(&[]);
-    Work { first: 99, count: 1, ..Work::default() }.run_through(&device, cache);
-    let work = Work { feedback: true, ..Work::default() };
-    let hits = [vk::PipelineCache::null(), cache, cache].map(|cache| {
-        let feedback = work.run_through(&device, cache).feedback;
-        let valid = vk::PipelineCreationFeedbackFlags::VALID.as_raw();
-        assert!(feedback.iter().all(|feedback| feedback.pipeline & valid != 0));
-        feedback.iter().filter(|feedback| feedback.says_hit()).count()
-    });
-    device.destroy_cache(cache);
-    json!(hits)
-}
-
-/// Merges into a cache that the layer does not know, because its create info has a chain.
-fn merging_into_the_unknown(_: &Value) -> Value {
-    let device = device(false);
-    let chain =
-        vk::BaseInStructure { s_type: vk::StructureType::from_raw(UNKNOWN_STRUCTURE), ..Default::default() };
-    let info = vk::PipelineCacheCreateInfo { p_next: ptr::from_ref(&chain).cast(), ..Default::default() };
-    let one = device.cache(&[]);
-    Work { count: 5, ..Work::default() }.run_through(&device, one);
-    // SAFETY: a live device and caches; this driver ignores unknown structures.
-    let data = unsafe {
-        let into = device.raw.create_pipeline_cache(&info, None).unwrap();
-        device.raw.merge_pipeline_caches(into, &[one]).unwrap();
-        let data = device.cache_data(into);
-        device.destroy_cache(into);
-        data
-    };
-    assert_eq!(data.len(), device.cache_data(one).len());
-    device.destroy_cache(one);
-    json!(data.len())
-}
-
-#[test]
-fn a_merge_into_a_cache_that_the_layer_does_not_know_is_complete() {
-    on_test_driver(merging_into_the_unknown, |scenario, env| {
-        let without = scenario.run_ok::<usize>("step", &env.clone().without_layer(), &()).value;
-        for round in ["cold", "warm"] {
-            let run = scenario.run_ok::<usize>("step", env, &());
-            assert_eq!(run.value, without, "{round}: {:?}", run.reports.counters());
-        }
-    });
-}
-
-#[test]
-fn feedback_reports_hits_in_the_programs_cache_only() {
-    for driver in [Driver::Radv, Driver::Test(json!({}))] {
-        scenario(&[("step", feeding)], |scenario| {
-            let Some(env) = scenario.on(driver.clone()) else { return };
-            for round in ["cold", "warm"] {
-                let run = scenario.run_ok::<[usize; 3]>("step", &env, &());
-                assert_eq!(run.value, [0, 0, 3], "{round}: {:?}", run.reports.counters());
-            }
-        });
-    }
 }

@@ -4,7 +4,7 @@ use std::ptr;
 
 use ash::vk;
 use serde_json::{Value, json};
-use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
@@ -22,7 +22,7 @@ fn defer(input: &Value) -> Value {
     let cache = if own { rays.rig.device.cache(&[]) } else { vk::PipelineCache::null() };
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     // SAFETY: create infos and slots are valid until their operation is complete, and are overwritten then;
     // operations and pipelines are destroyed once.
     unsafe {
@@ -68,11 +68,11 @@ fn defer(input: &Value) -> Value {
             if count == 3 && there[2] {
                 let linked = rays.linked(rays.plain(99), &made[2..]);
                 let (result, pipeline) = rays.make(cache, linked);
-                told.push(json!(["link", result.as_raw(), pipeline != vk::Pipeline::null()]));
+                results.push(json!(["link", result.as_raw(), pipeline != vk::Pipeline::null()]));
                 rays.destroy(&[pipeline]);
             }
             rays.destroy(&made);
-            told.push(json!([started.as_raw(), outcome.as_raw(), there]));
+            results.push(json!([started.as_raw(), outcome.as_raw(), there]));
         }
         deferring.destroy_deferred_operation(operation, None);
     }
@@ -80,13 +80,13 @@ fn defer(input: &Value) -> Value {
     let script = std::env::var_os("VKSTASH_TEST_ICD").is_some();
     drop(rays);
     let violations = if script { TestDriver::open().take_record()["violations"].clone() } else { json!([]) };
-    json!({ "told": told, "violations": violations })
+    json!({ "results": results, "violations": violations })
 }
 
 /// The answers of each call.
 fn answers(value: &Value) -> Vec<i64> {
-    let told = value["told"].as_array().unwrap();
-    told.iter().filter(|one| one[0] != "link").map(|one| one[0].as_i64().unwrap()).collect()
+    let results = value["results"].as_array().unwrap();
+    results.iter().filter(|one| one[0] != "link").map(|one| one[0].as_i64().unwrap()).collect()
 }
 
 /// Not NVIDIA's driver (580.159): an operation that is used a second time never completes there, and COMPILE_REQUIRED
@@ -129,8 +129,8 @@ fn served_pipelines_are_not_deferred_and_the_driver_gets_the_rest() {
                     assert_eq!(warm.value["violations"], json!([]));
                     crate::covered(&driver, &warm.reports, 7);
                     let made = |value: &Value| -> Vec<Value> {
-                        let told = value["told"].as_array().unwrap();
-                        told.iter().map(|one| one[2].clone()).collect()
+                        let results = value["results"].as_array().unwrap();
+                        results.iter().map(|one| one[2].clone()).collect()
                     };
                     assert_eq!(made(&warm.value), made(&without));
                 }
@@ -148,7 +148,7 @@ fn defer_one(input: &Value) -> Value {
     let driver = TestDriver::open();
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     driver.control(input);
     for _ in 0..2 {
         driver.take_record();
@@ -175,11 +175,11 @@ fn defer_one(input: &Value) -> Value {
                 .filter(|call| call["command"] == "vkCreateRayTracingPipelinesKHR")
                 .map(|call| &call["cache"])
                 .collect();
-            told.push(json!({ "outcome": outcome.as_raw(), "caches": creations }));
+            results.push(json!({ "outcome": outcome.as_raw(), "caches": creations }));
         }
     }
     drop(rays);
-    json!(told)
+    json!(results)
 }
 
 #[test]
@@ -217,11 +217,11 @@ fn after_an_error_the_driver_gets_the_programs_own_call() {
         let fault = json!({ "command": command, "call": 1, "result": error });
         let input = json!({ "deferral": "always", "faults": [fault] });
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
-        let told = scenario.run_ok::<Value>("defer one", &env, &input).value;
+        let results = scenario.run_ok::<Value>("defer one", &env, &input).value;
         // The question, and then the program's own call.
-        assert_eq!(told[0], json!({ "outcome": 0, "caches": ["null", "null"] }));
+        assert_eq!(results[0], json!({ "outcome": 0, "caches": ["null", "null"] }));
         // The driver succeeds again, so the pipeline is created through a private cache.
-        assert_ne!(told[1]["caches"], told[0]["caches"]);
+        assert_ne!(results[1]["caches"], results[0]["caches"]);
     });
 }
 
@@ -258,212 +258,6 @@ fn an_evicted_artifact_counts_as_a_loss_when_an_operation_compiles_it_again() {
     });
 }
 
-/// Memory of the program that is unmapped when the program no longer needs it.
-struct Pages {
-    start: *mut libc::c_void,
-    size: usize,
-}
-
-impl Pages {
-    fn new() -> Pages {
-        let size = 1 << 16;
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the system's choice.
-        let start = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
-        assert_ne!(start, libc::MAP_FAILED);
-        Pages { start, size }
-    }
-
-    /// Writes the create infos of a call there, with space for its pipelines behind them.
-    fn hold<T: Copy>(&self, infos: &[T]) -> (*const T, *mut vk::Pipeline) {
-        let first: *mut T = self.start.cast();
-        assert!(size_of_val(infos) <= self.size / 2);
-        // SAFETY: the mapping is large enough for both, and pages are aligned for every type.
-        unsafe {
-            first.copy_from_nonoverlapping(infos.as_ptr(), infos.len());
-            (first, self.start.byte_add(self.size / 2).cast())
-        }
-    }
-
-    fn unmap(self) {
-        // SAFETY: mapped by `new`, and no longer used.
-        assert_eq!(unsafe { libc::munmap(self.start, self.size) }, 0);
-    }
-}
-
-/// The addresses of a call that another thread frees.
-struct Call {
-    pages: Pages,
-    pipelines: *mut vk::Pipeline,
-}
-
-// SAFETY: only one thread at a time uses the memory that it points to.
-unsafe impl Send for Call {}
-
-/// One thread joins and another polls; the poller unmaps the parameters as soon as it is told.
-fn polled(_: &Value) -> Value {
-    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
-    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
-    let create = rays.commands.fp().create_ray_tracing_pipelines_khr;
-    let (join, ask) =
-        (deferring.fp().deferred_operation_join_khr, deferring.fp().get_deferred_operation_result_khr);
-    let infos = [rays.library(rays.plain(50)), rays.library(rays.plain(51))];
-    // SAFETY: create infos and slots are valid until the operation is complete; each object is destroyed once.
-    unsafe {
-        let operation = deferring.create_deferred_operation(None).unwrap();
-        let pages = Pages::new();
-        let (passed, pipelines) = pages.hold(&infos);
-        let none = vk::PipelineCache::null();
-        let started = create(device, operation, none, 2, passed, ptr::null(), pipelines);
-        let call = Call { pages, pipelines };
-        let done = move || {
-            // Moves the whole struct into the closure, not its fields.
-            let Call { pages, pipelines } = { call };
-            let made = [*pipelines, *pipelines.add(1)];
-            pages.unmap();
-            made
-        };
-        let made = if started == vk::Result::OPERATION_DEFERRED_KHR {
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    while join(device, operation) == vk::Result::THREAD_IDLE_KHR {
-                        std::thread::yield_now();
-                    }
-                });
-                let poller = scope.spawn(move || {
-                    while ask(device, operation) == vk::Result::NOT_READY {
-                        std::thread::yield_now();
-                    }
-                    done()
-                });
-                poller.join().unwrap()
-            })
-        } else {
-            done()
-        };
-        deferring.destroy_deferred_operation(operation, None);
-        let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(52), &made));
-        rays.destroy(&made);
-        rays.destroy(&[pipeline]);
-        json!([started.as_raw(), linked.as_raw(), made.map(|made| made != vk::Pipeline::null())])
-    }
-}
-
-/// The program may reuse its parameters as soon as any of its threads has been told.
-#[test]
-fn no_memory_of_the_program_is_read_after_any_thread_sees_the_result() {
-    scenario(&[("polled", polled)], |scenario| {
-        // The joining thread reads the cache for a while after the work is done.
-        let slow = json!({ "command": "vkGetPipelineCacheData", "hang_ms": 300 });
-        let drivers = [Driver::Test(json!({ "deferral": "always", "faults": [slow] })), Driver::Radv];
-        for (number, driver) in drivers.into_iter().enumerate() {
-            let Some(env) = scenario.on(driver.clone()) else { continue };
-            let env = env.stash(scenario.folder().join(format!("stash {number}")));
-            let without = scenario.run_ok::<Value>("polled", &env.clone().without_layer(), &()).value;
-            let cold = scenario.run_ok::<Value>("polled", &env, &());
-            assert_eq!(cold.value, without);
-            assert!(cold.reports.bypassed().is_empty(), "{:?}", cold.reports.bypassed());
-            assert_eq!(cold.reports.sum("compiled"), 3, "{:?}", cold.reports.counters());
-            let warm = scenario.run_ok::<Value>("polled", &env, &());
-            assert_eq!(warm.value[2], without[2]);
-            crate::covered(&driver, &warm.reports, 3);
-        }
-    });
-}
-
-/// Uses an operation again before the thread that completed its first work has returned.
-fn used_again(_: &Value) -> Value {
-    let rays = Rays::new(Rig::open()).unwrap();
-    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
-    let (join, ask) =
-        (deferring.fp().deferred_operation_join_khr, deferring.fp().get_deferred_operation_result_khr);
-    let (first, second) = ([rays.groups(60)], [rays.library(rays.plain(61))]);
-    let (mut made, none) = ([vk::Pipeline::null(); 2], vk::PipelineCache::null());
-    let (early, late) = made.split_at_mut(1);
-    // SAFETY: create infos and slots are valid until their operation is complete; each object is destroyed once.
-    let told = unsafe {
-        let operation = deferring.create_deferred_operation(None).unwrap();
-        let mut told = vec![rays.create(operation, none, &first, early)];
-        std::thread::scope(|scope| {
-            let straggler = scope.spawn(|| join(device, operation));
-            while ask(device, operation) == vk::Result::NOT_READY {
-                std::thread::yield_now();
-            }
-            assert!(!straggler.is_finished());
-            told.push(rays.create(operation, none, &second, late));
-            told.push(straggler.join().unwrap());
-        });
-        told.extend([join(device, operation), ask(device, operation)]);
-        deferring.destroy_deferred_operation(operation, None);
-        told
-    };
-    let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(62), &made[1..]));
-    rays.destroy(&[made[0], made[1], pipeline]);
-    drop(rays);
-    let told: Vec<_> = told.into_iter().chain([linked]).map(vk::Result::as_raw).collect();
-    json!({ "told": told, "violations": TestDriver::open().take_record()["violations"] })
-}
-
-/// On a driver that always defers, with one more setting: the step gives the same answer with and without the layer,
-/// and the layer compiles this many pipelines.
-fn assert_told_the_same(scenario: &Scenario, step: &str, mut script: Value, compiled: u64) {
-    script["deferral"] = json!("always");
-    let Some(env) = scenario.on(Driver::Test(script)) else { return };
-    let without = scenario.run_ok::<Value>(step, &env.clone().without_layer(), &()).value;
-    assert_eq!(without["violations"], json!([]));
-    let cold = scenario.run_ok::<Value>(step, &env, &());
-    assert_eq!(cold.value, without);
-    assert!(cold.reports.bypassed().is_empty(), "{:?}", cold.reports.bypassed());
-    assert_eq!(cold.reports.sum("compiled"), compiled, "{:?}", cold.reports.counters());
-}
-
-#[test]
-fn a_reused_operation_is_not_confused_with_its_earlier_use() {
-    scenario(&[("used again", used_again)], |scenario| {
-        assert_told_the_same(scenario, "used again", json!({ "join_lingers_ms": 300 }), 3);
-    });
-}
-
-/// A thread completes an operation before the call that deferred its work has returned.
-fn overtaken(_: &Value) -> Value {
-    let rays = Rays::new(Rig::open()).unwrap();
-    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
-    let (commands, none) = (deferring.fp(), vk::PipelineCache::null());
-    let infos = [rays.library(rays.plain(63))];
-    let mut slots = [vk::Pipeline::null()];
-    // SAFETY: create infos and slots are valid until their call has returned and the operation is complete, and slots
-    // are overwritten then; each object is destroyed once.
-    let (mut told, library) = unsafe {
-        let operation = deferring.create_deferred_operation(None).unwrap();
-        let told = std::thread::scope(|scope| {
-            let creating = scope.spawn(|| rays.create(operation, none, &infos, &mut slots));
-            while (commands.get_deferred_operation_max_concurrency_khr)(device, operation) == 0 {
-                std::thread::yield_now();
-            }
-            let joined = (commands.deferred_operation_join_khr)(device, operation);
-            assert!(!creating.is_finished());
-            vec![joined, creating.join().unwrap()]
-        });
-        let library = std::mem::take(&mut slots[0]);
-        let asked = (commands.get_deferred_operation_result_khr)(device, operation);
-        deferring.destroy_deferred_operation(operation, None);
-        ([told, vec![asked]].concat(), library)
-    };
-    let (linked, pipeline) = rays.make(none, rays.linked(rays.plain(64), &[library]));
-    told.push(linked);
-    rays.destroy(&[library, pipeline]);
-    drop(rays);
-    let told: Vec<_> = told.into_iter().map(vk::Result::as_raw).collect();
-    json!({ "told": told, "violations": TestDriver::open().take_record()["violations"] })
-}
-
-#[test]
-fn an_operation_may_complete_before_the_call_that_deferred_it_returns() {
-    scenario(&[("overtaken", overtaken)], |scenario| {
-        assert_told_the_same(scenario, "overtaken", json!({ "defer_lingers_ms": 300 }), 2);
-    });
-}
-
 /// Two pipelines; the second derives from the first by its index.
 fn derived(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
@@ -475,23 +269,23 @@ fn derived(input: &Value) -> Value {
     let infos = if given { &infos[..1] } else { &infos[..] };
     let mut made = [vk::Pipeline::null(); 2];
     // SAFETY: create infos and slots are valid until the operation is complete; each object is destroyed once.
-    let (started, told) = unsafe {
+    let (started, result) = unsafe {
         let operation = rays.deferring.create_deferred_operation(None).unwrap();
         let started = rays.create(operation, vk::PipelineCache::null(), infos, &mut made[..infos.len()]);
         let device = rays.rig.device.raw.handle();
         while (rays.deferring.fp().deferred_operation_join_khr)(device, operation)
             == vk::Result::THREAD_IDLE_KHR
         {}
-        let told = (rays.deferring.fp().get_deferred_operation_result_khr)(device, operation);
+        let result = (rays.deferring.fp().get_deferred_operation_result_khr)(device, operation);
         rays.deferring.destroy_deferred_operation(operation, None);
-        (started, told)
+        (started, result)
     };
     rays.destroy(&made);
     let script = std::env::var_os("VKSTASH_TEST_ICD").is_some();
     drop(rays);
     let violations = if script { TestDriver::open().take_record()["violations"].clone() } else { json!([]) };
     let made = made.map(|made| made != vk::Pipeline::null());
-    json!({ "started": started.as_raw(), "told": [told.as_raw()], "made": made, "violations": violations })
+    json!({ "started": started.as_raw(), "results": [result.as_raw()], "made": made, "violations": violations })
 }
 
 #[test]
@@ -563,8 +357,8 @@ fn an_emulated_identifier_in_a_deferred_call_never_reaches_the_driver() {
         let env = scenario.on(Driver::Test(json!({ "deferral": "always" }))).unwrap();
         scenario.run_ok::<Value>("named", &env, &json!({}));
         let served = scenario.run_ok::<Value>("named", &env, &json!({ "by_identifier": true }));
-        let told = vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw();
-        assert_eq!(served.value, json!({ "started": told, "made": true, "violations": [] }));
+        let not_deferred = vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw();
+        assert_eq!(served.value, json!({ "started": not_deferred, "made": true, "violations": [] }));
         assert_eq!(served.reports.sum("identifier_served"), 1, "{:?}", served.reports.counters());
     });
 }

@@ -100,28 +100,28 @@ pub struct Options {
     pub unhashed: Unhashed,
 }
 
-/// A structure that the device's digest does not cover.
+/// The structure in the chain that the device's digest does not cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unhashed {
-    /// None.
+    /// There is no such structure.
     #[default]
     Nothing,
-    /// One of an unknown type.
+    /// A structure of an unknown type.
     Unknown,
     /// VkDevicePrivateDataCreateInfo, which holds a number.
     Number,
 }
 
-/// The device.
+/// A device with everything that the tests of this suite need.
 pub struct Rig {
-    /// The device.
+    /// The device itself.
     pub device: Device,
     enabled: BTreeSet<CString>,
     features: Vec<&'static mut [u32]>,
 }
 
 impl Rig {
-    /// With everything except pipeline binaries.
+    /// A device with everything except pipeline binaries.
     pub fn open() -> Rig {
         Rig::with(Options::default())
     }
@@ -132,7 +132,7 @@ impl Rig {
         Rig::on(&instance, options)
     }
 
-    /// The same in an instance of the caller.
+    /// The first device of the caller's instance, with all extensions of the list that it has.
     pub fn on(instance: &Arc<Instance>, options: Options) -> Rig {
         let physical = instance.physical_device();
         let mut enabled: BTreeSet<CString> = instance.device_extensions(physical).into_iter().collect();

@@ -165,7 +165,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     }),
 ];
 
-/// The same pipeline, whose stages have identifiers and no modules.
+/// The pipeline of this draft, with identifiers in place of the modules.
 fn by_identifier(rig: &Rig, draft: &Draft) -> Draft {
     let mut named = Draft::new(rig);
     named.layout = draft.layout;

@@ -1,0 +1,18 @@
+//! The program's own pipeline caches: what vkGetPipelineCacheData says must be true whether the stash served or not.
+//!
+//! - [`data`] the data that programs read from their caches, on real drivers
+//! - [`calls`] the calls that reach the driver, on the test driver
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+mod calls;
+mod data;
+
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+
+/// First constants of four groups of three pipelines each.
+const GROUPS: [u32; 4] = [1, 11, 21, 31];
+
+fn device(cache_control: bool) -> Device {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    Device::new(&instance, &DeviceOptions { cache_control, ..DeviceOptions::default() }).unwrap()
+}

@@ -1,0 +1,150 @@
+//! Programs that fork while they use Vulkan.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Run, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::{assert_all_served, run};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Work};
+use vkstash_store::reports::model::RunReport;
+use vkstash_store::stash::inspect::list_applications;
+
+fn device() -> Device {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    Device::new(&instance, &DeviceOptions::default()).unwrap()
+}
+
+/// How the child is created.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Creation {
+    Fork,
+    /// By the system call: no handler of the C library runs.
+    Clone,
+    /// By vfork: the child may only call `_exit` and `exec`.
+    Vfork,
+}
+
+/// What the child does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Action {
+    /// It exits through its parent's exit handlers.
+    Exit,
+    /// It calls `_exit`.
+    UnderscoreExit,
+    /// It destroys its parent's device, as a global destructor would, and exits.
+    Destroy,
+    /// It creates pipelines on its parent's device, and exits without destroying it.
+    GoOn,
+    /// It creates pipelines on a device of its own.
+    Own,
+}
+
+/// The first constant of a child's pipelines; the parent creates none of these.
+const CHILD_FIRST: u32 = 900;
+
+fn act(action: Action, device: &Device) -> bool {
+    let work = Work { first: CHILD_FIRST, ..Work::default() };
+    match action {
+        Action::Exit | Action::UnderscoreExit => true,
+        Action::Destroy => {
+            // SAFETY: the device is alive, and not used in this process again.
+            unsafe { (device.raw.fp_v1_0().destroy_device)(device.raw.handle(), std::ptr::null()) };
+            true
+        }
+        Action::GoOn => work.run(device).all_made(),
+        Action::Own => work.run(&self::device()).all_made(),
+    }
+}
+
+/// A program that forks three times while it uses Vulkan, and goes on.
+fn fork_and_continue(input: &Value) -> Value {
+    let (creation, action): (Creation, Action) = serde_json::from_value(input.clone()).unwrap();
+    let device = device();
+    assert!(Work::default().run(&device).all_made());
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
+        unsafe {
+            let child = match creation {
+                Creation::Fork => libc::fork(),
+                Creation::Clone => libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t,
+                #[allow(deprecated, reason = "programs do it all the same")]
+                Creation::Vfork => libc::vfork(),
+            };
+            if child == 0 {
+                if creation == Creation::Vfork || action == Action::UnderscoreExit {
+                    libc::_exit(7);
+                }
+                libc::alarm(60);
+                let status = if act(action, &device) { 7 } else { 8 };
+                libc::exit(status);
+            }
+            let mut status = 0;
+            libc::waitpid(child, &mut status, 0);
+            ends.push(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status });
+        }
+    }
+    let made = Work { first: 11, ..Work::default() }.run(&device).all_made();
+    json!((ends, made))
+}
+
+fn with_children(
+    creations: &[Creation],
+    action: Action,
+    test: impl Fn(&Scenario, &Env, &Run<(Vec<i32>, bool)>),
+) {
+    for creation in creations {
+        scenario(&[("step", fork_and_continue), ("work", work::step)], |scenario| {
+            let Some(env) = scenario.on(Driver::Radv) else { return };
+            let outcome = scenario.run_ok::<(Vec<i32>, bool)>("step", &env, &(creation, action));
+            assert_eq!(outcome.value, (vec![7; 3], true), "{creation:?} {action:?}: {}", outcome.stderr);
+            test(scenario, &env, &outcome);
+            for first in [1, 11] {
+                assert_all_served(&run(scenario, &env, &Work { first, ..Work::default() }), 3);
+            }
+        });
+    }
+}
+
+/// The number of compiled pipelines in each report; the parent's first.
+fn compiled(outcome: &Run<(Vec<i32>, bool)>) -> Vec<u64> {
+    let by_run =
+        |run: &RunReport| run.devices.iter().filter_map(|device| device.counters.get("compiled")).sum();
+    outcome.reports.0.iter().map(by_run).collect()
+}
+
+#[test]
+fn a_forked_child_exits_without_touching_its_parents_stash() {
+    for action in [Action::Exit, Action::UnderscoreExit, Action::Destroy] {
+        with_children(&[Creation::Fork, Creation::Clone], action, |_, env, outcome| {
+            assert_eq!(compiled(outcome), [6], "{action:?}: {:?}", outcome.reports);
+            let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+            assert_eq!(application.runs.runs, 1, "{action:?}");
+        });
+    }
+}
+
+#[test]
+fn a_vfork_child_changes_nothing() {
+    with_children(&[Creation::Vfork], Action::UnderscoreExit, |_, _, outcome| {
+        assert_eq!(compiled(outcome), [6], "{:?}", outcome.reports);
+    });
+}
+
+/// The child is a process like any other: it has records and a report of its own, and does not touch its parent's.
+#[test]
+fn a_forked_child_that_uses_vulkan_has_a_stash_of_its_own() {
+    for action in [Action::GoOn, Action::Own] {
+        with_children(&[Creation::Fork, Creation::Clone], action, |scenario, env, outcome| {
+            let runs = compiled(outcome);
+            assert_eq!(runs.len(), 4, "{action:?}: {:?}", outcome.reports);
+            // The first child compiles the pipelines that the others are served.
+            assert_eq!((runs[0], runs[1..].iter().sum()), (6, 3), "{action:?}: {:?}", outcome.reports);
+            assert_eq!(outcome.reports.sum("served"), 6, "{action:?}: {:?}", outcome.reports);
+            assert_all_served(&run(scenario, env, &Work { first: CHILD_FIRST, ..Work::default() }), 3);
+        });
+    }
+}
