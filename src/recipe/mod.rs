@@ -5,6 +5,7 @@
 //! - [`newer`] structures that the bindings do not have yet
 //! - [`chain`] walking and copying pNext chains by that table
 //! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
+//! - [`rebuild`] from the model back to Vulkan create infos
 //! - [`key`] encoding and hashing; `list` lists whose length is not believed
 //! - [`payload`] the bytes of modules and artifacts
 //! - [`check`] whether a record is what its key says
@@ -20,6 +21,7 @@ mod list;
 pub mod model;
 pub mod newer;
 pub mod payload;
+pub mod rebuild;
 pub mod shader_set;
 pub mod structures;
 

@@ -20,7 +20,7 @@ pub mod render_pass;
 pub mod stage;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
-mod tests;
+pub(in crate::recipe) mod tests;
 
 use std::ffi::c_void;
 

@@ -14,6 +14,7 @@ use crate::recipe::capture::{Captured, Library, LibraryTraits, Objects, Scratch,
 use crate::recipe::chain::Refusal;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
+use crate::recipe::rebuild::tests::again::assert_same;
 use crate::stats::BypassReason;
 use vkstash_store::format::record::Key;
 
@@ -128,7 +129,9 @@ pub struct Options {
     pub inline: Vec<Key>,
 }
 
-fn told(parsed: &Parsed<'_>, captured: &Captured<'_>) -> (Vec<u8>, Options) {
+/// Describes it, and compares what comes back from a round trip.
+fn told(parsed: &Parsed<'_>, captured: &Captured<'_>, known: &Known) -> (Vec<u8>, Options) {
+    assert_same(&captured.recipe, known);
     let options = Options {
         fails_on_compile_required: parsed.fails_on_compile_required(),
         returns_early: parsed.returns_early(),
@@ -153,7 +156,7 @@ pub fn of_compute_with(
     // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
     let (bytes, options) = unsafe {
         let parsed = Parsed::compute(info);
-        compute(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured))
+        compute(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))
     }?;
     Ok((bytes, Options { inline: scratch.inline.to_vec(), ..options }))
 }
@@ -170,16 +173,16 @@ pub fn of_graphics(
     // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
     unsafe {
         let parsed = Parsed::graphics(info);
-        graphics(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured))
+        graphics(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))
     }
 }
 
 pub fn of_ray_tracing(info: &vk::RayTracingPipelineCreateInfoKHR<'_>) -> Result<(Vec<u8>, Options), Refusal> {
-    let mut scratch = Scratch::default();
+    let (mut scratch, known) = (Scratch::default(), &Known::default());
     // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
     unsafe {
         let parsed = Parsed::ray_tracing(info);
-        ray_tracing(info, &parsed, &Known::default(), &mut scratch).map(|captured| told(&parsed, &captured))
+        ray_tracing(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))
     }
 }
 

@@ -7,12 +7,13 @@ use ash::vk;
 
 use super::fence::{place, place_one};
 use super::full::Full;
-use super::helpers::{compute_info, encoded, of_compute};
+use super::helpers::{compute_info, of_compute};
 use super::ray_tracing::Rays;
 use crate::recipe::capture::{objects, render_pass};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::YcbcrConversion;
 use crate::recipe::newer;
+use crate::recipe::rebuild::tests::again::Described;
 use crate::stats::BypassReason;
 
 /// A chain: captures what it belongs to.
@@ -70,18 +71,18 @@ pub const HOSTS: &[(&str, Host)] = &[
     ("sampler", |chain| {
         let info = vk::SamplerCreateInfo { p_next: chain, ..Default::default() };
         // SAFETY: valid; so are all below.
-        unsafe { objects::sampler(&info, converted) }.map(|sampler| encoded(&sampler))
+        unsafe { objects::sampler(&info, converted) }.map(|sampler| sampler.bytes())
     }),
     ("conversion", |chain| {
         let info = vk::SamplerYcbcrConversionCreateInfo { p_next: chain, ..Default::default() };
         // SAFETY: as above.
-        unsafe { objects::conversion(&info) }.map(|conversion| encoded(&conversion))
+        unsafe { objects::conversion(&info) }.map(|conversion| conversion.bytes())
     }),
     ("set layout", |chain| set_layout(chain, vk::DescriptorType::MUTABLE_EXT)),
     ("pipeline layout", |chain| {
         let info = vk::PipelineLayoutCreateInfo { p_next: chain, ..Default::default() };
         // SAFETY: as above.
-        unsafe { objects::pipeline_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| encoded(&layout))
+        unsafe { objects::pipeline_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
     }),
     ("old render pass", old_render_pass),
     ("render pass", |chain| pass(|info, _| info.p_next = chain)),
@@ -151,7 +152,7 @@ pub fn set_layout(chain: *const c_void, kind: vk::DescriptorType) -> Result<Vec<
     let bindings = [binding(0), binding(1)];
     let info = vk::DescriptorSetLayoutCreateInfo { p_next: chain, ..Default::default() }.bindings(&bindings);
     // SAFETY: as above.
-    unsafe { objects::set_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| encoded(&layout))
+    unsafe { objects::set_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
 }
 
 /// Of two subpasses with an input attachment each, and two dependencies.
@@ -162,7 +163,7 @@ fn old_render_pass(chain: *const c_void) -> Result<Vec<u8>, Refusal> {
     let info = vk::RenderPassCreateInfo::default().subpasses(&subpasses).dependencies(&dependencies);
     let info = vk::RenderPassCreateInfo { p_next: chain, ..info };
     // SAFETY: as above.
-    unsafe { render_pass::render_pass(&info) }.map(|pass| encoded(&pass))
+    unsafe { render_pass::render_pass(&info) }.map(|pass| pass.bytes())
 }
 
 fn pass(
@@ -173,5 +174,5 @@ fn pass(
     info.subpass_count = 1;
     info.p_subpasses = place(&[subpass]);
     // SAFETY: as above.
-    unsafe { render_pass::render_pass2(&info) }.map(|pass| encoded(&pass))
+    unsafe { render_pass::render_pass2(&info) }.map(|pass| pass.bytes())
 }

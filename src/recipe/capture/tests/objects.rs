@@ -3,10 +3,11 @@
 use ash::vk;
 
 use super::fence::{forbidden, place_one};
-use super::helpers::{assert_all_differ, encoded, handle, named};
+use super::helpers::{assert_all_differ, handle, named};
 use super::hosts::converted;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
+use crate::recipe::rebuild::tests::again::Described;
 use crate::stats::BypassReason;
 
 #[test]
@@ -67,7 +68,7 @@ fn every_word_of_a_sampler_and_of_a_conversion_separates() {
     assert_all_differ(captures);
     let conversion = |info: &vk::SamplerYcbcrConversionCreateInfo<'_>| {
         // SAFETY: valid.
-        unsafe { objects::conversion(info) }.map(|conversion| encoded(&conversion))
+        unsafe { objects::conversion(info) }.map(|conversion| conversion.bytes())
     };
     let mut captures = vec![("nothing".to_owned(), conversion(&Default::default()))];
     for word in words::<vk::SamplerYcbcrConversionCreateInfo<'_>>(header).take(11) {
@@ -78,7 +79,7 @@ fn every_word_of_a_sampler_and_of_a_conversion_separates() {
 
 fn of_sampler(info: &vk::SamplerCreateInfo<'_>) -> Result<Vec<u8>, Refusal> {
     // SAFETY: valid.
-    unsafe { objects::sampler(info, converted) }.map(|sampler| encoded(&sampler))
+    unsafe { objects::sampler(info, converted) }.map(|sampler| sampler.bytes())
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn every_part_of_a_binding_separates() {
                 objects::sampler(&info, converted)
             })
         };
-        layout.map(|layout| encoded(&layout))
+        layout.map(|layout| layout.bytes())
     };
     let samplers = [handle::<vk::Sampler>(1), handle(2)];
     let turned = [samplers[1], samplers[0]];
@@ -142,7 +143,7 @@ fn every_part_of_a_pipeline_layout_separates_and_the_order_of_ranges_does_not() 
                 Ok(crate::recipe::model::SetLayout { flags, bindings: Vec::new() })
             })
         };
-        layout.map(|layout| encoded(&layout))
+        layout.map(|layout| layout.bytes())
     };
     let base: (&[u64], &[(u32, u32, u32)]) = (&[1, 2], &[(1, 0, 4), (2, 4, 4)]);
     assert_all_differ(vec![

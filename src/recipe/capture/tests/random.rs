@@ -62,7 +62,7 @@ fn state(mut full: Full, numbers: &[u32]) -> Full {
 
 prop_compose! {
     /// A complete pipeline, a library of any subsets, or a link that may add some.
-    fn graphics_pipelines()(
+    pub fn graphics_pipelines()(
         numbers in vec(any::<u32>(), 40),
         dynamic in subsequence(STATES, 0..STATES.len()),
         kind in 0..4_u32,
@@ -111,7 +111,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn ray_tracing_pipelines()(
+    pub fn ray_tracing_pipelines()(
         stages in vec(1..99_u64, 1..6),
         groups in vec((0..3_i32, any::<[u32; 4]>()), 1..5),
         libraries in vec(1..99_u64, 0..4),

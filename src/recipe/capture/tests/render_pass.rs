@@ -3,8 +3,9 @@
 use ash::vk;
 
 use super::fence::{place, place_one};
-use super::helpers::{assert_all_differ, encoded};
+use super::helpers::assert_all_differ;
 use crate::recipe::capture::{SubpassUse, render_pass};
+use crate::recipe::rebuild::tests::again::Described;
 
 #[test]
 fn both_forms_of_a_render_pass_are_described_alike() {
@@ -78,7 +79,7 @@ impl Pass {
             ..Default::default()
         };
         // SAFETY: valid.
-        encoded(&unsafe { render_pass::render_pass2(&info) }.unwrap())
+        unsafe { render_pass::render_pass2(&info) }.unwrap().bytes()
     }
 }
 

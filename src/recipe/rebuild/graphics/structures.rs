@@ -1,0 +1,311 @@
+//! Structures with pointers in the chains of graphics pipelines, made of the words that capture wrote. An array that
+//! the driver ignores is NULL; one that it reads is as long as its count.
+
+use ash::vk::{self, DynamicState as D, StructureType as S};
+
+use crate::recipe::capture::graphics::Dynamic;
+use crate::recipe::model::Flattened;
+use crate::recipe::newer;
+use crate::recipe::rebuild::arena::{Arena, Chain, List};
+use crate::recipe::rebuild::words::Words;
+use crate::recipe::rebuild::{Limits, RebuildError, within};
+
+type Built = Result<(), RebuildError>;
+
+fn rectangle([x, y, width, height]: [u32; 4]) -> vk::Rect2D {
+    vk::Rect2D { offset: vk::Offset2D { x: x as i32, y: y as i32 }, extent: vk::Extent2D { width, height } }
+}
+
+/// Refuses an array that is read and has another length than its count says, and one that is not read and is there.
+fn fits<T>(words: &Words<'_>, list: List<T>, is_read: bool, count: u32) -> Built {
+    words.ensure(list.count == if is_read { count } else { 0 })
+}
+
+/// Chained to VkPipelineViewportStateCreateInfo.
+pub fn viewport(
+    arena: &mut Arena,
+    chain: &mut Chain,
+    flattened: &Flattened,
+    dynamic: &Dynamic,
+    limits: Limits,
+) -> Built {
+    let words = &mut Words::of(flattened);
+    match S::from_raw(flattened.s_type) {
+        S::PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV => {
+            let [enable, count] = words.words()?;
+            within(count, limits.viewports, "viewports")?;
+            let scalings = words.list(arena, |[x, y]| vk::ViewportWScalingNV {
+                xcoeff: f32::from_bits(x),
+                ycoeff: f32::from_bits(y),
+            })?;
+            let counts = enable != 0 || dynamic.has(D::VIEWPORT_W_SCALING_ENABLE_NV);
+            fits(words, scalings, counts && !dynamic.has(D::VIEWPORT_W_SCALING_NV), count)?;
+            let info = vk::PipelineViewportWScalingStateCreateInfoNV {
+                viewport_w_scaling_enable: enable,
+                viewport_count: count,
+                p_viewport_w_scalings: scalings.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV => {
+            let flags = words.word()?;
+            let mut swizzles = words.list(arena, |swizzle: [u32; 4]| {
+                let [x, y, z, w] = swizzle.map(|s| vk::ViewportCoordinateSwizzleNV::from_raw(s as i32));
+                vk::ViewportSwizzleNV { x, y, z, w }
+            })?;
+            within(swizzles.count, limits.viewports, "viewports")?;
+            if dynamic.has(D::VIEWPORT_SWIZZLE_NV) {
+                words.ensure(swizzles.count == 0)?;
+                // The specification wants an array with an element, of which nothing is read.
+                let one = vk::ViewportSwizzleNV::default();
+                swizzles = List { count: 1, pointer: arena.place(one)?.cast_const() };
+            }
+            let info = vk::PipelineViewportSwizzleStateCreateInfoNV {
+                flags: vk::PipelineViewportSwizzleStateCreateFlagsNV::from_raw(flags),
+                viewport_count: swizzles.count,
+                p_viewport_swizzles: swizzles.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV => {
+            let count = words.word()?;
+            within(count, limits.viewports, "viewports")?;
+            let scissors = words.list(arena, rectangle)?;
+            fits(words, scissors, !dynamic.has(D::EXCLUSIVE_SCISSOR_NV), count)?;
+            let info = vk::PipelineViewportExclusiveScissorStateCreateInfoNV {
+                exclusive_scissor_count: count,
+                p_exclusive_scissors: scissors.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV => {
+            let [enable, count] = words.words()?;
+            within(count, limits.viewports, "viewports")?;
+            let palettes = words.nested(arena, |words, arena| {
+                let entries =
+                    words.list(arena, |[entry]| vk::ShadingRatePaletteEntryNV::from_raw(entry as i32))?;
+                Ok(vk::ShadingRatePaletteNV {
+                    shading_rate_palette_entry_count: entries.count,
+                    p_shading_rate_palette_entries: entries.pointer,
+                    ..Default::default()
+                })
+            })?;
+            fits(words, palettes, !dynamic.has(D::VIEWPORT_SHADING_RATE_PALETTE_NV), count)?;
+            let info = vk::PipelineViewportShadingRateImageStateCreateInfoNV {
+                shading_rate_image_enable: enable,
+                viewport_count: count,
+                p_shading_rate_palettes: palettes.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV => {
+            let order = words.word()?;
+            let orders = words.nested(arena, |words, arena| {
+                let [rate, samples] = words.words()?;
+                let locations = words.list(arena, |[pixel_x, pixel_y, sample]| {
+                    vk::CoarseSampleLocationNV { pixel_x, pixel_y, sample }
+                })?;
+                Ok(vk::CoarseSampleOrderCustomNV {
+                    shading_rate: vk::ShadingRatePaletteEntryNV::from_raw(rate as i32),
+                    sample_count: samples,
+                    sample_location_count: locations.count,
+                    p_sample_locations: locations.pointer,
+                    ..Default::default()
+                })
+            })?;
+            let info = vk::PipelineViewportCoarseSampleOrderStateCreateInfoNV {
+                sample_order_type: vk::CoarseSampleOrderTypeNV::from_raw(order as i32),
+                custom_sample_order_count: orders.count,
+                p_custom_sample_orders: orders.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        newer::DEPTH_CLAMP_CONTROL => {
+            let mode = words.word()? as i32;
+            let range = words.list(arena, |range: [u32; 2]| range.map(f32::from_bits))?;
+            let is_read = mode == newer::USER_DEFINED_RANGE && !dynamic.has(newer::DEPTH_CLAMP_RANGE);
+            fits(words, range, is_read, 1)?;
+            let info = newer::PipelineViewportDepthClampControlCreateInfoEXT {
+                s_type: newer::DEPTH_CLAMP_CONTROL,
+                p_next: std::ptr::null(),
+                depth_clamp_mode: mode,
+                p_depth_clamp_range: range.pointer,
+            };
+            chain.push(arena, info)?;
+        }
+        _ => return Err(words.damaged()),
+    }
+    words.end()
+}
+
+/// Chained to VkPipelineMultisampleStateCreateInfo.
+pub fn multisample(
+    arena: &mut Arena,
+    chain: &mut Chain,
+    flattened: &Flattened,
+    dynamic: &Dynamic,
+    limits: Limits,
+) -> Built {
+    let words = &mut Words::of(flattened);
+    match S::from_raw(flattened.s_type) {
+        S::PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT => {
+            let enable = words.word()?;
+            let mut info = vk::PipelineSampleLocationsStateCreateInfoEXT {
+                sample_locations_enable: enable,
+                ..Default::default()
+            };
+            let counts = enable != 0 || dynamic.has(D::SAMPLE_LOCATIONS_ENABLE_EXT);
+            if counts && !dynamic.has(D::SAMPLE_LOCATIONS_EXT) {
+                let [samples, width, height] = words.words()?;
+                let locations = words.list(arena, |location: [u32; 2]| {
+                    let [x, y] = location.map(f32::from_bits);
+                    vk::SampleLocationEXT { x, y }
+                })?;
+                within(locations.count, limits.sample_locations, "sample locations")?;
+                info.sample_locations_info = vk::SampleLocationsInfoEXT {
+                    sample_locations_per_pixel: vk::SampleCountFlags::from_raw(samples),
+                    sample_location_grid_size: vk::Extent2D { width, height },
+                    sample_locations_count: locations.count,
+                    p_sample_locations: locations.pointer,
+                    ..Default::default()
+                };
+            }
+            chain.push(arena, info)?;
+        }
+        S::PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV => {
+            let [flags, mode, enable] = words.words()?;
+            let table = words.list(arena, |[factor]| f32::from_bits(factor))?;
+            let info = vk::PipelineCoverageModulationStateCreateInfoNV {
+                flags: vk::PipelineCoverageModulationStateCreateFlagsNV::from_raw(flags),
+                coverage_modulation_mode: vk::CoverageModulationModeNV::from_raw(mode as i32),
+                coverage_modulation_table_enable: enable,
+                coverage_modulation_table_count: table.count,
+                p_coverage_modulation_table: table.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        _ => return Err(words.damaged()),
+    }
+    words.end()
+}
+
+/// Chained to VkPipelineColorBlendStateCreateInfo.
+pub fn color_blend(
+    arena: &mut Arena,
+    chain: &mut Chain,
+    flattened: &Flattened,
+    dynamic: &Dynamic,
+    limits: Limits,
+) -> Built {
+    let words = &mut Words::of(flattened);
+    words.ensure(flattened.s_type == S::PIPELINE_COLOR_WRITE_CREATE_INFO_EXT.as_raw())?;
+    let count = words.word()?;
+    within(count, limits.color_attachments, "colour attachments")?;
+    let enables = words.list(arena, |[enable]| enable)?;
+    fits(words, enables, !dynamic.has(D::COLOR_WRITE_ENABLE_EXT), count)?;
+    let info = vk::PipelineColorWriteCreateInfoEXT {
+        attachment_count: count,
+        p_color_write_enables: enables.pointer,
+        ..Default::default()
+    };
+    chain.push(arena, info)?;
+    words.end()
+}
+
+/// Chained to VkGraphicsPipelineCreateInfo itself.
+pub fn pipeline(
+    arena: &mut Arena,
+    chain: &mut Chain,
+    flattened: &Flattened,
+    dynamic: &Dynamic,
+    limits: Limits,
+) -> Built {
+    let words = &mut Words::of(flattened);
+    match S::from_raw(flattened.s_type) {
+        S::PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT => {
+            let [flags, mode, count] = words.words()?;
+            within(count, limits.discard_rectangles, "discard rectangles")?;
+            let rectangles = words.list(arena, rectangle)?;
+            fits(words, rectangles, !dynamic.has(D::DISCARD_RECTANGLE_EXT), count)?;
+            let info = vk::PipelineDiscardRectangleStateCreateInfoEXT {
+                flags: vk::PipelineDiscardRectangleStateCreateFlagsEXT::from_raw(flags),
+                discard_rectangle_mode: vk::DiscardRectangleModeEXT::from_raw(mode as i32),
+                discard_rectangle_count: count,
+                p_discard_rectangles: rectangles.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::RENDERING_ATTACHMENT_LOCATION_INFO_KHR => {
+            let count = words.word()?;
+            within(count, limits.color_attachments, "colour attachments")?;
+            let locations = words.list(arena, |[location]| location)?;
+            words.ensure(locations.count == 0 || locations.count == count)?;
+            let info = vk::RenderingAttachmentLocationInfoKHR {
+                color_attachment_count: count,
+                p_color_attachment_locations: locations.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::RENDERING_INPUT_ATTACHMENT_INDEX_INFO_KHR => {
+            let count = words.word()?;
+            within(count, limits.color_attachments, "colour attachments")?;
+            let [colors, depth, stencil] =
+                [(); 3].map(|()| words.list(arena, |[index]| index)).map(Result::ok);
+            let (Some(colors), Some(depth), Some(stencil)) = (colors, depth, stencil) else {
+                return Err(words.damaged());
+            };
+            words.ensure(colors.count == 0 || colors.count == count)?;
+            words.ensure(depth.count <= 1 && stencil.count <= 1)?;
+            let info = vk::RenderingInputAttachmentIndexInfoKHR {
+                color_attachment_count: count,
+                p_color_attachment_input_indices: colors.pointer,
+                p_depth_input_attachment_index: depth.pointer,
+                p_stencil_input_attachment_index: stencil.pointer,
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        S::ATTACHMENT_SAMPLE_COUNT_INFO_AMD => {
+            let samples = words.list(arena, |[samples]| vk::SampleCountFlags::from_raw(samples))?;
+            within(samples.count, limits.color_attachments, "colour attachments")?;
+            let info = vk::AttachmentSampleCountInfoAMD {
+                color_attachment_count: samples.count,
+                p_color_attachment_samples: samples.pointer,
+                depth_stencil_attachment_samples: vk::SampleCountFlags::from_raw(words.word()?),
+                ..Default::default()
+            };
+            chain.push(arena, info)?;
+        }
+        newer::CUSTOM_RESOLVE => {
+            let mut info = newer::CustomResolveCreateInfoEXT {
+                s_type: newer::CUSTOM_RESOLVE,
+                p_next: std::ptr::null(),
+                custom_resolve: words.word()?,
+                color_attachment_count: 0,
+                p_color_attachment_formats: std::ptr::null(),
+                depth_attachment_format: vk::Format::UNDEFINED,
+                stencil_attachment_format: vk::Format::UNDEFINED,
+            };
+            // A fragment shader by itself ignores the formats (P:2477).
+            if words.are_left() {
+                let formats = words.list(arena, |[format]| vk::Format::from_raw(format as i32))?;
+                within(formats.count, limits.color_attachments, "colour attachments")?;
+                info.color_attachment_count = formats.count;
+                info.p_color_attachment_formats = formats.pointer;
+                let [depth, stencil] = words.words::<2>()?.map(|format| vk::Format::from_raw(format as i32));
+                (info.depth_attachment_format, info.stencil_attachment_format) = (depth, stencil);
+            }
+            chain.push(arena, info)?;
+        }
+        _ => return Err(words.damaged()),
+    }
+    words.end()
+}
