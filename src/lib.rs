@@ -9,7 +9,7 @@
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
-//! - [`recipe`] model, capture and key of pipelines, module identities
+//! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
 //! - [`stats`] counters and reports
 //! - [`config`], `log`, `guard`, `faults` the environment, log lines, the end of panics and their tests
 //!

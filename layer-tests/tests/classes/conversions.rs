@@ -19,7 +19,7 @@ const CONVERSIONS: [(vk::SamplerYcbcrModelConversion, vk::ChromaLocation, vk::Fi
 ];
 
 /// The step: a pipeline whose layout has the conversion of this number, and a library of the same.
-fn convert(input: &Value) -> Value {
+pub fn convert(input: &Value) -> Value {
     let rig = Rig::open();
     let eleven = vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
     // samplerYcbcrConversion

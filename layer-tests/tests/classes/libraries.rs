@@ -181,7 +181,7 @@ fn by_identifier(rig: &Rig, draft: &Draft) -> Draft {
 }
 
 /// The step: runs a program, with a cache of its own or none. Null if the device lacks libraries.
-fn make(input: &Value) -> Value {
+pub fn make(input: &Value) -> Value {
     let rig = Rig::open();
     let (_, program) = PROGRAMS.iter().find(|(name, _)| input["program"] == *name).unwrap();
     let needs_names = input["program"].as_str().unwrap().contains("identifiers");

@@ -8,6 +8,7 @@
 //!   [`deferral_threads`] with several threads
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
+//! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
 //! - [`two_drivers`] two drivers in one instance
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
@@ -22,6 +23,7 @@ mod own_binaries;
 mod queries;
 mod ray_tracing;
 mod rays;
+mod rebuilt;
 mod rig;
 mod state;
 mod two_drivers;

@@ -12,7 +12,7 @@ use crate::{covered, drivers};
 
 /// The step: creates everything, with a cache of its own if the input says so, and with libraries in the order of the
 /// input. Null if the device lacks ray tracing.
-fn trace(input: &Value) -> Value {
+pub fn trace(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let own = input["cache"] == true;
     let data: Vec<u8> = serde_json::from_value(input["data"].clone()).unwrap_or_default();

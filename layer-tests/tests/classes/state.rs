@@ -319,7 +319,7 @@ fn depth(draft: &mut Draft, compare: vk::CompareOp) -> bool {
 }
 
 /// The step: creates a pipeline for each change that the input names, or for all. Null if the device lacks a feature.
-fn make(input: &Value) -> Value {
+pub fn make(input: &Value) -> Value {
     let rig = Rig::open();
     let wanted = |name: &str| input.as_array().is_none_or(|names| names.iter().any(|wanted| wanted == name));
     let made = CHANGES.iter().filter(|(name, _)| wanted(name)).map(|(name, change)| {

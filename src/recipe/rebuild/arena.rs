@@ -128,6 +128,11 @@ impl Arena {
         self.list(values.iter(), |_, &value| Ok(value))
     }
 
+    /// An array of equal elements.
+    pub fn repeat<T: Copy>(&mut self, value: T, count: u32) -> Result<List<T>, RebuildError> {
+        self.list(0..count as usize, |_, _| Ok(value))
+    }
+
     /// Zeroed bytes, aligned for every number.
     pub fn zeroed(&mut self, bytes: usize) -> Result<*mut u8, RebuildError> {
         let place: *mut u8 = self.room::<u64>(bytes.div_ceil(8))?.cast();

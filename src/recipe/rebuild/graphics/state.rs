@@ -254,7 +254,7 @@ pub fn color_blend(
     let count = if all_dynamic { 0 } else { state.attachment_count as usize };
     ensure(state.attachments.len() == count, "another number of blended attachments")?;
     within(state.attachment_count, limits.color_attachments, "colour attachments")?;
-    let attachments = arena.list(state.attachments.iter(), |_, words| {
+    let mut attachments = arena.list(state.attachments.iter(), |_, words| {
         let &[enable, src_color, dst_color, color, src_alpha, dst_alpha, alpha, mask] = words;
         let factor = |factor: u32| vk::BlendFactor::from_raw(factor as i32);
         let operation = |operation: u32| vk::BlendOp::from_raw(operation as i32);
@@ -269,6 +269,10 @@ pub fn color_blend(
             color_write_mask: vk::ColorComponentFlags::from_raw(mask),
         })
     })?;
+    if all_dynamic {
+        // RADV and validation follow the pointer unless advanced blending is dynamic, too (07353).
+        attachments = arena.repeat(Default::default(), state.attachment_count)?;
+    }
     let mut chain = Chain::default();
     extensions::chain(arena, &mut chain, &state.extensions, |arena, chain, flattened| {
         structures::color_blend(arena, chain, flattened, dynamic, limits)

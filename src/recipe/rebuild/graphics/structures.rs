@@ -1,5 +1,5 @@
-//! Structures with pointers in the chains of graphics pipelines, made of the words that capture wrote. An array that
-//! the driver ignores is NULL; one that it reads is as long as its count.
+//! Structures with pointers in the chains of graphics pipelines, made of the words that capture wrote. Every
+//! array is as long as its count.
 
 use ash::vk::{self, DynamicState as D, StructureType as S};
 
@@ -16,9 +16,18 @@ fn rectangle([x, y, width, height]: [u32; 4]) -> vk::Rect2D {
     vk::Rect2D { offset: vk::Offset2D { x: x as i32, y: y as i32 }, extent: vk::Extent2D { width, height } }
 }
 
-/// Refuses an array that is read and has another length than its count says, and one that is not read and is there.
-fn fits<T>(words: &Words<'_>, list: List<T>, is_read: bool, count: u32) -> Built {
-    words.ensure(list.count == if is_read { count } else { 0 })
+/// An array that is as long as its count. Where the state is dynamic, or switched off, capture has not read it: then
+/// its elements are placeholders, for the specification wants a valid pointer even to some arrays that nobody reads.
+fn whole<T: Copy>(
+    arena: &mut Arena,
+    words: &Words<'_>,
+    list: List<T>,
+    is_read: bool,
+    count: u32,
+    placeholder: T,
+) -> Result<List<T>, RebuildError> {
+    words.ensure(list.count == if is_read { count } else { 0 })?;
+    if is_read { Ok(list) } else { arena.repeat(placeholder, count) }
 }
 
 /// Chained to VkPipelineViewportStateCreateInfo.
@@ -39,7 +48,8 @@ pub fn viewport(
                 ycoeff: f32::from_bits(y),
             })?;
             let counts = enable != 0 || dynamic.has(D::VIEWPORT_W_SCALING_ENABLE_NV);
-            fits(words, scalings, counts && !dynamic.has(D::VIEWPORT_W_SCALING_NV), count)?;
+            let is_read = counts && !dynamic.has(D::VIEWPORT_W_SCALING_NV);
+            let scalings = whole(arena, words, scalings, is_read, count, Default::default())?;
             let info = vk::PipelineViewportWScalingStateCreateInfoNV {
                 viewport_w_scaling_enable: enable,
                 viewport_count: count,
@@ -50,17 +60,15 @@ pub fn viewport(
         }
         S::PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV => {
             let flags = words.word()?;
-            let mut swizzles = words.list(arena, |swizzle: [u32; 4]| {
+            let swizzles = words.list(arena, |swizzle: [u32; 4]| {
                 let [x, y, z, w] = swizzle.map(|s| vk::ViewportCoordinateSwizzleNV::from_raw(s as i32));
                 vk::ViewportSwizzleNV { x, y, z, w }
             })?;
             within(swizzles.count, limits.viewports, "viewports")?;
-            if dynamic.has(D::VIEWPORT_SWIZZLE_NV) {
-                words.ensure(swizzles.count == 0)?;
-                // The specification wants an array with an element, of which nothing is read.
-                let one = vk::ViewportSwizzleNV::default();
-                swizzles = List { count: 1, pointer: arena.place(one)?.cast_const() };
-            }
+            // The count of dynamic ones is not in the recipe.
+            let is_read = !dynamic.has(D::VIEWPORT_SWIZZLE_NV);
+            let count = if is_read { swizzles.count } else { 1 };
+            let swizzles = whole(arena, words, swizzles, is_read, count, Default::default())?;
             let info = vk::PipelineViewportSwizzleStateCreateInfoNV {
                 flags: vk::PipelineViewportSwizzleStateCreateFlagsNV::from_raw(flags),
                 viewport_count: swizzles.count,
@@ -73,7 +81,8 @@ pub fn viewport(
             let count = words.word()?;
             within(count, limits.viewports, "viewports")?;
             let scissors = words.list(arena, rectangle)?;
-            fits(words, scissors, !dynamic.has(D::EXCLUSIVE_SCISSOR_NV), count)?;
+            let is_read = !dynamic.has(D::EXCLUSIVE_SCISSOR_NV);
+            let scissors = whole(arena, words, scissors, is_read, count, Default::default())?;
             let info = vk::PipelineViewportExclusiveScissorStateCreateInfoNV {
                 exclusive_scissor_count: count,
                 p_exclusive_scissors: scissors.pointer,
@@ -93,7 +102,14 @@ pub fn viewport(
                     ..Default::default()
                 })
             })?;
-            fits(words, palettes, !dynamic.has(D::VIEWPORT_SHADING_RATE_PALETTE_NV), count)?;
+            let is_read = !dynamic.has(D::VIEWPORT_SHADING_RATE_PALETTE_NV);
+            let one = arena.repeat(vk::ShadingRatePaletteEntryNV::default(), 1)?;
+            let palette = vk::ShadingRatePaletteNV {
+                shading_rate_palette_entry_count: one.count,
+                p_shading_rate_palette_entries: one.pointer,
+                ..Default::default()
+            };
+            let palettes = whole(arena, words, palettes, is_read, count, palette)?;
             let info = vk::PipelineViewportShadingRateImageStateCreateInfoNV {
                 shading_rate_image_enable: enable,
                 viewport_count: count,
@@ -129,7 +145,7 @@ pub fn viewport(
             let mode = words.word()? as i32;
             let range = words.list(arena, |range: [u32; 2]| range.map(f32::from_bits))?;
             let is_read = mode == newer::USER_DEFINED_RANGE && !dynamic.has(newer::DEPTH_CLAMP_RANGE);
-            fits(words, range, is_read, 1)?;
+            words.ensure(range.count == u32::from(is_read))?;
             let info = newer::PipelineViewportDepthClampControlCreateInfoEXT {
                 s_type: newer::DEPTH_CLAMP_CONTROL,
                 p_next: std::ptr::null(),
@@ -208,7 +224,8 @@ pub fn color_blend(
     let count = words.word()?;
     within(count, limits.color_attachments, "colour attachments")?;
     let enables = words.list(arena, |[enable]| enable)?;
-    fits(words, enables, !dynamic.has(D::COLOR_WRITE_ENABLE_EXT), count)?;
+    let is_read = !dynamic.has(D::COLOR_WRITE_ENABLE_EXT);
+    let enables = whole(arena, words, enables, is_read, count, vk::TRUE)?;
     let info = vk::PipelineColorWriteCreateInfoEXT {
         attachment_count: count,
         p_color_write_enables: enables.pointer,
@@ -232,7 +249,8 @@ pub fn pipeline(
             let [flags, mode, count] = words.words()?;
             within(count, limits.discard_rectangles, "discard rectangles")?;
             let rectangles = words.list(arena, rectangle)?;
-            fits(words, rectangles, !dynamic.has(D::DISCARD_RECTANGLE_EXT), count)?;
+            let is_read = !dynamic.has(D::DISCARD_RECTANGLE_EXT);
+            let rectangles = whole(arena, words, rectangles, is_read, count, Default::default())?;
             let info = vk::PipelineDiscardRectangleStateCreateInfoEXT {
                 flags: vk::PipelineDiscardRectangleStateCreateFlagsEXT::from_raw(flags),
                 discard_rectangle_mode: vk::DiscardRectangleModeEXT::from_raw(mode as i32),

@@ -151,7 +151,7 @@ pub fn round_trip(
     let mut scratch = Scratch::default();
     let bytes = |captured: Captured<'_>| encoded(&captured.recipe);
     let rebuilt = pipeline(recipe, device)?;
-    // SAFETY: what was rebuilt is valid where capture may read it.
+    // SAFETY: the pointers of what was rebuilt lead into its arena or are NULL; arrays are as long as their counts.
     Ok(unsafe {
         match &rebuilt {
             Info::Compute(rebuilt) => {
@@ -213,7 +213,7 @@ pub trait Described: Serialize + Sized {
 impl Described for YcbcrConversion {
     fn again(&self) -> Result<Vec<u8>, RebuildError> {
         let rebuilt = rebuild::objects::conversion(self)?;
-        // SAFETY: what was rebuilt is valid where capture may read it; so it is below.
+        // SAFETY: a rebuilt conversion's chain leads through its arena.
         Ok(encoded(&unsafe { capture::objects::conversion(rebuilt.info()) }.unwrap()))
     }
 }
@@ -223,7 +223,7 @@ impl Described for Sampler {
         let conversion = self.conversion.as_ref().map_or(handle(0), |_| handle(7));
         let rebuilt = rebuild::objects::sampler(self, conversion)?;
         let converted = |_| Ok(self.conversion.clone().unwrap());
-        // SAFETY: valid where it may be read.
+        // SAFETY: a rebuilt sampler's chain leads through its arena.
         Ok(encoded(&unsafe { capture::objects::sampler(rebuilt.info(), converted) }.unwrap()))
     }
 }
@@ -236,7 +236,7 @@ impl Described for SetLayout {
             Some(handle(made.len() as u64))
         })?;
         let sampler = |sampler: vk::Sampler| Ok(made[sampler.as_raw() as usize - 1].clone());
-        // SAFETY: valid where it may be read.
+        // SAFETY: a rebuilt set layout's chain and arrays are in its arena, and are as long as their counts.
         Ok(encoded(&unsafe { capture::objects::set_layout(rebuilt.info(), sampler) }.unwrap()))
     }
 }
@@ -249,14 +249,14 @@ impl Described for PipelineLayout {
             Some(handle(made.len() as u64))
         })?;
         let set = |set: vk::DescriptorSetLayout| Ok(made[set.as_raw() as usize - 1].clone());
-        // SAFETY: valid where it may be read.
+        // SAFETY: a rebuilt layout's arrays are in its arena, and are as long as their counts.
         Ok(encoded(&unsafe { capture::objects::pipeline_layout(rebuilt.info(), set) }.unwrap()))
     }
 }
 
 impl Described for RenderPass {
     fn again(&self) -> Result<Vec<u8>, RebuildError> {
-        // SAFETY: valid where it may be read.
+        // SAFETY: both forms' chains and arrays are in their arena, and are as long as their counts.
         Ok(encoded(&unsafe {
             match rebuild::render_pass::render_pass(self, UNLIMITED)? {
                 Form::First(rebuilt) => capture::render_pass::render_pass(rebuilt.info()),

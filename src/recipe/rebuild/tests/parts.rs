@@ -11,6 +11,7 @@ use super::again::{Described, Everything, round_trip};
 use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::tests::random::ray_tracing_pipelines;
+use crate::recipe::capture::tests::ray_tracing::Rays;
 use crate::recipe::identifier::module_identity;
 use crate::recipe::key;
 use crate::recipe::model::*;
@@ -170,6 +171,19 @@ fn passes() -> impl Strategy<Value = RenderPass> {
     })
 }
 
+/// With groups whose shaders are there.
+pub fn among_its_stages(mut rays: Rays) -> Rays {
+    let count = rays.stages.len() as u32 + 1;
+    let fit = |shader: u32| if shader % count + 1 == count { vk::SHADER_UNUSED_KHR } else { shader % count };
+    for group in &mut rays.groups {
+        group.general_shader = fit(group.general_shader);
+        group.closest_hit_shader = fit(group.closest_hit_shader);
+        group.any_hit_shader = fit(group.any_hit_shader);
+        group.intersection_shader = fit(group.intersection_shader);
+    }
+    rays
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -193,15 +207,7 @@ proptest! {
     /// As the random pipelines of the tests of capture, whose groups name any shaders.
     #[test]
     fn groups_of_shaders_that_are_there_come_back(rays in ray_tracing_pipelines()) {
-        let mut rays = rays;
-        let count = rays.stages.len() as u32 + 1;
-        let fit = |shader: u32| if shader % count + 1 == count { vk::SHADER_UNUSED_KHR } else { shader % count };
-        for group in &mut rays.groups {
-            group.general_shader = fit(group.general_shader);
-            group.closest_hit_shader = fit(group.closest_hit_shader);
-            group.any_hit_shader = fit(group.any_hit_shader);
-            group.intersection_shader = fit(group.intersection_shader);
-        }
+        let rays = among_its_stages(rays);
         let bytes = rays.bytes_after(|_| {}).unwrap();
         let recipe: Recipe<'_> = key::decode(&bytes).unwrap();
         prop_assert_eq!(round_trip(&recipe, &Everything::new(&Known::default())), Ok(Ok(bytes.clone())));
@@ -327,6 +333,31 @@ fn a_value_is_aligned_to_its_size() {
     };
     let places: Vec<_> = entries.iter().map(|entry| (entry.offset, entry.size)).collect();
     assert_eq!(places, [(0, 1), (8, 8), (16, 2), (20, 4)]);
+}
+
+/// A pipeline in which everything of the blended attachments is dynamic: capture reads none, and RADV all the same.
+#[test]
+fn blended_attachments_that_nobody_reads_are_there() {
+    let dynamic = [D::COLOR_BLEND_ENABLE_EXT, D::COLOR_BLEND_EQUATION_EXT, D::COLOR_WRITE_MASK_EXT];
+    let mut full = Full { dynamic: dynamic.to_vec(), ..Full::default() };
+    full.dynamic.push(D::COLOR_WRITE_ENABLE_EXT);
+    let enables = [1, 1];
+    let mut writes = vk::PipelineColorWriteCreateInfoEXT::default().color_write_enables(&enables);
+    full.blend.p_next = (&raw mut writes).cast_const().cast();
+    full.blends.resize(2, Default::default());
+    let bytes = full.bytes();
+    let recipe = decoded(&bytes);
+    let Pipeline::Graphics(described) = &recipe.pipeline else { unreachable!() };
+    let device = Everything::new(&full.known);
+    let (rebuilt, _) = graphics::graphics(described, &device).unwrap();
+    // SAFETY: what was rebuilt points to these structures; the only one in the chain says which attachments are
+    // written.
+    unsafe {
+        let blend = &*rebuilt.info().p_color_blend_state;
+        assert_eq!((blend.attachment_count, blend.p_attachments.is_null()), (2, false));
+        let writes = &*blend.p_next.cast::<vk::PipelineColorWriteCreateInfoEXT<'_>>();
+        assert_eq!((writes.attachment_count, writes.p_color_write_enables.is_null()), (2, false));
+    }
 }
 
 /// The specification asks for legal values even where the state is dynamic.
