@@ -1,4 +1,4 @@
-# https://just.systems; each recipe is one command that can be typed without it.
+# https://just.systems; each recipe is one command that works without just.
 
 # Format, lints and the tests that need no driver: under a minute once built.
 check:
@@ -7,11 +7,11 @@ check:
     cargo test --quiet -p vkstash --lib
     cargo test --quiet -p vkstash-layer-tests --test imports
 
-# Everything, as CI does.
+# All checks, as in CI.
 test:
     scripts/test.sh
 
-# What it costs and what it gains, beside the driver's own caches.
+# Costs and gains of the layer, beside the driver's own caches.
 bench *ARGS:
     scripts/bench.sh {{ARGS}}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the benchmarks: bench.sh [figures|nvidia|demo] [OPTIONS OF vkstash-bench]; figures where none is named.
-# Installs and builds what is missing first.
+# Runs the benchmarks: bench.sh [figures|nvidia|demo] [OPTIONS OF vkstash-bench]; figures is the default.
+# First installs missing packages and builds the benchmarks.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -8,5 +8,5 @@ cd "$repository"
 
 prepare_release
 [ "$#" != 0 ] || set -- figures
-# It chooses the drivers itself, each for what is measured on it.
+# The benchmark chooses the driver for each measurement itself.
 exec "$(target_folder)/release/vkstash-bench" "$@"

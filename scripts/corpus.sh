@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fills ./corpus with real compute shaders: the SPIR-V modules inside a published npm package. They are not
-# part of this repository, because they are not ours. Quick when they are there already.
+# Fills ./corpus with real compute shaders: the SPIR-V modules of a published npm package. The repository does not contain
+# them, because others own them. Quick if they are already there.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 package=@node-llama-cpp/linux-x64-vulkan
-# A fixed version, so that numbers measured on different days speak of the same shaders.
+# A fixed version: numbers of different days then come from the same shaders.
 version=${VKSTASH_CORPUS_VERSION:-3.22.1}
 corpus=$repository/corpus
 
@@ -19,7 +19,7 @@ complete() {
 }
 
 if complete; then
-    say "corpus: $(($(wc -l <"$corpus/index.tsv") - 1)) modules of $package@$version are there"
+    say "corpus: $(($(wc -l <"$corpus/index.tsv") - 1)) modules of $package@$version are already there"
     exit 0
 fi
 if ! have npm || ! have python3; then
@@ -36,10 +36,10 @@ tar -xzf "$work"/*.tgz -C "$work"
 library=$(find "$work/package" -name libggml-vulkan.so | head -n 1)
 [ -n "$library" ] || fail "$package@$version has no libggml-vulkan.so"
 
-say "taking the modules out of $(basename "$library")"
+say "extracting the modules from $(basename "$library")"
 python3 "$repository/scripts/extract_spirv.py" "$library" "$work/corpus"
 echo "$package@$version" >"$work/corpus/source"
-# The name appears only with everything in it.
+# The folder gets its final name only when it is complete.
 rm -rf "$corpus"
 chmod 755 "$work/corpus"
 mv "$work/corpus" "$corpus"

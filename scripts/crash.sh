@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Kills writers at random moments, thousands of times, and reads what they have left.
+# Kills writers at random moments, thousands of times, and reads the files that they left.
 #
-#   scripts/crash.sh [kills]         2000 where nothing is said; some twenty a second
+#   scripts/crash.sh [kills]         2000 by default, about twenty each second
 #
-# It prints how many records were on disk by their writer's word, and how many of those are lost, wrong or damaged, and
-# how many files nobody takes away: all of those must be 0.
+# It prints how many records the writers had reported as written, how many of these records are lost, wrong or damaged, and
+# how many stale files no process removes. All numbers except the first must be 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -13,7 +13,7 @@ choose_driver
 binaries=$(target_folder)/release
 stash=$(mktemp -d)
 trap 'rm -rf "$stash"' EXIT
-# A place of their own for the driver's disk caches too, so that the first run is a first run every time.
+# A new folder for the driver's disk caches too, so that each demonstration starts without any cache.
 export XDG_CACHE_HOME="$stash/cache" __GL_SHADER_DISK_CACHE_PATH="$stash/cache"
 mkdir "$stash/cache"
 
@@ -24,6 +24,6 @@ done
 say "what the stash did: vkstash stats"
 "$binaries/vkstash" stats --dir "$stash/stash"
 
-say "the same pipelines, way by way"
+say "the same pipelines in each way"
 "$binaries/vkstash-bench" demo --modules "$repository/corpus" "$@"
 say "done"

@@ -15,7 +15,7 @@ import sys
 
 MAGIC = struct.pack("<I", 0x07230203)
 HEADER_BYTES = 20
-# Operations that may follow the end of a function: the next one, or notes about source lines.
+# Instructions that may follow the end of a function: the next function, or debug information about source lines.
 OP_NO_OP, OP_LINE, OP_EXT_INST, OP_FUNCTION, OP_NO_LINE = 0, 8, 12, 54, 317
 OP_ENTRY_POINT, OP_FUNCTION_END = 15, 56
 MODELS = {0: "vertex", 1: "tess_control", 2: "tess_eval", 3: "geometry", 4: "fragment", 5: "compute"}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The store's long run: damaged, cut and made-up files and archives, writers that are killed, and file operations that fail,
-# with new seeds each time round.
+# The store's long run: damaged, truncated and forged files and archives, killed writers, and failing file operations, with new
+# seeds in each round.
 #
-#   scripts/fuzz.sh [minutes]        60 where nothing is said; says what failed, with its seed, and goes on
+#   scripts/fuzz.sh [minutes]        60 by default; prints each failure with its seed, and continues
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds the layer for 32-bit programs and runs the tests in 32 bits, through a 32-bit loader and 32-bit drivers.
 #
-# Those are unpacked aside, from the distribution's packages: nothing of them is installed. What is installed is a C
-# compiler's 32-bit half (gcc-multilib), and Rust's standard library for that target with rustup.
-# Left out: suites that start 64-bit programs or need what is unpacked to be installed.
+# The loader and the drivers are unpacked from the distribution's packages into a folder, and not installed. The script installs
+# the 32-bit part of a C compiler (gcc-multilib) and, with rustup, Rust's standard library for that target.
+# It leaves out suites that start 64-bit programs, and suites that need an installed loader or driver.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$repository"
 
-[ "$(uname -m)" = x86_64 ] || fail "it needs an x86-64 machine"
+[ "$(uname -m)" = x86_64 ] || fail "needs an x86-64 machine"
 target=i686-unknown-linux-gnu
 folder=$(target_folder)/i686
 case $folder in /*) ;; *) folder=$repository/$folder ;; esac
@@ -20,12 +20,12 @@ if ! installed gcc-multilib; then
     apt_install gcc-multilib
 fi
 if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
-    have rustup || fail "Rust's standard library for $target is not here, nor is rustup to fetch it"
+    have rustup || fail "Rust's standard library for $target is missing, and rustup is needed to fetch it"
     say "fetching Rust's standard library for $target"
     rustup --quiet target add "$target"
 fi
 
-# The loader, the drivers and all that they need but the C library, which gcc-multilib has brought along.
+# The loader, the drivers and their dependencies, except the C library: it comes with gcc-multilib.
 system=$folder/system
 if ! [ -e "$folder/unpacked" ]; then
     say "fetching the 32-bit loader and drivers"
@@ -35,7 +35,7 @@ if ! [ -e "$folder/unpacked" ]; then
     options=(-q -o APT::Architecture=i386 -o APT::Architectures::=i386 -o APT::Install-Recommends=false
         -o APT::Sandbox::User="$(id -un)" -o "Dir::State::lists=$folder/lists" -o "Dir::State::status=$folder/status"
         -o "Dir::Cache::archives=$folder/packages" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache=")
-    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
+    # An unreachable package source must not stop the script; if a package is missing, its installation fails.
     apt-get update "${options[@]}" >"$folder/log" 2>&1 || true
     # shellcheck source=/dev/null
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
@@ -43,7 +43,7 @@ if ! [ -e "$folder/unpacked" ]; then
     ! apt-cache policy | grep -q "a=$codename-backports\|n=$codename-backports" || suite=(-t "$codename-backports")
     apt-get install -y --download-only "${suite[@]}" "${options[@]}" \
         libvulkan1 mesa-vulkan-drivers vulkan-validationlayers >>"$folder/log" 2>&1 ||
-        { tail -n 5 "$folder/log" >&2 && fail "the 32-bit packages cannot be had"; }
+        { tail -n 5 "$folder/log" >&2 && fail "the 32-bit packages are not available"; }
     for package in "$folder"/packages/*.deb; do
         case ${package##*/} in libc6_*) continue ;; esac
         dpkg-deb --extract "$package" "$system"
@@ -65,7 +65,7 @@ for suite in layer-tests/tests/*; do
 done
 export VKSTASH_KHRONOS_ICD=none VKSTASH_REQUIRE_DRIVERS=1
 export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="env LD_LIBRARY_PATH=$libraries"
-# The tool's tests of the layer clear the environment, and with it where the libraries are.
+# The tool's tests of the layer clear the environment, which contains the path of the 32-bit libraries.
 cargo test --target "$target" -p vkstash -p vkstash-store --lib
 cargo test --target "$target" -p vkstash-tool -- --skip layer::
 cargo test --target "$target" -p vkstash-layer-tests "${suites[@]}"

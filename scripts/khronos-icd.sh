@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the driver of the suite layer-tests/tests/khronos.rs: layer-tests/khronos/driver.cpp around the test
-# driver of the Khronos loader's own tests, from the distribution's source package of the installed loader.
-# Needs no root. Quick when it has been built already.
+# Builds the driver for the suite layer-tests/tests/khronos.rs: layer-tests/khronos/driver.cpp and the test driver of the Khronos
+# loader's own tests. The source is the distribution's source package of the installed loader. Needs no root. Quick if the driver
+# is already built.
 #
-# VKSTASH_LOADER_SOURCE names an unpacked source of the loader to use in place of the package.
+# VKSTASH_LOADER_SOURCE names a folder with the loader's source, which replaces the package.
 #
-# Exit status: 0 built; 3 the source cannot be had here, and standard error says why; 1 anything else.
+# Exit status: 0: built; 3: the source is not available here, and standard error says why; 1: any other failure.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,8 +20,8 @@ cannot() {
     exit 3
 }
 
-# The source of the installed loader; where that is not to be had any more, of the one in the stable release: the
-# driver is a driver to any loader.
+# The source of the installed loader; if it is no longer available, the source of the loader in the stable release: the driver
+# works with every loader.
 fetch() {
     local version=$1
     have apt-get || cannot "no apt-get here to fetch the loader's source with"
@@ -44,7 +44,7 @@ fi
 if [ -e "$driver" ] && [ "$(cat "$folder/stamp" 2>/dev/null)" = "$stamp" ]; then
     exit 0
 fi
-# What was built of something else must not be taken for this.
+# A build from other sources must not be reused.
 rm -f "$driver" "$folder/stamp"
 have g++ || cannot "no g++ here"
 mkdir -p "$folder/include"
@@ -61,10 +61,10 @@ test_icd=$(find "$source/" -path '*/tests/framework/icd/test_icd.cpp' -print -qu
 framework=$(dirname "$(dirname "$test_icd")")
 [ -e "$framework/test_util.cpp" ] || cannot "the loader's tests are laid out in a way that is not known here yet"
 includes=()
-# The headers of the same version, where the package brings them; else the system's.
+# The headers of the same version if the package contains them; otherwise the system's headers.
 header=$(find "$source/" -path '*/include/vulkan/vk_icd.h' -print -quit)
 [ -z "$header" ] || includes+=(-I "$(dirname "$(dirname "$header")")")
-# CMake would fill it with paths that only the loader's own tests need.
+# CMake would write paths into this header that only the loader's own tests need.
 : >"$folder/include/framework_config.h"
 say "building the Khronos test driver"
 g++ -std=c++17 -O1 -w -shared -fPIC -Wl,-z,defs -DFRAMEWORK_CONFIG_HEADER='"framework_config.h"' \

@@ -28,7 +28,7 @@ as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
 apt_install() {
     if [ "${#as_root[@]}" != 0 ] && ! have sudo; then
-        fail "as root, please: apt-get install $*"
+        fail "run as root: apt-get install $*"
     fi
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@"
 }
@@ -36,23 +36,23 @@ updated=no
 apt_update() {
     [ "$updated" = no ] || return 0
     say "updating the package lists"
-    # One unreachable source must not stop the rest; a package that is really missing fails on its own.
+    # An unreachable package source must not stop the script; if a package is missing, its installation fails.
     [ "${#as_root[@]}" = 0 ] || have sudo || return 0
-    "${as_root[@]}" apt-get update -q || say "apt-get update reported an error; going on with what is there"
+    "${as_root[@]}" apt-get update -q || say "apt-get update reported an error; continuing with the old lists"
     updated=yes
 }
 
 candidate_version() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
 
-# Whether packages can be installed at all. A password may still be asked for.
+# Whether this user can install packages. sudo may still ask for a password.
 may_install() { have apt-get && { [ "${#as_root[@]}" = 0 ] || have sudo; }; }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# fetch_source_package NAME VERSION FOLDER [SUITE]: upstream's archives of the distribution's source package, into
-# FOLDER; with SUITE the version that this other suite of the distribution has. The entries for sources are made
-# from the machine's own for binaries, in lists of their own: nothing of the machine's apt is changed, and nobody
-# needs to be root. Fails if it cannot be had.
+# fetch_source_package NAME VERSION FOLDER [SUITE]: downloads upstream's archives of the distribution's source package into FOLDER;
+# with SUITE the version of this other suite of the distribution. The entries for source packages are derived from the machine's
+# entries for binary packages and stand in separate lists: the machine's apt configuration stays unchanged, and the function needs
+# no root. Fails if the package is not available.
 fetch_source_package() {
     local name=$1 version=$2 folder=$3 suite=${4:-} apt file entries wanted=$1
     [ -n "$suite" ] || wanted=$name=$version
@@ -73,8 +73,8 @@ fetch_source_package() {
     local options=(-q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$apt/parts"
         -o "Dir::State::lists=$apt/lists" -o "Dir::Cache::srcpkgcache=" -o "Dir::Cache::pkgcache="
         -o APT::Sandbox::User="$(id -un)")
-    # One unreachable source must not stop the rest. Upstream's archive is all that is wanted: what the
-    # distribution adds is not always to be had for as long.
+    # An unreachable package source must not stop the script. Only upstream's archive is needed; archives with the
+    # distribution's changes disappear earlier.
     apt-get update "${options[@]}" >"$apt/log" 2>&1 || true
     if (cd "$apt/work" && apt-get source --download-only --tar-only "${options[@]}" "$wanted") \
         >>"$apt/log" 2>&1 && compgen -G "$apt/work/*.orig*.tar.*" >/dev/null; then
@@ -87,7 +87,7 @@ fetch_source_package() {
     return 1
 }
 
-# in_suite FILE SUITE: of the entries in FILE (both formats) those of the release itself, for another suite.
+# in_suite FILE SUITE: the entries in FILE (both formats) of the release itself, changed to another suite.
 in_suite() {
     local file=$1 suite=$2 codename
     # shellcheck source=/dev/null
@@ -100,13 +100,13 @@ in_suite() {
 
 # --- Rust -------------------------------------------------------------------------------------------------
 
-# Lints and the formatter differ from version to version: this one's must be content.
+# Lints and the formatter differ between versions; this version must accept the code.
 rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
-# failed_tests FILE: from what `cargo test --no-fail-fast` printed, a line for each test that failed, and for each suite
-# that failed as a whole (killed by a signal, not compiled).
+# failed_tests FILE: from the output of `cargo test --no-fail-fast`, a line for each failed test, and for each suite that failed
+# as a whole (killed by a signal, or not compiled).
 failed_tests() {
     sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
         function finish() {
@@ -133,7 +133,7 @@ failed_tests() {
     '
 }
 
-# prepare_release: what the demonstration and the benchmarks need: packages, release builds, real shaders.
+# prepare_release: prepares the demonstration and the benchmarks: packages, release builds, real shaders.
 prepare_release() {
     "$repository/scripts/setup.sh"
     say "building (release)"
@@ -143,8 +143,8 @@ prepare_release() {
 
 # --- drivers ----------------------------------------------------------------------------------------------
 
-# RADV's null device (RADV_FORCE_FAMILY without a GPU) gives out cache data and binaries from the one Mesa on,
-# and is gone in the other.
+# RADV's null device (RADV_FORCE_FAMILY without a GPU) returns cache data and binaries since the first of these Mesa versions; the
+# second version no longer has the null device.
 mesa_with_null_device=24.3 mesa_without_null_device=26.2
 mesa_has_null_device() {
     local mesa
@@ -153,8 +153,8 @@ mesa_has_null_device() {
         dpkg --compare-versions "$mesa" lt "$mesa_without_null_device"
 }
 
-# Sets the environment for the driver that demonstrations and benchmarks use: the machine's own GPU where
-# there is one, else RADV's null device, which compiles for real without a GPU.
+# Sets the environment for the driver of demonstrations and benchmarks: the machine's own GPU if there is one, otherwise RADV's
+# null device, which compiles without a GPU.
 choose_driver() {
     if [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ]; then
         say "driver: as VK_DRIVER_FILES or VK_ICD_FILENAMES says"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Brings the real programs that layer-tests/tests/programs.rs runs: from the distribution, npm, PyPI and
-# crates.io, in fixed versions where nobody else fixes them. They go to the folder "programs" of Cargo's target
-# folder, as does a library that lets RADV run them without a GPU, built from Mesa's own source. What cannot be
-# had here is said, and noted for the suite, which leaves it out then. Quick when everything is there.
+# Fetches the real programs that layer-tests/tests/programs.rs runs: from the distribution, npm, PyPI and crates.io, in fixed
+# versions where the distribution does not fix them. They go to the folder "programs" in Cargo's target folder, together with a
+# library built from Mesa's source that lets RADV run them without a GPU. The script prints which programs are not available here,
+# and writes their names to a file, so that the suite leaves them out. Quick if everything is there.
 #
-# With --table: runs every program several times with and without the layer and writes docs/programs.md.
+# With --table: runs every program several times with and without the layer, and writes docs/programs.md.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ set -euo pipefail
 webgpu=0.6.2 llama=3.22.1 ncnn=1.0.20261020 taichi=1.7.4
 rust_for_wgpu=1.87
 node_for_llama=20
-# The first whose Vulkan renderer draws what the others draw.
+# The first version whose Vulkan renderer draws the same as the other renderers.
 gtk_wanted=4.14
 
 table=no
@@ -27,7 +27,7 @@ mkdir -p "$folder"
 : >"$folder/skipped"
 : >"$folder/versions"
 
-# skip NAME REASON: for the suite and for the reader.
+# skip NAME REASON: records the reason for the suite, and prints it.
 skip() {
     printf '%s: %s\n' "$1" "$2" >>"$folder/skipped"
     say "skipped $1: $2"
@@ -47,7 +47,7 @@ for package in "${packages[@]}"; do installed "$package" || missing+=("$package"
 if [ "${#missing[@]}" != 0 ] && may_install; then
     apt_update
     say "installing: ${missing[*]}"
-    # All at once is quicker; one that there is not must not keep the others away.
+    # One installation of all packages is quicker; if one package does not exist, the others are installed one by one.
     if ! apt_install "${missing[@]}" >"$folder/apt.log" 2>&1; then
         for package in "${missing[@]}"; do apt_install "$package" >>"$folder/apt.log" 2>&1 || true; done
     fi
@@ -70,7 +70,7 @@ fi
 if ! have xvfb-run || ! have xauth; then
     skip xvfb "no packages xvfb and xauth here"
 elif ! have xdotool; then
-    skip vkd3d "no package xdotool here, which presses the key that ends it"
+    skip vkd3d "no package xdotool here; it presses the key that ends the program"
 fi
 
 # --- from npm ---------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ node_program() {
         rm -rf "$place"
         mkdir -p "$place"
         echo '{}' >"$place/package.json"
-        # Without what they would like to have for other systems.
+        # Without optional dependencies, which are for other systems.
         if ! (cd "$place" &&
             npm install --silent --no-audit --no-fund --ignore-scripts --omit=optional "${@:3}") \
             >"$folder/npm.log" 2>&1; then
@@ -103,13 +103,13 @@ node_program() {
 }
 node_program dawn node "webgpu@$webgpu"
 
-# llama.cpp, and a model for it.
+# llama.cpp and a model.
 if [ "$(uname -m)" != x86_64 ]; then
     skip llama "its package is for x86-64"
 elif ! have python3; then
-    skip llama "no python3 here, which makes its model"
+    skip llama "python3, which creates its model, is not installed"
 elif have node && ! version_at_least "$(node_version)" "$node_for_llama"; then
-    # The suite runs what is there.
+    # The suite runs every program that it finds, so files of an earlier run must go.
     rm -rf "$folder/llama"
     skip llama "it needs Node.js $node_for_llama, this is $(node_version)"
 else
@@ -125,7 +125,7 @@ python_program() {
         say "fetching $name $wanted with pip"
         if [ ! -x "$place/bin/pip" ] && ! python3 -m venv --clear "$place" >"$folder/pip.log" 2>&1; then
             rm -rf "$place"
-            skip "$name" "python3 cannot make a virtual environment here"
+            skip "$name" "python3 cannot create a virtual environment here"
             return
         fi
         if ! "$place/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
@@ -147,10 +147,10 @@ wgpu() {
     rust=$({ cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }')
     version_at_least "$rust" "$rust_for_wgpu" ||
         { skip wgpu "it needs Rust $rust_for_wgpu, this is $rust" && return; }
-    # Unoptimised and without debugging information: about a minute on two cores, the first time.
+    # Without optimisation and debug information: the first build takes about a minute on two cores.
     if ! CARGO_INCREMENTAL=0 cargo build --quiet --locked --manifest-path "$crate/Cargo.toml" \
         --target-dir "$folder/wgpu"; then
-        # What it needs may be out of reach; that it does not compile is ours.
+        # Its dependencies may be unreachable, which is a reason to skip; a compile error is a failure.
         if cargo fetch --quiet --locked --manifest-path "$crate/Cargo.toml" 2>/dev/null; then
             fail "the wgpu program does not build"
         fi
@@ -161,9 +161,9 @@ wgpu() {
 }
 wgpu
 
-# --- Mesa's stand-in for the kernel's amdgpu driver ---------------------------------------------------------
+# --- Mesa's replacement for the kernel's amdgpu driver ------------------------------------------------------
 
-# Debian's own package of it, of the driver's version.
+# Debian's package of it, in the version of the driver.
 packaged_shim() {
     local wanted package=mesa-drm-shim
     wanted=$(installed_version mesa-vulkan-drivers)
@@ -173,8 +173,8 @@ packaged_shim() {
     [ "$(installed_version "$package")" = "$wanted" ] && dpkg -L "$package" | grep '/libamdgpu_noop_drm_shim\.so$'
 }
 
-# Where there is none: upstream's parts of the DRM shim and what they use of Mesa's utilities, in one call of the compiler. Mesa's
-# build would ask for libdrm's headers for the numbers of four buses; they are given here in their place.
+# If there is no such package: one compiler call for upstream's DRM shim and the Mesa utilities that it uses. Mesa's build would
+# need libdrm's headers for the numbers of four buses; this call defines the numbers instead.
 compile_shim() {
     local source=$1 util
     util=$(printf "$source/src/util/%s.c " hash_table set ralloc anon_file u_debug log simple_mtx os_misc \
@@ -211,7 +211,7 @@ shim() {
     rm -rf "$place" "$library"
     if ! fetch_source_package "$name" "$wanted" "$place"; then
         rm -rf "$place"
-        skip amdgpu-shim "the source package $name $wanted cannot be had"
+        skip amdgpu-shim "the source package $name $wanted is not available"
         return
     fi
     mkdir "$place/source"
@@ -221,13 +221,13 @@ shim() {
         echo "$wanted" >"$folder/amdgpu-shim.version"
     else
         rm -f "$library"
-        skip amdgpu-shim "Mesa $wanted has another shim than this script knows ($folder/shim.log)"
+        skip amdgpu-shim "this script cannot build the shim of Mesa $wanted ($folder/shim.log)"
     fi
     rm -rf "$place"
 }
 shim
 
-say "there: $(paste -sd ',' "$folder/versions" | sed 's/,/, /g')"
+say "available: $(paste -sd ',' "$folder/versions" | sed 's/,/, /g')"
 
 if [ "$table" = yes ]; then
     cd "$repository"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building, testing and demonstrating vkstash needs on Debian 12 or 13 or on Ubuntu.
-# Safe to run again, and quick when nothing is missing.
+# Installs the packages for building, testing and demonstrating vkstash on Debian 12 or 13 or on Ubuntu.
+# Safe to run again, and quick if nothing is missing.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,7 +34,7 @@ need_package libvulkan-dev
 need_command readelf binutils
 need_command python3 python3
 need_package python3-venv
-# Many install Node.js from elsewhere, where npm comes with it.
+# Node.js from other sources than the distribution contains npm.
 need_command npm npm
 
 if [ "${#missing[@]}" != 0 ]; then
@@ -45,8 +45,8 @@ fi
 
 # --- Mesa -------------------------------------------------------------------------------------------------
 
-# backports_source FILE...: a deb822 entry for the backports suite, made from the entry for the main suite that
-# the given files hold (both formats), so that it has the same mirror and the same key.
+# backports_source FILE...: a deb822 entry for the backports suite, derived from the entry for the main suite in the given files
+# (both formats), so that it has the same mirror and the same key.
 backports_source() {
     awk -v suite="$codename" '
         function give() {
@@ -124,31 +124,31 @@ if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted" && may_install; then
     elif [ "${ID:-}" = debian ] && [ -n "$codename" ] && add_backports; then
         apt_update
         say "installing a newer Mesa from $codename-backports"
-        apt_install -t "$codename-backports" mesa-vulkan-drivers || say "that failed; going on with Mesa $mesa"
+        apt_install -t "$codename-backports" mesa-vulkan-drivers || say "the installation failed; continuing with Mesa $mesa"
     fi
     mesa=$(installed_version mesa-vulkan-drivers)
 fi
 if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted"; then
-    say "note: Mesa $mesa is older than $mesa_wanted: what needs RADV's null device will not run here"
+    say "note: Mesa $mesa is older than $mesa_wanted: tests on RADV's null device are skipped here"
 elif ! mesa_has_null_device; then
-    say "note: Mesa $mesa has no null device any more (it went in $mesa_without_null_device): what needs it wants a GPU here"
+    say "note: Mesa $mesa has no null device any more (removed in $mesa_without_null_device): its tests need a GPU here"
 fi
 
-# Its fake render node for RADV, of the driver's own version.
+# Mesa's fake render node for RADV, in the version of the driver.
 if ! installed mesa-drm-shim; then
     apt_update
-    apt_install "mesa-drm-shim=$mesa" || say "note: no mesa-drm-shim $mesa: what needs it will not run here"
+    apt_install "mesa-drm-shim=$mesa" || say "note: no mesa-drm-shim $mesa: its tests are skipped here"
 fi
 
-# --- the registry of Vulkan -------------------------------------------------------------------------------
+# --- the Vulkan registry ----------------------------------------------------------------------------------
 
-# The newest that a package has: the distribution's is as old as its loader.
+# The newest registry that a package has: the distribution's registry is as old as its loader.
 registry_wanted=1.4.366
 vulkan_registry() {
     local folder
     folder=$(target_folder)/registry
     [ "$(cat "$folder/version" 2>/dev/null)" != "$registry_wanted" ] || return 0
-    say "fetching the registry of Vulkan $registry_wanted with pip"
+    say "fetching the Vulkan registry $registry_wanted with pip"
     mkdir -p "$folder"
     if python3 -m venv --clear "$folder/python" >"$folder/pip.log" 2>&1 &&
         "$folder/python/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
@@ -156,7 +156,7 @@ vulkan_registry() {
         cp "$folder/package/vulkan_object/vk.xml" "$folder/vk.xml"; then
         echo "$registry_wanted" >"$folder/version"
     else
-        say "note: it cannot be had; structures are compared with the distribution's registry"
+        say "note: it is not available; structures are compared with the distribution's registry"
     fi
     rm -rf "$folder/python" "$folder/package"
 }
@@ -167,13 +167,13 @@ vulkan_registry
 if ! version_at_least "$(rust_version)" "$rust_wanted"; then
     apt_update
     packaged=$(candidate_version cargo)
-    # Debian's cargo carries a version of its own behind Rust's.
+    # The version of Debian's package has a suffix after Rust's version.
     if ! have cargo && version_at_least "${packaged:-0}" "$rust_wanted"; then
         say "installing the distribution's Rust"
         apt_install cargo rustc
     fi
 fi
-# Packages of their own where Rust is the distribution's; the layer is built without them.
+# If Rust comes from the distribution, these are packages of their own; building the layer does not need them.
 if installed cargo && ! have rustup; then
     missing=()
     need_package rustfmt
@@ -181,7 +181,7 @@ if installed cargo && ! have rustup; then
     if [ "${#missing[@]}" != 0 ] && may_install; then
         apt_update
         say "installing: ${missing[*]}"
-        apt_install "${missing[@]}" || say "that failed; going on without"
+        apt_install "${missing[@]}" || say "the installation failed; continuing without"
     fi
 fi
 if ! version_at_least "$(rust_version)" "$rust_wanted"; then

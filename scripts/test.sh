@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change goes in. Installs what is missing first.
+# All checks that a change must pass. First installs missing packages.
 #
-# One build profile (dev) for all of it: the workspace is compiled once, and the suites meet the code with its
-# overflow checks and debug assertions on.
+# All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and debug
+# assertions.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 target=$(target_folder)
 
 names=() seconds=()
-# What was not looked at, for the last line.
+# The skipped checks, for the last line.
 left_out=()
 skipped() {
     say "SKIPPED: $1 ($2)"
@@ -27,7 +27,7 @@ step() {
     "$@"
     names+=("$current") seconds+=($((SECONDS - began)))
 }
-# The steps that passed with their times, then what was skipped, then what failed.
+# The passed steps with their times, then the skipped checks, then the failed ones.
 report() {
     local status=$? i text
     for i in "${!names[@]}"; do
@@ -39,18 +39,18 @@ report() {
         say "FAILED in the step: $current"
         [ -z "${scratch:-}" ] || [ ! -e "$scratch/log" ] || failed_tests "$scratch/log"
     elif [ -z "$text" ]; then
-        say "all of it passed"
+        say "all steps passed"
     else
-        say "all of it passed, but for what was SKIPPED: ${text%; }"
+        say "all steps passed; SKIPPED: ${text%; }"
     fi
     [ -z "${scratch:-}" ] || rm -rf "$scratch"
 }
 trap report EXIT
 
-# What is an error with one version of Rust is none with another: a toolchain that nobody chose is no test of the program.
+# Lints differ between versions of Rust, so only the chosen version decides.
 lints() {
     if ! has_rust_of_lints; then
-        skipped "format and lints" "those of Rust $rust_of_lints count, this is $(rust_version)"
+        skipped "format and lints" "they need Rust $rust_of_lints, this is $(rust_version)"
         return
     fi
     local name package
@@ -66,21 +66,21 @@ lints() {
     ! cargo clippy --version >/dev/null 2>&1 || cargo clippy --workspace --all-targets -- -D warnings
 }
 
-# Whether it builds with the oldest Rust that Cargo.toml promises.
+# Whether the layer builds with the oldest Rust that Cargo.toml declares.
 minimum_rust() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     case $(rust_version) in "$version" | "$version".*) return ;; esac
     if ! have rustup || ! timeout 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
-        skipped "Rust $version" "this is $(rust_version), and the stated minimum cannot be had here"
+        skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
     cargo "+$version" check --workspace --all-targets --target-dir "$target/minimum-rust"
 }
 
-# The library is loaded into other people's programs, in containers too: it may need nothing that they might
-# not have, and may show no symbol that could take the place of one of theirs.
-library_is_modest() {
+# Programs load the library, also in containers: it must not need libraries that may be missing there, and must not export
+# symbols that could replace a program's own symbols.
+library_symbols() {
     local library=$target/debug/libVkLayer_vkstash.so needed exported odd
     [ -e "$library" ] || fail "$library was not built"
     needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
@@ -93,28 +93,28 @@ library_is_modest() {
     odd=$(grep -vE '^(vkNegotiateLoaderLayerInterfaceVersion|vkstash[A-Z_][A-Za-z0-9_]*)$' <<<"$exported" || true)
     [ -z "$odd" ] || fail "the layer library exports more than its interface: ${odd//$'\n'/ }"
     if nm "$library" 2>/dev/null | grep -qE 'clap_builder|serde_json'; then
-        fail "the layer library contains what only the tool needs"
+        fail "the layer library contains code that only the tool needs"
     fi
     say "needs: $(tr '\n' ' ' <<<"$needed")"
     say "exports: $(tr '\n' ' ' <<<"$exported")"
 }
 
-# The one driver that comes from the network: where its source cannot be had its tests are skipped, in words, and
-# nothing fails. What is had must build.
+# This driver comes from the network. If its source is not available, its tests are skipped with a reason, and nothing fails. If the
+# source is available, it must build.
 khronos_driver=none
 khronos_test_driver() {
     local status=0
     "$repository/scripts/khronos-icd.sh" || status=$?
     case $status in
     0) khronos_driver=$(realpath "$target")/khronos/libkhronos_test_icd.so ;;
-    3) skipped "the Khronos test driver" "it cannot be had here, layer-tests/tests/khronos.rs goes without" ;;
+    3) skipped "the Khronos test driver" "its source is not available here, so layer-tests/tests/khronos.rs is skipped" ;;
     *) fail "the Khronos test driver does not build" ;;
     esac
 }
 
 tests() {
-    # What drivers and the layer keep on disk goes to a place of its own: nothing warm comes in from the
-    # user's caches, and nothing is left in them.
+    # Drivers and the layer write their caches to a new folder: the suites start without caches of the user, and leave no
+    # files there.
     scratch=$(mktemp -d)
     local name
     for name in ${!VKSTASH*} VK_INSTANCE_LAYERS VK_LOADER_LAYERS_ENABLE VK_LOADER_LAYERS_DISABLE; do
@@ -123,9 +123,9 @@ tests() {
     local -x XDG_CACHE_HOME=$scratch VKSTASH_SKIPPED=$scratch/skipped VKSTASH_KHRONOS_ICD=$khronos_driver
     local -x VKSTASH_REQUIRE_DRIVERS=0
     : >"$VKSTASH_SKIPPED"
-    # With this Mesa everything that the suites want is here, and one that finds no driver is broken.
-    if mesa_has_null_device; then VKSTASH_REQUIRE_DRIVERS=1; else say "what this machine has no driver for is skipped"; fi
-    # All suites, whatever fails. Where a terminal shows the output, Cargo's colours go through the pipe too.
+    # With this Mesa every driver that the suites need is here, so a suite that finds no driver is broken.
+    if mesa_has_null_device; then VKSTASH_REQUIRE_DRIVERS=1; else say "tests whose driver is missing are skipped"; fi
+    # All suites run, even if one fails. On a terminal Cargo's colours are kept although the output goes through a pipe.
     local -x CARGO_TERM_COLOR=$CARGO_TERM_COLOR
     [ ! -t 1 ] || [ "$CARGO_TERM_COLOR" != auto ] || CARGO_TERM_COLOR=always
     local status=0 count reason
@@ -137,7 +137,7 @@ tests() {
 }
 
 documentation() {
-    # Its lints are of that Rust too.
+    # The lints of this package belong to that version of Rust too.
     local -x RUSTDOCFLAGS=
     ! has_rust_of_lints || RUSTDOCFLAGS="-D warnings"
     cargo doc --workspace --no-deps
@@ -153,7 +153,7 @@ dependencies() {
     if cargo deny fetch db >/dev/null 2>&1; then
         cargo deny check advisories
     else
-        skipped advisories "their list cannot be fetched from here"
+        skipped advisories "the list cannot be fetched here"
     fi
 }
 
@@ -163,7 +163,7 @@ step "programs" "$repository/scripts/programs.sh"
 step "format and lints" lints
 step "build" cargo build --workspace
 step "minimum Rust" minimum_rust
-step "library" library_is_modest
+step "library" library_symbols
 step "khronos test driver" khronos_test_driver
 step "tests" tests
 step "documentation" documentation

@@ -10,7 +10,7 @@ use crate::child::{Scenario, Step, scenario};
 use crate::env::{Driver, Env};
 use crate::paths;
 
-/// Names the driver in place of the one that scripts/khronos-icd.sh built; `none`: its source cannot be had here, so
+/// Names the driver in place of the one that scripts/khronos-icd.sh built; `none`: its source is not available here, so
 /// its tests are skipped even where drivers are required.
 pub const VARIABLE: &str = "VKSTASH_KHRONOS_ICD";
 const FILE: &str = "libkhronos_test_icd.so";

@@ -65,7 +65,7 @@ fn assert_untouched(scenario: &Scenario, env: &Env, work: &Work, place: &str, na
 fn on_the_test_driver(test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {
         if !cfg!(debug_assertions) {
-            return scenario.not_here("a release build has no failures on purpose");
+            return scenario.not_here("a release build cannot inject failures");
         }
         if let Some(env) = scenario.on(Driver::Test(json!({}))) {
             test(scenario, &env);
@@ -79,7 +79,11 @@ fn a_panic_while_an_instance_or_a_device_is_created_does_not_fail_the_program() 
         for (number, place) in ["instance made", "device wanted", "device made"].into_iter().enumerate() {
             let name = format!("stash-{number}");
             let outcome = assert_untouched(scenario, env, &Work::default(), place, &name);
-            assert!(outcome.reports.0.is_empty(), "{place}: the layer stands aside: {:?}", outcome.reports);
+            assert!(
+                outcome.reports.0.is_empty(),
+                "{place}: the layer must be inactive: {:?}",
+                outcome.reports
+            );
         }
     });
 }

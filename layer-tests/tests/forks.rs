@@ -71,7 +71,7 @@ fn fork_and_continue(input: &Value) -> Value {
             let child = match creation {
                 Creation::Fork => libc::fork(),
                 Creation::Clone => libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t,
-                #[allow(deprecated, reason = "programs do it all the same")]
+                #[allow(deprecated, reason = "real programs call it")]
                 Creation::Vfork => libc::vfork(),
             };
             if child == 0 {

@@ -173,7 +173,7 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
                     removed += 1;
                     writeln!(out, "removed {}", path.display())?;
                 }
-                // The remaining manifests are removed all the same; the exit status tells the first failure.
+                // The remaining manifests are still removed; the exit status is that of the first failure.
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }

@@ -30,7 +30,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The source in words.
+    /// The source as text for the user.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Source::Default => "default",
@@ -40,7 +40,7 @@ impl Source {
     }
 }
 
-/// A settings file, and the lines of it that are ignored, in words. An unusable file sets nothing.
+/// A settings file, and the lines of it that are ignored, as text. An unusable file sets nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct File {
     pub(crate) settings: Settings,

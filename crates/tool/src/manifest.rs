@@ -72,7 +72,7 @@ pub(crate) fn text(kind: Kind, library: &Library) -> Result<String, ManifestErro
     Ok(filled.replace("@LIBRARY_ARCH@", &library.arch.bits.to_string()))
 }
 
-/// What a path holds at which a manifest of ours may stand.
+/// What a path that may hold a manifest of this layer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nobody,

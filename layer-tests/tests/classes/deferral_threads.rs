@@ -53,7 +53,7 @@ struct Call {
 // SAFETY: only one thread at a time uses the memory that it points to.
 unsafe impl Send for Call {}
 
-/// One thread joins and another polls; the poller unmaps the parameters as soon as it is results.
+/// One thread joins and another polls; the poller unmaps the parameters as soon as it sees the result.
 fn polled(_: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
@@ -102,7 +102,7 @@ fn polled(_: &Value) -> Value {
     }
 }
 
-/// The program may reuse its parameters as soon as any of its threads has been results.
+/// The program may reuse its parameters as soon as any of its threads has seen the result.
 #[test]
 fn no_memory_of_the_program_is_read_after_any_thread_sees_the_result() {
     scenario(&[("polled", polled)], |scenario| {
