@@ -1,9 +1,8 @@
 #!/bin/sh
-# window.sh none|key|term|moving PICTURE PROGRAM...: runs a program inside an X server that keeps its screen (640
-# by 480) in the file PICTURE. One that draws until it is ended ("none": it ends by itself): waits until it
-# shows something, prints a hash of the screen (not of one that moves), and ends it by the Escape key ("key") or
-# by SIGTERM. The program's exit status goes to PICTURE.status: xvfb-run answers with its own when an X server
-# that goes away is too slow for it.
+# window.sh none|key|term|moving PICTURE PROGRAM...: runs a program in an X server that keeps its screen (640 by 480) in the file
+# PICTURE. With "none" the program ends by itself. Otherwise the script waits until the program shows something, prints a hash of the
+# screen (except with "moving"), and ends the program by the Escape key ("key") or by SIGTERM ("term" and "moving"). The program's
+# exit status goes to PICTURE.status, because xvfb-run returns its own status if the X server ends slowly.
 set -u
 end=$1 picture=$2
 shift 2
@@ -14,7 +13,7 @@ if [ "$end" = none ]; then
     exit
 fi
 
-# The pixels alone: what stands before them is not always initialised.
+# Only the pixels: the bytes before them are not always initialised.
 screen() { tail -c $((640 * 480 * 4)) "$picture" | sha256sum | cut -c 1-16; }
 
 before=$(screen)
@@ -25,7 +24,7 @@ while [ "$(screen)" = "$before" ] && [ "$tries" -lt 300 ] && kill -0 "$program" 
     sleep 0.1
     tries=$((tries + 1))
 done
-# A window can appear before the first frame; give that its time.
+# A window can appear before its first frame, so wait for that frame.
 sleep 1
 if [ "$end" != moving ]; then
     tries=0 now=$(screen) last=
@@ -36,8 +35,8 @@ if [ "$end" != moving ]; then
     done
     echo "screen: $now"
 fi
-# A program that is killed leaves no report where there was nothing to store.
-# Not to standard error: Ubuntu's xvfb-run takes that for output.
+# Records that the layer was loaded, because a killed program without records leaves no report. Not on standard error: Ubuntu's
+# xvfb-run treats that as output.
 grep -q libVkLayer_vkstash "/proc/$program/maps" && : >"$picture.layer"
 if [ "$end" = key ]; then xdotool key Escape; else kill -s TERM "$program"; fi
 wait "$program"

@@ -301,15 +301,15 @@ mod tests {
     const DOCUMENT_HEAD: &str = "\
 # Structures in pNext chains
 
-What capture does with each structure that may extend a pipeline, a stage, a piece of state, a layout, a render pass, a
-module, a sampler or a colour conversion. Written from the table in `src/recipe/structures.rs` by its test. A structure
-without a row makes the pipeline go to the driver unchanged (`unknown_structure`).
+How capture treats each structure that may extend a pipeline, a stage, a piece of state, a layout, a render pass, a
+module, a sampler or a colour conversion. A test writes this file from the table in `src/recipe/structures.rs`. A pipeline
+with a structure that has no row goes to the driver unchanged (`unknown_structure`).
 
-*Hashed*: all members are numbers and go into the key as they are. *Read*: the structure holds pointers, counts or handles;
-what of it may be read, and counts, goes into the key. *Ignored*: cannot change the pipeline. *Bypass*: the pipeline goes to
-the driver unchanged, counted under that reason.
+*Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or handles;
+capture reads the members that are valid, and those that matter go into the key. *Ignored*: the structure cannot change the
+pipeline. *Bypass*: the pipeline goes to the driver unchanged, counted under that reason.
 
-| structure | what becomes of it | how or why |
+| structure | treatment | details |
 |---|---|---|
 ";
 }

@@ -1,7 +1,7 @@
-// Compute and render pipelines made, used and read back through Dawn (the npm package webgpu), half of them
-// asynchronously, so that Dawn's worker threads make them. Prints a hash of each result.
+// Creates compute and render pipelines through Dawn (the npm package webgpu), uses them, and reads the results back. Creates half of
+// them asynchronously, so that Dawn's worker threads create them. Prints a hash of each result.
 //
-// The folder that holds node_modules is the one argument.
+// Its argument is the folder that holds node_modules.
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ struct Corner { @builtin(position) position: vec4f, @location(0) color: vec3f }
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
 const SIDE = 64, FORMAT = 'rgba8unorm';
 
-// Dawn answers nothing once this is collected.
+// Dawn stops answering when this object is garbage-collected.
 const gpu = create(['backend=vulkan', 'adapter=' + (process.env.DAWN_ADAPTER ?? '')]);
 globalThis.kept = gpu;
 const adapter = await gpu.requestAdapter();

@@ -1,8 +1,8 @@
-"""Writes a language model of nothing at all for llama.cpp: model.py FILE.
+"""Writes a meaningless language model for llama.cpp: model.py FILE.
 
 A GGUF file (version 3) of the architecture "llama" with two layers, made-up weights in three of the formats that have
-shaders of their own, and a vocabulary of bytes. What it says means nothing; what llama.cpp makes pipelines of does not
-depend on that.
+shaders of their own, and a vocabulary of bytes. Its output means nothing; the pipelines that llama.cpp creates do not
+depend on the output.
 """
 
 import struct
@@ -10,7 +10,7 @@ import sys
 
 EMBEDDING, FEED_FORWARD, LAYERS, HEADS, CONTEXT = 64, 128, 2, 2, 256
 TOKENS = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + ["\u2581"]
-# As llama.cpp numbers them: normal, unknown, control, byte.
+# llama.cpp's numbers of token types: normal, unknown, control, byte.
 KINDS = [2, 3, 3] + [6] * 256 + [1]
 F32, F16, Q8_0 = 0, 1, 8
 UINT32, INT32, FLOAT32, STRING, ARRAY = 4, 5, 6, 8, 9
@@ -36,7 +36,7 @@ def entry(key, kind, content):
 
 
 def weights(count):
-    """Numbers between -0.1 and 0.1, the same every time."""
+    """Numbers between -0.1 and 0.1, the same in every run."""
     state = count
     for _ in range(count):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -52,7 +52,7 @@ def data(kind, shape):
         return struct.pack(f"<{count}f", *numbers)
     if kind == F16:
         return struct.pack(f"<{count}e", *numbers)
-    # Blocks of 32: a scale, and what it is to be multiplied with.
+    # Blocks of a scale and 32 numbers to multiply it by.
     scale = 0.1 / 127
     block = lambda at: struct.pack("<e32b", scale, *(round(number / scale) for number in numbers[at : at + 32]))
     return b"".join(block(at) for at in range(0, count, 32))

@@ -1,6 +1,6 @@
-// Loads a model into llama.cpp (the npm package node-llama-cpp) on Vulkan and has it say eight tokens. Prints them.
+// Loads a model into llama.cpp (the npm package node-llama-cpp) on Vulkan, and prints the next eight tokens.
 //
-// The folder that holds node_modules and the model's file are the arguments.
+// Its arguments are the folder that holds node_modules, and the model's file.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 const [, , folder, file] = process.argv;
 const require = createRequire(join(folder, 'package.json'));
 const { getLlama } = await import(pathToFileURL(require.resolve('node-llama-cpp')).href);
-// Nothing is built and nothing fetched.
+// The package must neither build nor download anything.
 const llama = await getLlama({ gpu: 'vulkan', build: 'never', skipDownload: true, progressLogs: false });
 if (llama.gpu !== 'vulkan') throw new Error(`llama.cpp runs on ${llama.gpu}`);
 const model = await llama.loadModel({ modelPath: file, gpuLayers: 'max' });

@@ -23,7 +23,7 @@ Pooling all 1 1 larger all 0=1 4=1
 InnerProduct classes 1 1 all classes 0=10 1=1 2=320
 Softmax output 1 1 classes output 0=0
 """
-# Number of weights and of biases, layer by layer. In the file a tag stands before the weights.
+# Number of weights and of biases of each layer. In the file a tag precedes the weights.
 WEIGHTS = [(432, 16), (144, 16), (512, 32), (320, 10)]
 
 

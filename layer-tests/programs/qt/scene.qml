@@ -1,4 +1,4 @@
-// A scene of what Qt Quick has shaders for, drawn and saved to the file that is the last argument.
+// A scene with everything for which Qt Quick has a shader; saves the picture to the file in the last argument.
 import QtQuick
 import QtQuick.Window
 
@@ -24,7 +24,7 @@ Window {
         Rectangle {
             x: 350; y: 60; width: 200; height: 200; color: "seagreen"; opacity: 0.5; rotation: 30; antialiasing: true
         }
-        // An effect of its own: half as dark, through a texture.
+        // A layer with half the opacity, which Qt Quick draws through a texture.
         Item {
             x: 60; y: 260; width: 520; height: 180; opacity: 0.5
             layer { enabled: true; smooth: true; samples: 4 }

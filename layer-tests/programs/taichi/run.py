@@ -5,7 +5,7 @@ import sys
 
 import taichi as ti
 
-# Its own cache on disk would save work here that is to be seen.
+# With its own disk cache taichi would create fewer pipelines in later runs.
 ti.init(arch=ti.vulkan, offline_cache=False, log_level=ti.WARN, random_seed=1)
 if ti.lang.impl.current_cfg().arch != ti.vulkan:
     sys.exit("taichi has no Vulkan device here")
