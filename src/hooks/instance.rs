@@ -12,7 +12,6 @@ use crate::loader::{self, InstanceLink};
 use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
-use crate::state::live_devices;
 
 /// vkCreateInstance.
 pub unsafe extern "system" fn create_instance(
@@ -125,9 +124,6 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
-    if let Some(instance) = &removed {
-        guard("vkDestroyInstance", || live_devices::leave_all_of(instance), || ());
-    }
     if let Some(destroy) = removed.and_then(|instance| instance.table.destroy_instance) {
         // SAFETY: the program's valid arguments.
         unsafe { destroy(handle, allocator) };

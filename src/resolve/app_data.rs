@@ -146,7 +146,6 @@ pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return memory::copied(&kept);
     }
-    device.read_unread(key);
     let mut payload = Vec::new();
     if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {
         return None;

@@ -54,7 +54,6 @@ unsafe fn offer<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored()?;
-    device.read_unread(&pipeline.key);
     if !stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
         return None;
     }

@@ -160,19 +160,6 @@ unsafe fn call_and_record<I: CreateInfo>(
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
-    let source = match source {
-        Source::Private(cache) if matches!(call.passed, Passed::Null) => {
-            // SAFETY: the caller's contract.
-            match unsafe { record::record_later(request, cache, prefix) } {
-                Ok(()) => {
-                    count_if_lost(request, cost);
-                    return (answer, Outcome::Recorded);
-                }
-                Err(cache) => Source::Private(cache),
-            }
-        }
-        source => source,
-    };
     let payload = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
@@ -193,20 +180,14 @@ unsafe fn call_and_record<I: CreateInfo>(
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
     device.cache_data_probe.note(call.class(), payload.is_some(), beside_its_cache);
     let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
-    count_if_lost(request, cost);
+    // What the program itself forbids to compile came from a cache of the driver's.
+    let compiled = !call.parsed().fails_on_compile_required();
+    if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.pipeline.key)) {
+        record::count_lost(device, cost);
+    }
     // SAFETY: the caller's contract.
     unsafe { record::record(request, payload) };
     (answer, Outcome::Recorded)
-}
-
-/// Counts a compile that an artifact would have spared the program if it had been kept.
-fn count_if_lost<I: CreateInfo>(request: &Request<'_, I>, cost: Duration) {
-    let Request { call, pipeline } = request;
-    // What the program itself forbids to compile came from a cache of the driver's.
-    let compiled = !call.parsed().fails_on_compile_required();
-    if compiled && call.device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
-        record::count_lost(call.device, cost);
-    }
 }
 
 /// Whether a call was so much faster than the compile that noise does not explain it. RADV's are forty times as fast,

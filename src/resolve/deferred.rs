@@ -14,7 +14,7 @@ use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::Creation;
 use super::modules::{self, Stripped};
-use super::outcome::{ArtifactOutcome, Climb, Question, Served};
+use super::outcome::{ArtifactOutcome, Climb, Origin, Question, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::refuse::refuse_all;
@@ -51,6 +51,8 @@ struct Attempt {
     refusals: u8,
     /// No cache of the layer's may be passed.
     untouched: bool,
+    /// The driver was asked for it with the program's own call, or cannot have it: a cache of the layer's hides nothing.
+    asked: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
     /// Why it must bypass.
@@ -170,7 +172,10 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
             Climb::Missed { artifact: ArtifactOutcome::NotOffered, question: Question::NotAsked }
         };
         let artifact = match climb {
-            Climb::Served(served) => return Attempt { had: Some(served), ..tried },
+            Climb::Served(served) => {
+                let asked = matches!(served.origin, Origin::Stash { .. });
+                return Attempt { had: Some(served), asked, ..tried };
+            }
             Climb::GoUntouched { recorded } => {
                 record_recipe(&request);
                 return Attempt { untouched: true, failed_before: recorded, ..tried };
@@ -178,6 +183,13 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
             Climb::Missed { artifact, .. } => artifact,
         };
         record_recipe(&request);
+        // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing nothing
+        // was asked, and only a cache of the program's is worth more than an artifact.
+        let was_asked =
+            if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control };
+        let recorded_anyway = matches!(call.passed, Passed::Null) && device.policy.free_recording;
+        let asked = !parsed.fails_on_compile_required() && (was_asked || recorded_anyway);
+        let tried = Attempt { asked, ..tried };
         match artifact {
             ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..tried },
             ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..tried },
@@ -213,11 +225,11 @@ unsafe fn compile(
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| count_bypassed(device, refusal));
     let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
-    // Beside a cache of the program's one of the layer's may be passed only once the driver has said that it has
-    // nothing for the program's own call.
+    // In the place of the program's cache, or of none, one of the layer's may be passed only once the driver has said that
+    // it has nothing for the program's own call.
+    let asked = attempts.iter().all(|attempt| attempt.asked);
     let free = match passed {
-        Passed::Null => device.cache_control || device.policy.free_recording,
-        Passed::Known { .. } => device.cache_control,
+        Passed::Null | Passed::Known { .. } => asked,
         Passed::Unknown(_) => false,
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);

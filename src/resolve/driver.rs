@@ -134,7 +134,7 @@ unsafe fn put_question<I: CreateInfo>(
     let mut arena = Arena::default();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     let Some(creation) = (unsafe { call.creation.without_compiling(&mut arena) }) else {
-        return Rung::Missed(Question::NothingThere);
+        return Rung::Missed(Question::NotAsked);
     };
     let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.

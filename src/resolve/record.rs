@@ -6,7 +6,6 @@ use ash::vk;
 
 use super::create_info::CreateInfo;
 use super::passed::{Contents, Passed};
-use super::private_cache::PrivateCache;
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::model::Parts;
@@ -14,7 +13,6 @@ use crate::recipe::payload::{PREFIX, module_record};
 use crate::state::device::Device;
 use crate::state::objects::{EncodedObject, Objects};
 use crate::state::stored::Stored;
-use crate::state::unread::Pushed;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -83,40 +81,6 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
     // What a run compiles it uses: the next one wants it in the same order.
     stored.stash.note_use(Kind::Artifact, name);
     true
-}
-
-/// Leaves a cache that holds this pipeline alone to the writer, which reads it, and queues whatever of the recipe the stash does
-/// not have yet. For calls without a cache of the program's. Err: the cache has to be read now.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn record_later<'a, I: CreateInfo>(
-    request: &Request<'_, I>,
-    cache: PrivateCache<'a>,
-    prefix: [u8; PREFIX],
-) -> Result<(), PrivateCache<'a>> {
-    let Request { call, pipeline } = request;
-    let (device, class) = (call.device, call.class());
-    let Some(stored) = device.stored().filter(|_| device.cache_data_probe.had_data(class)) else {
-        return Err(cache);
-    };
-    let Some(origin) = device.origin.get() else { return Err(cache) };
-    let unread = device.session().unread();
-    // SAFETY: a cache of this live device, created by the layer, which nobody else uses: if it is taken, it is forgotten here.
-    let pushed = unsafe { unread.push(origin, &pipeline.key, cache.handle(), prefix, class) };
-    if matches!(pushed, Pushed::Refused) {
-        return Err(cache);
-    }
-    cache.into_handle();
-    // SAFETY: the caller's contract.
-    unsafe { record_recipe(request, stored) };
-    stored.stash.note_use(Kind::Artifact, &pipeline.key);
-    if matches!(pushed, Pushed::Many) {
-        stored.stash.wake_writer();
-    }
-    // Afterwards: another thread may look for the artifact as soon as the key is known.
-    device.null.beside.note(&pipeline.key, &pipeline.shaders);
-    Ok(())
 }
 
 /// Queues an artifact and whatever of its recipe the stash does not have yet.

@@ -17,9 +17,7 @@ const GUESS: usize = 64 << 10;
 
 thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
 
-/// The commands of one device that read and destroy caches, and the header that its data begins with. A copy of what the
-/// device knows, for a thread that must not keep the device itself alive.
-#[derive(Clone, Copy)]
+/// The commands of one device that read and destroy caches, and the header that its cache data begins with.
 pub struct CacheData {
     device: vk::Device,
     get: Option<vk::PFN_vkGetPipelineCacheData>,

@@ -1,6 +1,6 @@
 //! Whether the data of a driver's pipeline caches holds pipelines at all.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::pipeline_class::PipelineClass;
 
@@ -10,34 +10,21 @@ const LIMIT: u32 = 8;
 
 /// What the cache data of a driver has held so far, for each class of pipelines.
 #[derive(Default)]
-pub struct CacheDataProbe([Held; PipelineClass::COUNT]);
+pub struct CacheDataProbe([Empty; PipelineClass::COUNT]);
 
-#[derive(Default)]
-struct Held {
-    /// Compiles in a row that left no data.
-    empty: AtomicU32,
-    /// The last compile left data.
-    last: AtomicBool,
-}
+/// Compiles in a row that left no data.
+type Empty = AtomicU32;
 
 impl CacheDataProbe {
     /// Whether the driver's cache data is worth reading after it has compiled a pipeline of this class.
     pub fn is_worth_reading(&self, class: PipelineClass) -> bool {
-        self.0[class as usize].empty.load(Ordering::Relaxed) < LIMIT
-    }
-
-    /// Whether there was data the last time, so that there will most likely be data again.
-    pub fn had_data(&self, class: PipelineClass) -> bool {
-        self.0[class as usize].last.load(Ordering::Relaxed)
+        self.0[class as usize].load(Ordering::Relaxed) < LIMIT
     }
 
     /// Whether there was data after a pipeline was compiled. Where the program's own cache went without that pipeline
     /// (`beside_its_cache`), once without data is enough.
     pub fn note(&self, class: PipelineClass, has_data: bool, beside_its_cache: bool) {
-        let Held { empty, last } = &self.0[class as usize];
-        if last.load(Ordering::Relaxed) != has_data {
-            last.store(has_data, Ordering::Relaxed);
-        }
+        let empty = &self.0[class as usize];
         if has_data {
             empty.store(0, Ordering::Relaxed);
             return;
@@ -63,9 +50,7 @@ mod tests {
             probe.note(Link, false, false);
         }
         assert!(!probe.is_worth_reading(Link) && probe.is_worth_reading(Complete));
-        assert!(!probe.had_data(Link));
         probe.note(Link, true, false);
-        assert!(probe.had_data(Link) && !probe.had_data(Complete));
         assert!(probe.is_worth_reading(Link), "there was data after all");
         probe.note(Complete, false, true);
         assert!(!probe.is_worth_reading(Complete), "once at the program's cost is enough");

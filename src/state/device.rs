@@ -25,7 +25,6 @@ use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::Session;
 use super::stored::Stored;
-use super::unread::{Origin, Unread};
 use crate::guard::tls_destroyed;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
@@ -105,11 +104,9 @@ pub struct Device {
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
     /// Whether the data of the driver's caches holds pipelines.
-    pub cache_data_probe: Arc<CacheDataProbe>,
+    pub cache_data_probe: CacheDataProbe,
     /// How caches are read.
     pub cache_data: CacheData,
-    /// Whose caches wait to be read, once there is a part for their data.
-    pub origin: OnceLock<Arc<Origin>>,
     /// Deferred operations under way.
     pub deferred: Operations,
     /// In [`fork::now`].
@@ -186,13 +183,12 @@ impl Device {
             },
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
-            origin: OnceLock::new(),
             cache_data,
             stats,
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            cache_data_probe: Arc::default(),
+            cache_data_probe: CacheDataProbe::default(),
             deferred: Operations::default(),
             decided,
             process: fork::here(),
@@ -209,11 +205,6 @@ impl Device {
     /// Whether this process created it, or has adopted it from its parent.
     pub fn is_of_this_process(&self) -> bool {
         self.process == fork::now()
-    }
-
-    /// Whether it was created from this instance.
-    pub fn is_of(&self, instance: &Arc<Instance>) -> bool {
-        Arc::ptr_eq(&self.instance, instance)
     }
 
     /// The counters.
@@ -255,20 +246,6 @@ impl Device {
         }
     }
 
-    /// The device, or its driver, is about to be gone.
-    pub fn end_reading(&self, end: impl FnOnce(&Unread, &Arc<Origin>)) {
-        if let (Some(session), Some(origin)) = (self.session.get(), self.origin.get()) {
-            end(session.unread(), origin);
-        }
-    }
-
-    /// Sees to it that the artifact of this key can be found, if it was compiled a moment ago.
-    pub fn read_unread(&self, key: &Key) {
-        if let (Some(session), Some(stored)) = (self.session.get(), self.stored()) {
-            session.unread().read_one(&stored.device, key);
-        }
-    }
-
     /// Adds one to a counter.
     pub fn count(&self, what: Count) {
         self.stats.counters.count(what);
@@ -305,8 +282,6 @@ impl Device {
             Ok(device) => {
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
-                let (probe, stats) = (self.cache_data_probe.clone(), self.stats.clone());
-                let _ = self.origin.set(Origin::new(self.cache_data, device.clone(), probe, stats));
                 if let Ok((digest, encoded)) = self.decided.configuration.encoded() {
                     if !stash.portable().contains(Kind::Setup, &digest) {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
@@ -376,8 +351,7 @@ impl Device {
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
     /// next to nothing.
     pub fn has_no_artifacts(&self) -> bool {
-        let unread = self.session.get().is_some_and(|session| !session.unread().is_empty());
-        !unread && self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
+        self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
     }
 
     /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since.

@@ -8,12 +8,10 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::device::Device;
-use super::instance::Instance;
 use crate::faults;
 use crate::guard::{guard, tls_destroyed};
 use crate::loader::dispatch_key;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::stash::open::END;
 
 /// A registered device.
 #[derive(Clone)]
@@ -143,19 +141,6 @@ pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     let owned = owners().remove(&key);
     drop(owned);
     removed
-}
-
-/// An instance is about to be destroyed, and with it the driver may be gone: the devices that the program leaves alive in it are not
-/// called any more but by the program.
-pub fn leave_all_of(instance: &Arc<Instance>) {
-    let devices: Vec<_> = owners().values().cloned().collect();
-    for entry in devices {
-        if let Entry::Active(device) = entry {
-            if device.is_of(instance) && device.is_of_this_process() {
-                device.end_reading(|unread, origin| unread.leave(origin, END));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

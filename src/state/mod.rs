@@ -13,7 +13,7 @@
 //! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code; [`application`]
 //!   what the program says of itself
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
-//! - [`cache_data`], [`unread`] what a cache holds, and who reads it
+//! - [`cache_data`] what a cache holds
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of them
 //!   this driver's hold
@@ -45,4 +45,3 @@ pub mod pipeline_class;
 pub mod policy;
 pub mod process;
 pub mod stored;
-pub mod unread;

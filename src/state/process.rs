@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use super::device_stats::DeviceStats;
-use super::unread::Unread;
 use crate::config::Config;
 use crate::guard::guard;
 use crate::log;
@@ -173,8 +172,6 @@ impl Unusable {
 pub struct Session {
     source: Arc<ReportSource>,
     stash: Result<Arc<Stash>, Unusable>,
-    /// Caches that hold what was compiled and wait to be read.
-    unread: Arc<Unread>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -242,11 +239,8 @@ impl Session {
                 .map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
-        let unread = Arc::<Unread>::default();
         let stash = match opened {
             Ok(stash) => {
-                let waiting = unread.clone();
-                stash.set_source(Box::new(move || waiting.read_all()));
                 stash.set_modules_of(recipe::modules_of);
                 stash.set_reporter(Box::new(move |store| place.report(store)));
                 Ok(stash)
@@ -256,7 +250,7 @@ impl Session {
                 Err(Unusable { reason, place: Arc::new(place), limit: config.end.unwrap_or(END) })
             }
         };
-        Session { source, stash, unread, process: fork::here() }
+        Session { source, stash, process: fork::here() }
     }
 
     /// The stash, unless it is unusable.
@@ -267,11 +261,6 @@ impl Session {
     /// Adds a device to the report.
     pub fn add_device(&self, device: &Arc<DeviceStats>) {
         lock(&self.source.seen).devices.push(device.clone());
-    }
-
-    /// Caches that wait to be read.
-    pub fn unread(&self) -> &Unread {
-        &self.unread
     }
 
     /// From now on the report is brought up to date whenever the device has counted something: by the writer, which
@@ -288,12 +277,9 @@ impl Session {
     /// The process is leaving with the session open.
     fn leave(&self) {
         match &self.stash {
-            // The writer reads what is still to be read: on this thread thread-local storage is gone, also that of drivers.
             Ok(stash) => stash.leave(),
             Err(unusable) => unusable.publish(),
         }
-        // The drivers' own exit handlers run after this one.
-        self.unread.stop();
     }
 }
 

@@ -19,7 +19,8 @@ fn defer(input: &Value) -> Value {
     let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
     let fail_on = input["fail_on"] == true;
     let own = input["cache"] == true;
-    let cache = if own { rays.rig.device.cache(&[]) } else { vk::PipelineCache::null() };
+    let loaded: Vec<u8> = serde_json::from_value(input["loaded"].clone()).unwrap_or_default();
+    let cache = if own { rays.rig.device.cache(&loaded) } else { vk::PipelineCache::null() };
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
     let mut results = Vec::new();
@@ -76,11 +77,35 @@ fn defer(input: &Value) -> Value {
         }
         deferring.destroy_deferred_operation(operation, None);
     }
+    let data = if input["data"] == true { rays.rig.device.cache_data(cache) } else { Vec::new() };
     rays.rig.device.destroy_cache(cache);
     let script = std::env::var_os("VKSTASH_TEST_ICD").is_some();
     drop(rays);
     let violations = if script { TestDriver::open().take_record()["violations"].clone() } else { json!([]) };
-    json!({ "results": results, "violations": violations })
+    json!({ "results": results, "violations": violations, "data": data })
+}
+
+/// A program that forbids compiling is answered out of the cache that it loaded, and the stash has nothing.
+#[test]
+fn what_a_loaded_cache_has_is_had_where_the_program_forbids_compiling() {
+    scenario(&[("defer", defer)], |scenario| {
+        for deferral in ["never", "always"] {
+            let env = scenario.on(Driver::Test(json!({ "deferral": deferral }))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {deferral}")));
+            let bare = env.clone().without_layer();
+            let filled = scenario.run_ok::<Value>(
+                "defer",
+                &bare,
+                &json!({ "cache": true, "ask": true, "data": true }),
+            );
+            let loaded =
+                json!({ "cache": true, "ask": true, "fail_on": true, "loaded": filled.value["data"] });
+            let without = scenario.run_ok::<Value>("defer", &bare, &loaded);
+            let with = scenario.run_ok::<Value>("defer", &env, &loaded);
+            assert_eq!(with.value["results"], without.value["results"], "{deferral}");
+            assert_eq!(with.value["results"][0][2], json!([true]), "{deferral}: {}", with.value["results"]);
+        }
+    });
 }
 
 /// The answers of each call.

@@ -20,7 +20,6 @@ use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::live_devices::{self, Entry};
 use crate::state::policy;
-use crate::state::unread::Unread;
 use changes::{Changed, Enabled, Wanted};
 
 /// vkCreateDevice.
@@ -227,7 +226,6 @@ pub unsafe extern "system" fn destroy_device(
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
             // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
-            guard(command, || device.end_reading(Unread::finish), || ());
             guard(command, || device.drop_companions(), || ());
             guard(command, || drop(device), || ());
             next

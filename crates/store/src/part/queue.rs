@@ -116,8 +116,6 @@ pub(crate) struct Shared<P> {
     pub(crate) helper: HelperThread,
     pub(crate) haste: Haste,
     pub(crate) modules_of: OnceLock<ModulesOf>,
-    /// Queues what takes long to get.
-    pub(crate) source: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// How long the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
     /// Every part that was opened.
@@ -162,7 +160,6 @@ impl<P: Destination> Shared<P> {
             helper: HelperThread::default(),
             haste,
             modules_of: OnceLock::new(),
-            source: OnceLock::new(),
             waited: AtomicU64::new(0),
             parts: Mutex::default(),
             kept: Mutex::default(),

@@ -126,20 +126,6 @@ impl Stash {
         let _ = self.shared.modules_of.set(modules_of);
     }
 
-    /// Called by the writer before it writes what is queued: whoever has something to queue that takes long to get does so then.
-    /// It must not hold the stash itself.
-    pub fn set_source(&self, source: Box<dyn Fn() + Send + Sync>) {
-        // The first one counts.
-        let _ = self.shared.source.set(source);
-    }
-
-    /// The source has something: starts the writer, or wakes it.
-    pub fn wake_writer(&self) {
-        if self.shared.is_open() {
-            self.shared.wake_for_records();
-        }
-    }
-
     /// Notes a use of a record without waking anybody: a bounded lock-free ring, dropped when full. The
     /// writer writes the first use of each key in a run as a Kind::Use record and refreshes the report.
     ///

@@ -242,9 +242,6 @@ impl Writer {
 
     /// Writes what is queued. False: there was nothing.
     fn drain(&mut self) -> bool {
-        if let Some(source) = self.shared.source.get() {
-            source();
-        }
         let noted = self.take_uses();
         let mut wrote = false;
         self.held.look(&self.shared);

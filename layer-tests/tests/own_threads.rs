@@ -1,8 +1,8 @@
-//! The stash's writer reads the data of compiled pipelines; the program's thread reads it only where it cannot wait.
+//! The layer's threads read and write files; only the program's threads call drivers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -15,10 +15,11 @@ use vkstash_layer_tests::work::Work;
 const COUNT: u32 = 12;
 const READ: &str = "vkGetPipelineCacheData";
 
-/// The threads that called a command, in order.
-fn threads(record: &Value, command: &str) -> Vec<u64> {
+/// The threads that called commands whose name contains this, in order.
+fn threads(record: &Value, name: &str) -> Vec<u64> {
     let calls = record["calls"].as_array().unwrap().iter();
-    calls.filter(|call| call["command"] == command).map(|call| call["thread"].as_u64().unwrap()).collect()
+    let those = calls.filter(|call| call["command"].as_str().unwrap().contains(name));
+    those.map(|call| call["thread"].as_u64().unwrap()).collect()
 }
 
 fn append(all: &mut Value, record: &Value) {
@@ -28,7 +29,7 @@ fn append(all: &mut Value, record: &Value) {
 }
 
 /// Creates pipelines without a cache, `times` times, and ends as `end` says. Answers with the driver's compiles, and
-/// with the threads that read caches: before the end, and in total.
+/// with the threads that created pipelines, and those that did anything with caches.
 fn make(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
@@ -47,14 +48,11 @@ fn make(input: &Value) -> Value {
         compiles += record["compiles"].as_u64().unwrap();
         append(&mut all, &record);
     }
-    if input["waits"] == true {
-        let started = Instant::now();
-        while threads(&all, READ).len() < COUNT as usize && started.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(10));
-            append(&mut all, &driver.take_record());
-        }
+    if input["lingers"] == true {
+        // The writer looks every 50 ms.
+        std::thread::sleep(Duration::from_millis(300));
+        append(&mut all, &driver.take_record());
     }
-    let before = threads(&all, READ);
     match input["end"].as_str() {
         Some("instance") => {
             // SAFETY: the specification requires the device to be destroyed first. Programs that do not are common,
@@ -75,7 +73,7 @@ fn make(input: &Value) -> Value {
         }
     }
     let creating = threads(&all, "vkCreateComputePipelines");
-    json!({ "compiles": compiles, "creating": creating, "before": before, "all": threads(&all, READ) })
+    json!({ "compiles": compiles, "creating": creating, "caches": threads(&all, "PipelineCache") })
 }
 
 fn numbers(value: &Value) -> Vec<u64> {
@@ -86,18 +84,19 @@ fn late(ms: u64) -> Value {
     json!([{ "command": READ, "hang_ms": ms }])
 }
 
+/// Drivers call the program's allocation callbacks for the layer's caches too, hold locks that a forked child inherits,
+/// and are unloaded when an instance or the process ends. So no thread of the layer's may be inside one.
 #[test]
-fn the_writer_reads_cache_data_and_the_program_reads_only_the_first() {
+fn no_thread_of_the_layers_calls_a_driver() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
-        let first = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [], "waits": true }));
-        let (before, creating) = (numbers(&first.value["before"]), numbers(&first.value["creating"]));
-        assert_eq!(before.len(), COUNT as usize, "{}", first.value);
-        let by_program = before.iter().filter(|thread| creating.contains(thread)).count();
-        assert_eq!(by_program, 1, "the first shows what the driver gives: {}", first.value);
-        assert_eq!(["compiled", "dropped"].map(|name| first.reports.sum(name)), [COUNT.into(), 0]);
-        let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
-        assert_eq!(warm.reports.sum("served"), u64::from(COUNT), "{:?}", warm.reports.counters());
+        for (run, count) in [("cold", "compiled"), ("warm", "served")] {
+            let outcome = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [], "lingers": true }));
+            let (caches, creating) = (numbers(&outcome.value["caches"]), numbers(&outcome.value["creating"]));
+            assert!(caches.len() >= COUNT as usize, "{run}: {}", outcome.value);
+            assert!(caches.iter().all(|thread| creating.contains(thread)), "{run}: {}", outcome.value);
+            assert_eq!(outcome.reports.sum(count), u64::from(COUNT), "{:?}", outcome.reports.counters());
+        }
     });
 }
 
@@ -143,9 +142,7 @@ fn the_last_compiles_are_recorded_and_no_unloaded_driver_is_called() {
             assert_eq!(first.value["compiles"], COUNT, "{}", first.value);
             let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
             let served = warm.reports.sum("served");
-            // Nobody waits at the end for a driver that takes so long.
-            let all = if (end, ms) == ("instance", 30) { 1 } else { COUNT.into() };
-            assert!(served >= all, "{end}, {ms} ms: {served} of {all}, {:?}", warm.reports.counters());
+            assert_eq!(served, u64::from(COUNT), "{end}, {ms} ms: {:?}", warm.reports.counters());
         }
     });
 }
