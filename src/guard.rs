@@ -31,8 +31,8 @@ pub fn silence_panics() {
     });
 }
 
-/// What was made below and must not be lost: `keep` takes it in, else `pass_through` has it go by (None where it
-/// may not), else `undo` unmakes it and the answer is false.
+/// Keeps an object that the driver has created: tries `keep`, then `pass_through` if there is one, then `undo`. Returns
+/// whether the object survives.
 pub fn keep_or_undo(
     command: &'static str,
     keep: impl FnOnce(),

@@ -131,9 +131,9 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
     unsafe { driver::ask_itself(request, question) }
 }
 
-/// The hit was in the layer's cache. The program's cache would have it too if this pipeline has been pending there before, or
-/// one whose artifact is the same to the byte: that is one entry of the driver's cache. Where a driver repeats no byte, pipelines
-/// that are one to the driver and have an artifact each cannot be told from others, and the bit is left out.
+/// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this pipeline:
+/// if it was pending there before, or a pipeline whose artifact has the same bytes, which is one entry of the driver's
+/// cache. A driver that never writes the same bytes twice gives no such sign, and the bit is cleared.
 ///
 /// # Safety
 /// The driver has filled the program's structures.

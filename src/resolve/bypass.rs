@@ -70,6 +70,6 @@ fn log_bypass(Refusal { reason, s_type }: Refusal) {
     if by_design || TOLD.swap(true, Ordering::Relaxed) {
         tracing::info!("a pipeline bypasses the stash: {name}");
     } else {
-        tracing::warn!("a pipeline bypasses the stash: {name}; more are counted, not told");
+        tracing::warn!("a pipeline bypasses the stash: {name}; further ones are only counted");
     }
 }

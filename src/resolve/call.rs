@@ -72,8 +72,8 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         Call { device: self.device, passed: self.passed, allocator: self.allocator, creation }
     }
 
-    /// A stage names its code by an identifier that the layer gave out, which is nothing to the driver; or, as long as
-    /// the pipeline is not described, not at all.
+    /// A stage has no code but an emulated identifier, which the driver cannot resolve. Before the pipeline is captured
+    /// this includes stages that have neither code nor identifier.
     pub fn names_code_of_the_layers(&self) -> bool {
         self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
     }
@@ -107,9 +107,9 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         answer
     }
 
-    /// A number for the stages: their modules by identity, where that is known, or by handle; entry points and
-    /// specialization constants. None where a stage names no module, or says of its constants what cannot be. Others may
-    /// have the same: handles are used again.
+    /// A hash of the stages: their modules (by identity where it is known, else by handle), entry points and
+    /// specialization constants. None if a stage has no module or its specialization info is invalid. It is not unique:
+    /// drivers reuse handles.
     ///
     /// # Safety
     /// The create info is valid.

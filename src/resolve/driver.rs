@@ -120,8 +120,8 @@ pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Ques
     unsafe { put_question(call, shaders, false) }
 }
 
-/// The question itself. `recent`: the driver's object has had pipelines of what are most likely the same stages, so there
-/// is nothing new to note of it.
+/// The question itself. `recent`: the driver has had a pipeline of most likely the same stages, so its shader set need
+/// not be noted again.
 ///
 /// # Safety
 /// The call's create info is valid.
@@ -158,7 +158,7 @@ unsafe fn put_question<I: CreateInfo>(
     if recent {
         passed.mark_filled_again();
     } else {
-        // What nobody has described, as where nothing was hashed, may be anything.
+        // Without capture the shaders are unknown (the empty set), so the cache may now hold any pipeline.
         passed.mark_filled_with(device, shaders);
     }
     Rung::Served(Served { answer, origin: Origin::Driver })

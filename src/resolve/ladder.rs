@@ -39,11 +39,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let mut buffers = taken.ok().flatten().unwrap_or_default();
     // SAFETY: the caller's contract.
     let answer = unsafe { serve_with(call, &mut buffers) };
-    // One large artifact must not be paid for by every thread for ever.
+    // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
         buffers.artifact = Vec::new();
     }
-    // Without it the next call allocates again, which is all.
+    // If thread-local storage is gone, the next call allocates again.
     let _ = BUFFERS.try_with(|kept| kept.try_borrow_mut().map(|mut kept| *kept = buffers));
     answer
 }

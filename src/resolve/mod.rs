@@ -6,17 +6,17 @@
 //! - [`outcome`] what the rungs answer with
 //! - [`bypass`] rung 1: what cannot be described
 //! - [`artifact`] rung 3: from an artifact of the stash, confirmed as taken
-//! - [`binary`] the same with VK_KHR_pipeline_binary
+//! - [`binary`] artifacts of VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
-//! - [`companion`] the same, of a cache with what the program's would hold without the stash
+//! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
-//! - [`compile_stored`] the same from stored SPIR-V, for stages that are named by identifier only
+//! - [`compile_stored`] rung 6 with stored SPIR-V, for stages that are named by identifier only
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`failed`] what the program gets where the layer itself has failed
 //! - [`app_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
-//! - [`refuse`] COMPILE_REQUIRED of the layer's
+//! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
 //! - [`offered`], [`private_cache`], [`feedback`], [`recent`], [`record`], [`counts`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 

@@ -7,16 +7,16 @@ use super::private_cache::PrivateCache;
 use crate::state::device::Device;
 use crate::stats::Count;
 
-/// A pipeline that was had without compiling.
+/// A pipeline that was obtained without compiling.
 #[derive(Clone, Copy)]
 pub struct Served {
     /// What the program gets.
     pub answer: Answer,
-    /// Where it was had from.
+    /// Where it came from.
     pub origin: Origin,
 }
 
-/// Where a pipeline was had from, as it is counted once the program gets it.
+/// Where a pipeline came from; counted once the program gets it.
 #[derive(Clone, Copy)]
 pub enum Origin {
     /// The driver: the driver's caches, the program's, or the companion of one of them.
@@ -67,7 +67,7 @@ pub enum Rung<M> {
     Missed(M),
 }
 
-/// What has come of asking the driver with the program's own call and cache, which is done once at most.
+/// The driver's answer to the program's own call and cache. It is asked at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Question {
     /// It was not asked.
@@ -102,7 +102,7 @@ pub struct Refused<'a> {
     pub refusals: u8,
 }
 
-/// What has come of all rungs before the one that compiles.
+/// The result of the rungs before the one that compiles.
 pub enum Climb<'a> {
     /// The pipeline.
     Served(Served),
@@ -111,7 +111,7 @@ pub enum Climb<'a> {
         /// It has done so in an earlier call, and the stash knows it.
         recorded: bool,
     },
-    /// Nobody has it.
+    /// No rung has the pipeline.
     Missed {
         /// What has become of the artifact.
         artifact: ArtifactOutcome<'a>,

@@ -86,7 +86,7 @@ impl Passed {
         }
     }
 
-    /// The stages of which it has lately had a pipeline in memory.
+    /// The stages whose pipelines this cache has recently returned from memory.
     pub fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
         match self {
             Passed::Null => Some(&device.null.recent_hits),

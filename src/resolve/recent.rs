@@ -1,4 +1,4 @@
-//! What is noted of questions to the driver, for those that follow (state/asked_first.rs).
+//! Notes hits and misses, so that later calls know whether to ask the driver first (state/asked_first.rs).
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::call::Call;
 use super::create_info::CreateInfo;
 use crate::state::asked_first::Holder;
 
-/// Notes what asking has brought: how long a hit took, None for a miss.
+/// Notes one answer: how long a hit took, None for a miss.
 ///
 /// # Safety
 /// The call's create info is valid.

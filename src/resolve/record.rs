@@ -27,9 +27,8 @@ pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
     })
 }
 
-/// Notes for the next time that the driver answers the call for this key with an error, or that it does no longer; of
-/// which it was known, or not, `before` the call. What lacks memory or a device today may well have it then, and what has
-/// been made once can be made.
+/// Records that the driver refuses this key with an error, or that it creates the pipeline again. `before`: the stash
+/// already had the key as failed. A lack of memory and a lost device are not recorded, because they pass.
 pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result) {
     let passing = [
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -51,9 +50,8 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
     }
 }
 
-/// Whether the driver has once taken an artifact under this name that is no longer there. Asked when there was none
-/// to offer, before another is queued: a compile of what was never served costs one look-up more. What is not read yet may
-/// well be there.
+/// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and before
+/// the new artifact is queued; it costs one look-up. While parts of the stash are unread the answer is no.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
     let is_there = |kind| stored.device.contains(kind, name);
     is_there(Kind::Proven) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()

@@ -41,9 +41,8 @@ pub unsafe fn refuse_all<'a>(
     vk::Result::PIPELINE_COMPILE_REQUIRED
 }
 
-/// What comes before a call goes down as the program made it, without that anybody has looked at it: code that is named
-/// by an identifier of the layer's is nothing to a driver that has never heard of identifiers. None: the call may go
-/// down.
+/// Checks a call that goes down without being captured. If a stage has no code but an emulated identifier, the answer
+/// is COMPILE_REQUIRED, because the driver cannot resolve it. None: the call may go down.
 ///
 /// # Safety
 /// The arguments of vkCreate*Pipelines.

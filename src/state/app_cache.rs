@@ -200,8 +200,8 @@ impl AppCache {
     }
 }
 
-/// A creation call that names a cache. Its end is a change too: who asked in the middle of it has an answer
-/// without what the driver put in later.
+/// A creation call that names a cache. The version changes when the call ends, too: data that was read during the call
+/// lacks what the driver added later.
 pub struct InCall<'a> {
     cache: &'a AppCache,
     fills: u32,

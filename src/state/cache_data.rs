@@ -60,7 +60,7 @@ impl CacheData {
         let kept = BUFFER.try_with(|buffer| {
             let mut buffer = buffer.try_borrow_mut().ok()?;
             let data = read(&mut buffer);
-            // One large cache must not be paid for by every thread for ever.
+            // One large cache must not keep its memory in every thread.
             buffer.truncate(GUESS);
             buffer.shrink_to(GUESS);
             Some(data)

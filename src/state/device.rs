@@ -367,9 +367,9 @@ impl Device {
         self.failures.get_or_init(count).load(Ordering::Relaxed) > 0
     }
 
-    /// It is noted that the driver answers a key with an error, or that it does no longer.
+    /// Adjusts the number of keys that are recorded as failed.
     pub fn count_failure(&self, fails: bool) {
-        // Whoever counts later finds the note.
+        // If nobody has counted yet, the first count finds the record.
         if let Some(failures) = self.failures.get() {
             failures.fetch_add(if fails { 1 } else { -1 }, Ordering::Relaxed);
         }

@@ -17,7 +17,7 @@ use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
 use vkstash_store::base::memory::Taken;
 use vkstash_store::format::record::Key;
 
-/// An object of whichever type: the map's code is large, and here once instead of once a type.
+/// An object without its type: so the code of the map, which is large, is compiled once and not for each type.
 type Erased = Arc<dyn Any + Send + Sync>;
 
 #[derive(Clone)]

@@ -107,8 +107,7 @@ impl ReportSource {
     }
 }
 
-/// One session's place in the report. Held by whoever reports for it, which the writer does for as long as it has something
-/// to do: that may be longer than the session lives.
+/// One session's place in the report. The writer keeps it until it ends, which may be after the session has gone.
 struct Place {
     source: Arc<ReportSource>,
     number: u64,
@@ -122,7 +121,7 @@ impl Place {
         Place { source, number, process: fork::here() }
     }
 
-    /// Makes the report, and writes it where the environment asks for it. In turn only ([`RunName::in_turn`]).
+    /// Makes the report, and writes it where the environment asks for it. Call it only inside [`RunName::in_turn`].
     fn report(&self, store: StoreReport) -> RunReport {
         let report = self.source.report(self.number, store);
         self.source.publish(&report);
@@ -176,7 +175,7 @@ pub struct Session {
     process: u32,
 }
 
-/// One process is not one application: a launcher may run several (wishes: one launcher process, several games).
+/// One process is not one application: a launcher may run several.
 #[derive(Default)]
 struct Applications {
     known: Vec<Application>,

@@ -59,7 +59,7 @@ unsafe fn create(
         if instance.inert {
             return pass_through(physical, info, link.next(), next, allocator, device);
         }
-        // A failure in here leaves no device behind: it is the last thing done that there is one.
+        // Creating the device is the last step in here, so a failure leaves no device.
         let make = || Some(make(physical, info, &link, &instance, next, allocator, device));
         let Some((result, made)) = guard("vkCreateDevice", make, || None) else {
             link.rewind();
