@@ -312,9 +312,9 @@ fn the_end_after_a_served_run_makes_one_report() {
             let stash = open_within(root, Haste { helper: Duration::ZERO, ..Haste::NONE });
             stash.set_reporter(Box::new(|store| RunReport { store, ..RunReport::default() }));
             let device = stash.device(&header()).unwrap();
+            let before = runs(root).len();
             stash.touch();
             // The first report says that there is a run at all.
-            let before = runs(root).len();
             await_that("the first report", || runs(root).len() > before);
             faults::begin(Plan::Counted { op });
             for number in 0..10 {
