@@ -25,8 +25,8 @@ round() {
 while [ "$SECONDS" -lt "$until" ]; do
     round vkstash-store tests::fuzz 20000
     round vkstash-store tests::hostile 20000
-    round vkstash-store tests::harm 500
-    round vkstash-store tests::decoys 2000
+    round vkstash-store tests::bit_flips 500
+    round vkstash-store tests::forged_records 2000
     round vkstash-store tests::same 5000
     round vkstash-tool exchange::tests::fuzz 5000
     VKSTASH_TEST_EVERY_CALL=1 round vkstash-store tests::faults 5000

@@ -20,8 +20,8 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::Use
         | Kind::Artifact
         | Kind::IdentifierPair
-        | Kind::Proven
-        | Kind::Deaths
+        | Kind::Verified
+        | Kind::CrashCount
         | Kind::Failed
         | Kind::Same => {
             return false;

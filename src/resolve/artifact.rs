@@ -17,7 +17,7 @@ use super::{binary, driver, feedback};
 use crate::recipe::payload;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
-use vkstash_store::part::open::Handing;
+use vkstash_store::part::admission::Admission;
 
 /// Serves the request from the stash.
 ///
@@ -74,18 +74,18 @@ unsafe fn offer<'a, I: CreateInfo>(
         device.count(Count::ModuleMissing);
         return Some(Rung::Missed(ArtifactOutcome::ModuleMissing));
     };
-    let handing = stored.device.hand_out(&pipeline.key);
-    if matches!(handing, Handing::NotYet) {
+    let admission = stored.device.admit(&pipeline.key);
+    if matches!(admission, Admission::NotYet) {
         return None;
     }
-    if matches!(handing, Handing::Quarantined) {
+    if matches!(admission, Admission::Quarantined) {
         device.count(Count::Quarantined);
         return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
     }
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
-    drop(handing);
+    drop(admission);
 
     match answer.result {
         vk::Result::SUCCESS => {}

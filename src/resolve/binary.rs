@@ -24,7 +24,7 @@ use crate::state::device::Device;
 use crate::stats::Count;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::part::open::Handing;
+use vkstash_store::part::admission::Admission;
 
 /// Whether binaries stand in for blobs in this call: the pending entries of a program's cache are blobs, and binaries
 /// hold code alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.
@@ -63,11 +63,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
     }
     let (cost, listed) = payload::parse_binaries(buffer)?;
     let started = Instant::now();
-    let handing = stored.device.hand_out(&name);
-    if matches!(handing, Handing::NotYet) {
+    let admission = stored.device.admit(&name);
+    if matches!(admission, Admission::NotYet) {
         return None;
     }
-    if matches!(handing, Handing::Quarantined) {
+    if matches!(admission, Admission::Quarantined) {
         device.count(Count::Quarantined);
         return None;
     }
@@ -90,7 +90,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
         call.create_with(vk::PipelineCache::null(), &changed)
     };
     drop(binaries);
-    drop(handing);
+    drop(admission);
     if answer.result != vk::Result::SUCCESS {
         // VK_PIPELINE_BINARY_MISSING_KHR among them: no result of the program's own call (contract 5.3).
         device.count(Count::NotTaken);

@@ -54,7 +54,7 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
 /// the new artifact is queued; it costs one look-up. While parts of the stash are unread the answer is no.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
     let is_there = |kind| stored.device.contains(kind, name);
-    is_there(Kind::Proven) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()
+    is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()
 }
 
 /// Counts a compile that an artifact would have spared the program if it had been kept.

@@ -1,5 +1,5 @@
-//! Which process this is. A forked child has its parent's memory and none of its threads: what they held stays
-//! locked, and what they were about to write is the parent's to write.
+//! Forked children. A child has its parent's memory, but none of its threads: locks that they held stay locked, and
+//! what they were about to write belongs to the parent.
 #![allow(
     unsafe_code,
     reason = "a page that the kernel wipes in a forked child, and pointers to what belongs to one process"
@@ -8,45 +8,45 @@
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// The largest number that this process, or one before it, has taken.
+/// The largest number that this process or an ancestor has taken.
 static NUMBERS: AtomicU32 = AtomicU32::new(1);
-/// A word with the number of this process. The kernel sets it to 0 in every forked child, also in those of `clone`
-/// and `_Fork`, which run no handlers. Null where the kernel cannot do that.
+/// A word with the number of this process. The kernel sets it to 0 in every forked child, also in children of `clone`
+/// and `_Fork`, which run no handlers. Null if the kernel cannot do that.
 static WIPED: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 
 extern "C" fn after_fork_in_child() {
-    // SAFETY: never unmapped once it is set.
+    // SAFETY: once set, the page is never unmapped.
     match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
-        // An earlier handler may have asked for the number: then it is the number.
+        // An earlier handler may have called `now`, which took a number.
         Some(word) => number_in(word),
         None => NUMBERS.fetch_add(1, Ordering::AcqRel),
     };
 }
 
-/// Sees to it that forks are noticed from now on, without a system call in [`now`]. Waits for no other thread, which a
-/// forked child might not have: two may do it at once, and a second handler does no harm.
+/// Installs what `now` needs to notice forks without a system call. Waits for no other thread, which a forked child
+/// might lack: if two threads do it at once, the second handler is harmless.
 fn watch() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if WATCHED.load(Ordering::Acquire) {
         return;
     }
     if let Some(word) = wiped_word() {
-        // SAFETY: mapped, zeroed, and aligned to a page.
+        // SAFETY: the page is mapped, zeroed, and aligned.
         unsafe { word.as_ref() }.store(NUMBERS.load(Ordering::Acquire), Ordering::Release);
         let set = WIPED.compare_exchange(null_mut(), word.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
         if set.is_err() {
-            // SAFETY: mapped above, and nobody else has seen it.
+            // SAFETY: mapped above, and no other thread knows it.
             unsafe { libc::munmap(word.as_ptr().cast(), size_of::<AtomicU32>()) };
         }
     }
-    // SAFETY: the handler only changes atomics, which is safe in the child of a threaded process, and it lives
-    // as long as the library, which is never unloaded (linked `-z nodelete`).
+    // SAFETY: the handler only changes atomics, which is allowed in the child of a threaded process. The library with
+    // its code is never unloaded (linked with `-z nodelete`).
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     WATCHED.store(true, Ordering::Release);
 }
 
-/// The number in the word. Where the kernel has wiped it, all threads agree on a new one: larger than every one before
-/// it, because it is in [`NUMBERS`] before it can be in the word.
+/// The number in the word. If the kernel has cleared it, all threads agree on a new number, which is larger than all
+/// earlier ones because it is in [`NUMBERS`] before it is in the word.
 fn number_in(word: &AtomicU32) -> u32 {
     let known = word.load(Ordering::Acquire);
     if known != 0 {
@@ -59,10 +59,10 @@ fn number_in(word: &AtomicU32) -> u32 {
     }
 }
 
-/// A page of its own, because the kernel wipes whole pages.
+/// A page of its own, because the kernel clears whole pages.
 fn wiped_word() -> Option<NonNull<AtomicU32>> {
     let (size, access) = (size_of::<AtomicU32>(), libc::PROT_READ | libc::PROT_WRITE);
-    // SAFETY: a new anonymous mapping, which is taken away again where the advice is refused.
+    // SAFETY: a new anonymous mapping; it is unmapped again, unused, if the advice is refused.
     unsafe {
         let page = libc::mmap(null_mut(), size, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
         if page == libc::MAP_FAILED {
@@ -76,23 +76,23 @@ fn wiped_word() -> Option<NonNull<AtomicU32>> {
     }
 }
 
-/// The number of this process: another one in a forked child.
+/// The number of this process, which differs in a forked child.
 pub fn now() -> u32 {
-    // SAFETY: never unmapped once it is set.
+    // SAFETY: once set, the page is never unmapped.
     match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
         Some(word) => number_in(word),
         None => NUMBERS.load(Ordering::Acquire),
     }
 }
 
-/// The number of this process, for what belongs to it and must know its children: forks are noticed from now on.
+/// [`now`], and forks are noticed from now on. For what must not be used in a forked child.
 pub fn here() -> u32 {
     watch();
     now()
 }
 
-/// A static of which every process has its own. A forked child starts with a new one, whatever threads of its
-/// parent were doing with theirs; the parent's is left as it is.
+/// A static with a value for each process. A forked child starts with a new value, whatever its parent's threads did
+/// with theirs; the parent's value is not touched.
 pub struct PerProcess<T>(AtomicPtr<Owned<T>>);
 
 struct Owned<T> {
@@ -101,19 +101,19 @@ struct Owned<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Not made yet.
+    /// Without a value.
     pub const fn empty() -> PerProcess<T> {
         PerProcess(AtomicPtr::new(null_mut()))
     }
 
-    /// This process's, if it has one.
+    /// The value of this process, if it has one.
     pub fn known(&self) -> Option<&T> {
-        // SAFETY: null, or what `get` leaked.
+        // SAFETY: null, or leaked by `get`.
         let owned = unsafe { self.0.load(Ordering::Acquire).as_ref() };
         owned.filter(|owned| owned.process == now()).map(|owned| &owned.value)
     }
 
-    /// This process's, made now if it has none.
+    /// The value of this process, created now if it has none.
     pub fn get(&self) -> &T
     where
         T: Default,
@@ -121,14 +121,14 @@ impl<T: Send + Sync> PerProcess<T> {
         self.get_or_make(|_| T::default())
     }
 
-    /// This process's, made now if it has none, of that of a process before it if there is one.
+    /// The value of this process, created now if it has none, from that of an ancestor if there is one.
     pub fn get_or_make(&self, make: impl Fn(Option<&T>) -> T) -> &T {
         watch();
         loop {
-            // Every time: a signal handler may fork here, and its child goes on in this loop.
+            // Asked again each time: a signal handler may fork here, and its child continues in this loop.
             let process = now();
             let before = self.0.load(Ordering::Acquire);
-            // SAFETY: null, or what was leaked below.
+            // SAFETY: null, or leaked below.
             let owned = unsafe { before.as_ref() };
             if let Some(owned) = owned.filter(|owned| owned.process == process) {
                 return &owned.value;
@@ -136,7 +136,7 @@ impl<T: Send + Sync> PerProcess<T> {
             let value = make(owned.map(|owned| &owned.value));
             let new = Box::into_raw(Box::new(Owned { process, value }));
             if self.0.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: made above, and nobody else has seen it.
+                // SAFETY: created above, and no other thread knows it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -151,7 +151,7 @@ mod tests {
 
     fn exit_status(child: libc::pid_t) -> i32 {
         let mut status = 0;
-        // SAFETY: a child of this process and a place for its status.
+        // SAFETY: the process is a child of this one, and the status is on this stack.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert!(libc::WIFEXITED(status), "{status}");
         libc::WEXITSTATUS(status)
@@ -168,7 +168,7 @@ mod tests {
     fn a_child_knows_that_it_is_one_however_it_was_made() {
         COUNTED.get().store(7, Ordering::Relaxed);
         let parent = here();
-        // SAFETY: the child allocates, which the C library allows it, and leaves at once.
+        // SAFETY: the child allocates, which the C library allows, and exits at once.
         let forked = unsafe {
             match libc::fork() {
                 0 => libc::_exit(judge(parent)),
@@ -176,7 +176,7 @@ mod tests {
             }
         };
         assert_eq!(exit_status(forked), 0);
-        // SAFETY: as above; without a stack of its own the child goes on with a copy of this one.
+        // SAFETY: without a stack of its own the child continues on a copy of this one; it exits at once.
         let cloned = unsafe {
             match libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as libc::pid_t {
                 0 => libc::_exit(judge(parent)),
@@ -190,9 +190,9 @@ mod tests {
     #[test]
     fn a_child_has_its_number_before_its_threads_ask() {
         here();
-        // SAFETY: never unmapped once it is set.
+        // SAFETY: once set, the page is never unmapped.
         let Some(word) = (unsafe { WIPED.load(Ordering::Acquire).as_ref() }) else { return };
-        // SAFETY: the child reads an atomic and leaves at once.
+        // SAFETY: the child reads an atomic and exits at once.
         let child = unsafe {
             match libc::fork() {
                 0 => libc::_exit(i32::from(word.load(Ordering::Acquire) == 0)),
@@ -229,7 +229,7 @@ mod tests {
         static GROWN: PerProcess<u32> = PerProcess::empty();
         let grow = |parents: Option<&u32>| parents.map_or(1, |parents| parents + 1);
         assert_eq!(*GROWN.get_or_make(grow), 1);
-        // SAFETY: the child allocates, which the C library allows it, and leaves at once.
+        // SAFETY: the child allocates, which the C library allows, and exits at once.
         let child = unsafe {
             match libc::fork() {
                 0 => libc::_exit(i32::from(*GROWN.get_or_make(grow) != 2 || *GROWN.get_or_make(grow) != 2)),

@@ -1,17 +1,17 @@
-//! The stash on disk: one folder an application, with a portable part and one part a device header. Nothing here knows
-//! Vulkan. docs/format.md describes every byte of the files.
+//! The stash on disk: one folder for each application, with a portable part and one part for each device header. The
+//! crate knows nothing of Vulkan. docs/format.md describes the bytes of the files.
 //!
-//! The floors, from the top down; nothing imports upwards:
+//! The floors, from the top down; no floor imports a higher one:
 //!
-//! - [`stash`] one application's stash, open: what the layer and the tool hold; the thread that writes it
+//! - [`stash`] one application's stash: what the layer and the tool hold, and its threads
 //! - [`part`] one part of it: reading and queueing records
-//! - [`upkeep`] carrying out what [`bounds`] decides
-//! - [`reports`] what processes did, and what that adds up to
+//! - [`maintenance`] enforcing limits and merging segments
+//! - [`reports`] the reports of processes, and their sums
 //! - [`settings`] limits that the user sets
 //! - `segment` segment files: opening, scanning, appending, cleaning up
-//! - [`bounds`] what is kept, and which segments are merged
-//! - [`codec`] how payloads are made small
-//! - `disk` every file operation, and folders that are opened safely
+//! - [`bounds`] decisions: what is kept, and which segments are merged
+//! - [`codec`] compression of payloads
+//! - `disk` file operations, and folders that are opened safely
 //! - [`mod@format`] the bytes of the files
 //! - [`forks`], [`base`] forked children; threads, memory, signals
 // Allowed in `base` (signals, threads, descriptors), in `forks`, and in one function of `disk`.
@@ -22,12 +22,12 @@ pub mod codec;
 mod disk;
 pub mod forks;
 pub mod format;
+pub mod maintenance;
 pub mod part;
 pub mod reports;
 mod segment;
 pub mod settings;
 pub mod stash;
-pub mod upkeep;
 
 // What other crates compile too names this one as they do.
 #[cfg(test)]

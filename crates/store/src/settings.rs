@@ -1,5 +1,5 @@
-//! What the user has set: a text file `settings` in the root, and one in an application's folder.
-//! docs/format.md says how they are written, docs/bounds.md what they mean.
+//! The user's settings: a text file `settings` in the root, and one in each application's folder. docs/format.md
+//! describes the text, docs/bounds.md the meaning.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;
 use crate::format::refusal::OpenError;
 
-/// The file's name, in the root and in an application's folder.
+/// The file's name.
 pub const FILE: &str = "settings";
-/// No larger file is read.
+/// Larger files are not read.
 pub const MAX_BYTES: u64 = 64 << 10;
 
-/// What all applications together may take up; in an application's folder, what that one may.
+/// The limit of all applications together; in an application's folder the limit of that one.
 pub const LIMIT: &str = "limit";
-/// What each application may take up that has no limit of its own.
+/// The limit of each application without a limit of its own.
 pub const APPLICATION_LIMIT: &str = "application-limit";
-/// What stays free on the file system.
+/// The space that stays free.
 pub const FREE_SPACE: &str = "free-space";
-/// For how many days what nobody uses is worth as much as the rest.
+/// The number of days after which something unused ranks below everything else.
 pub const DEVICE_AGE: &str = "device-age";
-/// Which modules are kept.
+/// The module policy.
 pub const MODULES: &str = "modules";
 
-/// Every name that a root's file may set.
+/// The names that the root's file may set.
 pub const ROOT_NAMES: [&str; 5] = [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES];
-/// Every name that an application's file may set.
+/// The names that an application's file may set.
 pub const APPLICATION_NAMES: [&str; 2] = [LIMIT, MODULES];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -46,25 +46,24 @@ const UNITS: [(&str, u64); 8] = [
     ("KB", 1_000),
 ];
 
-/// What a file sets; None: left at its default. Sizes in bytes, `u64::MAX` for no limit.
+/// The values of a file. None: not set. Sizes are bytes, `u64::MAX` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// [`LIMIT`].
     pub limit: Option<u64>,
-    /// [`APPLICATION_LIMIT`]. Of the root only.
+    /// [`APPLICATION_LIMIT`], in the root's file.
     pub application_limit: Option<u64>,
-    /// [`FREE_SPACE`]. Of the root only.
+    /// [`FREE_SPACE`], in the root's file.
     pub free_space: Option<u64>,
-    /// [`DEVICE_AGE`], in milliseconds; `u64::MAX` for ever. Of the root only.
+    /// [`DEVICE_AGE`] in milliseconds, `u64::MAX` for no age, in the root's file.
     pub device_age_ms: Option<u64>,
     /// [`MODULES`].
     pub modules: Option<ModulePolicy>,
-    /// Comments, names that this version does not know and values that it does not understand, line by line:
-    /// whoever wrote them finds them again.
+    /// Comments, unknown names and values that are not understood, line by line. They are written back.
     pub kept: Vec<String>,
 }
 
-/// Why a value is not set. Reads on from the setting's name.
+/// Why a value is not set. Continues a sentence that begins with the setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// There is no such name.
@@ -87,32 +86,32 @@ pub enum SettingsError {
     /// A folder cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file is there and is not read.
+    /// The file exists, but is not read.
     #[error("{path}: {reason}", path = .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why not, in words.
+        /// The reason, in words.
         reason: String,
     },
-    /// The file is not written.
+    /// The file cannot be written.
     #[error("{path} cannot be written ({source})", path = .path.display())]
     NotWritten {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Settings {
-    /// Those of an open folder. Missing or unusable: defaults, and where there is something to say, one log line.
+    /// The settings in an open folder. Defaults, and perhaps one log line, if the file is missing or cannot be used.
     pub(crate) fn read_in(folder: &Folder) -> Settings {
         Settings::readable_in(folder).unwrap_or_default()
     }
 
-    /// The same; `None` where there is a file that cannot be used: then nothing must go because of limits that the
-    /// user may have lifted.
+    /// The settings in an open folder. `None`: the file exists, but cannot be used. Nothing must be evicted then,
+    /// because the user may have lifted a limit.
     pub(crate) fn readable_in(folder: &Folder) -> Option<Settings> {
         let text = text_in(folder);
         let usable = text.is_ok();
@@ -126,7 +125,7 @@ impl Settings {
         usable.then_some(settings)
     }
 
-    /// Writes them into an open folder, in place of what is there. Nothing to write: no file.
+    /// Writes the settings, in place of the file. If there is nothing to write the file is removed.
     pub(crate) fn write_in(&self, folder: &Folder) -> io::Result<()> {
         let text = self.to_text();
         if text.is_empty() {
@@ -138,8 +137,8 @@ impl Settings {
         folder.replace_file(FILE, random(), text.as_bytes())
     }
 
-    /// From a file's text, and what of it is ignored: one complaint a line. Of two lines for one name the last
-    /// counts.
+    /// Parses a file's text. Also returns a complaint for each line that is ignored. Of two lines with one name the
+    /// last counts.
     pub fn parse(text: &str) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let mut complaints = Vec::new();
@@ -159,7 +158,7 @@ impl Settings {
         (settings, complaints)
     }
 
-    /// The text of a file that says the same. A time that is no whole number of days is rounded up.
+    /// The text of a file with these settings. A time is rounded up to whole days.
     pub fn to_text(&self) -> String {
         let size = |bytes: u64| if bytes == u64::MAX { "none".to_owned() } else { size_text(bytes) };
         let values = [
@@ -183,7 +182,7 @@ impl Settings {
         text
     }
 
-    /// Sets a name to a value as it stands in a file.
+    /// Sets a value as it is written in a file.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ValueError> {
         let none = value.eq_ignore_ascii_case("none");
         let size_or = |of_none| if none { Some(of_none) } else { size(value) }.ok_or(ValueError::Size);
@@ -202,7 +201,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Leaves a name at its default, and forgets lines about it that were not understood.
+    /// Removes a setting, and ignored lines with its name.
     pub fn unset(&mut self, name: &str) {
         match name {
             LIMIT => self.limit = None,
@@ -215,8 +214,8 @@ impl Settings {
         self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));
     }
 
-    /// The limits in force where these are the root's settings. `filesystem_bytes`: the size of the file system
-    /// that the root is on, for the default floor.
+    /// The limits that these settings of a root give. `filesystem_bytes` is the size of the root's file system, for the
+    /// default of the free-space floor.
     pub fn limits(&self, filesystem_bytes: u64) -> Limits {
         let default = Limits::default();
         Limits {
@@ -229,8 +228,8 @@ impl Settings {
     }
 }
 
-/// The settings of a root, or of the application in that folder of it, and what of the file is ignored.
-/// Defaults where there is no file, or no root.
+/// The settings of a root, or of the application in that folder of it, and the complaints about the file. Defaults if
+/// there is no file or no root.
 pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<String>), SettingsError> {
     let folder = match open(root, application, false) {
         Ok(folder) => folder,
@@ -243,14 +242,14 @@ pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<Str
     text_in(&folder).map(|text| Settings::parse(&text)).map_err(unusable)
 }
 
-/// Writes the settings of a root, or of the application in that folder of it. The root is made where missing.
+/// Writes the settings of a root, or of the application in that folder of it. The root is created if it is missing.
 pub fn write(root: &Path, application: Option<&str>, settings: &Settings) -> Result<(), SettingsError> {
     let folder = open(root, application, true)?;
     let not_written = |source| SettingsError::NotWritten { path: folder.path().join(FILE), source };
     settings.write_in(&folder).map_err(not_written)
 }
 
-/// An application's folder is never made: it would stay empty.
+/// An application's folder is not created, because it would stay empty.
 fn open(root: &Path, application: Option<&str>, create: bool) -> Result<Folder, OpenError> {
     let root = Folder::root(root, create)?;
     match application {
@@ -262,7 +261,7 @@ fn open(root: &Path, application: Option<&str>, create: bool) -> Result<Folder, 
     }
 }
 
-/// The file's text; empty where there is none. An error says in words why it is not read.
+/// The text of a file; empty if there is none. An error says in words why it is not read.
 fn text_in(folder: &Folder) -> Result<String, String> {
     let (fd, length) = match folder.open_file(FILE) {
         Ok(opened) => opened,
@@ -281,18 +280,18 @@ fn is_missing(folder: &Folder) -> bool {
     matches!(disk::statat(folder, FILE), Err(Errno::NOENT))
 }
 
-/// The name and the value of a line; None: a comment, or something else.
+/// Name and value of a line. None: a comment, or another line.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
     Some((name.trim(), value.trim()))
 }
 
-/// What stands in a file, as far as it fits into a line of a log.
+/// A text from a file, shortened for a line of the log.
 fn shown(text: &str) -> String {
     format!("{:?}", text.chars().take(40).collect::<String>())
 }
 
-/// Bytes, or a number and a unit in any case, with or without a space between them. Whole numbers only.
+/// Bytes, or a number and a unit in any case, with or without a space. Whole numbers only.
 fn size(text: &str) -> Option<u64> {
     let ends = |unit: &str| text.len().checked_sub(unit.len()).filter(|&at| text.is_char_boundary(at));
     let with_unit = UNITS.iter().find_map(|&(unit, bytes)| {
@@ -300,12 +299,12 @@ fn size(text: &str) -> Option<u64> {
         end.eq_ignore_ascii_case(unit).then_some((number.trim_end(), bytes))
     });
     let (number, unit) = with_unit.unwrap_or((text, 1));
-    // Else a sign would be taken.
+    // The standard library's parser would take a sign.
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)
 }
 
-/// A size as it stands in a file: exact, in the largest unit that divides it.
+/// A size as it is written in a file: exact, in the largest unit that divides it.
 pub fn size_text(bytes: u64) -> String {
     let unit = UNITS[..4].iter().find(|(_, unit)| bytes >= *unit && bytes % unit == 0);
     unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
@@ -323,7 +322,7 @@ fn modules(text: &str) -> Option<ModulePolicy> {
     }
 }
 
-/// A module policy as it stands in a file.
+/// A module policy as it is written in a file.
 pub fn modules_text(policy: ModulePolicy) -> String {
     match policy {
         ModulePolicy::All => "all".to_owned(),

@@ -4,8 +4,8 @@ use std::io;
 
 use VkLayer_vkstash::recipe;
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::upkeep;
-use vkstash_store::upkeep::outcome::Outcome;
+use vkstash_store::maintenance;
+use vkstash_store::maintenance::outcome::Outcome;
 
 use crate::cli::GcArgs;
 use crate::output::Printer;
@@ -25,7 +25,7 @@ pub(crate) enum GcError {
 
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
-    let outcome = upkeep::run(&root, recipe::modules_of)?;
+    let outcome = maintenance::run(&root, recipe::modules_of)?;
     Ok(tell(&outcome, &mut Printer::open()?)?)
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::part::open::DEATHS_LIMIT;
+use vkstash_store::part::admission::CRASH_LIMIT;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
@@ -32,7 +32,7 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     let mut any = false;
     for application in list_applications(&root)? {
         let suspicious = |records: &std::collections::BTreeMap<String, u64>| {
-            records.get(Kind::Deaths.name()).is_some_and(|&count| count > 0)
+            records.get(Kind::CrashCount.name()).is_some_and(|&count| count > 0)
         };
         let headers: Vec<_> = application
             .parts
@@ -48,23 +48,23 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         for header in headers {
             let part = stash.device(&header)?;
             let mut keys: Vec<(Key, u8)> = Vec::new();
-            part.for_each(Kind::Deaths, &mut |key, payload| {
-                let deaths = payload.first().copied().unwrap_or(0);
-                if deaths >= DEATHS_LIMIT {
-                    keys.push((*key, deaths));
+            part.for_each(Kind::CrashCount, &mut |key, payload| {
+                let count = payload.first().copied().unwrap_or(0);
+                if count >= CRASH_LIMIT {
+                    keys.push((*key, count));
                 }
             });
-            for (key, deaths) in keys {
+            for (key, count) in keys {
                 any = true;
                 let digits = hex::encode(key);
                 let done = if args.release { "released" } else { "quarantined" };
                 writeln!(
                     out,
-                    "{done}: {digits} of {} ({deaths} processes died), part {}",
+                    "{done}: {digits} of {} ({count} processes died), part {}",
                     name.display,
                     part.name()
                 )?;
-                if args.release && !part.put(Kind::Deaths, &key, Box::new([0])) {
+                if args.release && !part.put(Kind::CrashCount, &key, Box::new([0])) {
                     return Err(QuarantineError::NotWritten { application: name.display.clone() });
                 }
             }

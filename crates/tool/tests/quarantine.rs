@@ -2,7 +2,8 @@
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::part::open::{DEATHS_LIMIT, Handing, Part};
+use vkstash_store::part::admission::{Admission, CRASH_LIMIT};
+use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -29,15 +30,15 @@ fn quarantined_artifacts_are_listed_and_released() {
     let dir = sandbox.path("stash");
     assert_eq!(quarantine(&sandbox, &dir, false), "nothing is quarantined\n");
     with_part(&dir, |part| {
-        for (key, deaths) in [(1, DEATHS_LIMIT - 1), (2, DEATHS_LIMIT)] {
-            assert!(part.put(Kind::Deaths, &[key; 32], Box::new([deaths])));
+        for (key, count) in [(1, CRASH_LIMIT - 1), (2, CRASH_LIMIT)] {
+            assert!(part.put(Kind::CrashCount, &[key; 32], Box::new([count])));
         }
     });
     let listed = quarantine(&sandbox, &dir, false);
     assert_eq!(listed.lines().count(), 1, "{listed}");
     assert!(listed.starts_with(&format!("quarantined: {} of game", "02".repeat(32))), "{listed}");
-    assert!(with_part(&dir, |part| matches!(part.hand_out(&[2; 32]), Handing::Quarantined)));
+    assert!(with_part(&dir, |part| matches!(part.admit(&[2; 32]), Admission::Quarantined)));
     assert!(quarantine(&sandbox, &dir, true).starts_with("released: "));
     assert_eq!(quarantine(&sandbox, &dir, false), "nothing is quarantined\n");
-    assert!(with_part(&dir, |part| matches!(part.hand_out(&[2; 32]), Handing::Yes(_))));
+    assert!(with_part(&dir, |part| matches!(part.admit(&[2; 32]), Admission::Granted(_))));
 }

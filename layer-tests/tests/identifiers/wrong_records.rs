@@ -29,7 +29,7 @@ fn rotate(part: &Part, kind: Kind) {
 fn rotate_in(stash: &Path, kind: Kind) {
     let [application] = list_applications(stash).unwrap().try_into().unwrap();
     let name = AppName { display: application.display, folder: application.folder };
-    let stash = Stash::open(stash, &name).unwrap();
+    let stash = Stash::open_patiently(stash, &name).unwrap();
     if kind == Kind::Module {
         return rotate(stash.portable(), kind);
     }

@@ -1,5 +1,5 @@
-//! Descriptors in a program that may close them. What daemons do is close all that they did not open; the numbers then
-//! become those of the program's own files.
+//! Descriptors in a program that may close them. Daemons close every descriptor that they did not open, and the
+//! program's own files then get the numbers.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::mem::ManuallyDrop;
@@ -8,21 +8,21 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, fstat, makedev, statx};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-/// Those below are standard input, output and error, also where a program has closed them.
+/// The first descriptor that is not standard input, output or error, even if a program has closed those.
 const FIRST: i32 = 3;
 
-/// Which file it is. A file that is gone may leave its number to a new one, which was made later.
+/// What identifies a file. A new file may have the inode number of a removed one, but was created later.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     device: u64,
     inode: u64,
-    /// Where the file system says it.
+    /// If the file system has a birth time.
     made: Option<(i64, u32)>,
 }
 
 impl Identity {
     fn of(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
-        // Nothing of this changes: no server need be asked.
+        // These fields never change, so a network file system need not ask its server.
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let made = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
         match statx(fd, c"", flags, StatxFlags::INO | StatxFlags::BTIME) {
@@ -32,7 +32,7 @@ impl Identity {
                 made: (found.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| made(found.stx_btime)),
             }),
             Err(Errno::BADF) => Err(Errno::BADF),
-            // Old kernels do not know it, and sandboxes refuse it.
+            // Old kernels do not have statx, and sandboxes refuse it.
             Err(_) => fstat(fd).map(|stat| Identity { device: stat.st_dev, inode: stat.st_ino, made: None }),
         }
     }
@@ -43,14 +43,14 @@ impl Identity {
     }
 }
 
-/// Moves it to where no standard stream belongs: what a program prints would land in the file.
+/// Moves a descriptor above those of the standard streams: what a program prints would land in the file.
 fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
     if fd.as_raw_fd() < FIRST { fcntl_dupfd_cloexec(fd, FIRST) } else { Ok(fd) }
 }
 
-/// A descriptor that is kept. It knows its file: nothing is changed through it, and it is not closed, when its number
-/// stands for something else by then. (Not even this helps against a program that closes and opens between the question
-/// and the call.) Reading is allowed without asking: what is read is checked.
+/// A descriptor that is kept for longer than one call. Before anything is changed through it, and before it is closed,
+/// it is compared with the file that was opened. Reads do not compare, because what is read is verified. If a program
+/// closes and opens a file between the comparison and the call, this does not help.
 #[derive(Debug)]
 pub struct Descriptor {
     fd: ManuallyDrop<OwnedFd>,
@@ -58,14 +58,14 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// Of what has just been opened.
+    /// Takes over a descriptor that was just opened.
     pub fn new(fd: OwnedFd) -> Result<Descriptor, Errno> {
         let fd = moved_up(fd)?;
         let file = Identity::of(fd.as_fd())?;
         Ok(Descriptor { fd: ManuallyDrop::new(fd), file })
     }
 
-    /// For a call that changes something: `BADF` where it is no longer ours.
+    /// Asked before a call that changes something. `BADF`: the descriptor is another file now.
     pub fn still(&self) -> Result<BorrowedFd<'_>, Errno> {
         let fd = self.fd.as_fd();
         if Identity::of(fd)?.is(&self.file) { Ok(fd) } else { Err(Errno::BADF) }
@@ -87,23 +87,22 @@ impl AsRef<Descriptor> for Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         if self.still().is_ok() {
-            // SAFETY: nothing uses the field after this.
+            // SAFETY: the field is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }
 }
 
-/// A descriptor for a read or two, after which it is closed: nobody asks whether it is still that file, and nothing can
-/// be changed through it.
+/// A descriptor for one or two reads. It is never compared, and nothing can be changed through it.
 pub struct Brief(OwnedFd);
 
 impl Brief {
-    /// Of what has just been opened.
+    /// Takes over a descriptor that was just opened.
     pub fn new(fd: OwnedFd) -> Result<Brief, Errno> {
         moved_up(fd).map(Brief)
     }
 
-    /// To be kept after all.
+    /// Turns it into a descriptor that is kept.
     pub fn keep(self) -> Result<Descriptor, Errno> {
         Descriptor::new(self.0)
     }
@@ -127,9 +126,9 @@ mod tests {
         Descriptor::new(file.into()).unwrap()
     }
 
-    /// Puts another file in its place, as a program does that closes what it does not know.
+    /// Puts another file in its place, as in a program that closes unknown descriptors.
     fn replace(descriptor: &Descriptor, by: &File) {
-        // SAFETY: changes what the number of a descriptor of this test stands for.
+        // SAFETY: both descriptors belong to this test; dup2 changes only what the second number refers to.
         assert!(unsafe { libc::dup2(by.as_raw_fd(), descriptor.as_fd().as_raw_fd()) } >= 0);
     }
 
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(kept.still().unwrap_err(), Errno::BADF);
         let number = kept.as_fd().as_raw_fd();
         drop(kept);
-        // SAFETY: this test's own, which nobody has closed.
+        // SAFETY: the descriptor belongs to this test, and dropping `kept` has not closed it.
         let left: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(number) };
         assert_eq!(left.metadata().unwrap().len(), 4);
     }
@@ -153,11 +152,11 @@ mod tests {
     fn what_is_closed_by_now_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let kept = descriptor(&folder.path().join("kept"));
-        // Of a number that nothing else in this program takes meanwhile.
+        // Nothing else in this program uses so high a number.
         let high = fcntl_dupfd_cloexec(&kept, 900).unwrap();
         let number = high.as_raw_fd();
         let high = Descriptor::new(high).unwrap();
-        // SAFETY: this test's own.
+        // SAFETY: the descriptor belongs to this test.
         assert_eq!(unsafe { libc::close(number) }, 0);
         assert_eq!(high.still().unwrap_err(), Errno::BADF);
         drop(high);

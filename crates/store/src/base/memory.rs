@@ -1,27 +1,27 @@
-//! Memory whose size somebody else decides: a driver, a program, a file.
+//! Memory whose size a driver, a program or a file decides.
 //!
-//! An allocation that fails ends the process, and the process is not ours. So what is of such a size is asked for
-//! here, where it can fail, and what is kept has a budget. `clippy.toml` bars the usual ways in the modules that
+//! An allocation that fails ends the process, which belongs to the program. So memory of such a size is reserved here,
+//! where reserving may fail, and what is kept has a budget. `clippy.toml` forbids the usual ways in the modules that
 //! work with drivers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A 32-bit process has little address space, and none of it is ours.
+/// Budgets are smaller in a 32-bit process, whose address space the program needs.
 const fn bounded(wide: usize, narrow: usize) -> usize {
     if cfg!(target_pointer_width = "64") { wide } else { narrow }
 }
 
-/// The largest piece that is asked for: a driver that speaks of more is not believed.
+/// The largest piece of memory that is reserved. A driver that asks for more is not believed.
 const LARGEST: usize = bounded(1 << 30, 64 << 20);
 
-/// Bytes of records that wait for the writer of a stash.
+/// Bytes of records that may wait for the writer of a stash.
 pub const QUEUED: usize = bounded(64 << 20, 16 << 20);
 
-/// For remembered answers of the program's own caches.
+/// For remembered data of the program's own caches.
 pub static ANSWERS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
-/// For what was compiled beside the program's own caches: it must not crowd the answers out.
+/// For what was compiled beside the program's own caches. A budget of its own, so that the other one is not used up.
 pub static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
-/// For what companion caches take.
+/// For companion caches.
 pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 /// For code that may never have to be hashed.
 pub static UNHASHED: Budget = Budget::new(bounded(32 << 20, 8 << 20));
@@ -32,13 +32,13 @@ pub fn room<T>(count: usize) -> Option<Vec<T>> {
     reserve(&mut list, count).then_some(list)
 }
 
-/// Makes room for `more` elements behind those that are there.
+/// Reserves room for `more` elements.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> bool {
     let bytes = list.len().checked_add(more).and_then(|count| count.checked_mul(size_of::<T>()));
     bytes.is_some_and(|bytes| bytes <= LARGEST) && list.try_reserve_exact(more).is_ok()
 }
 
-/// Lengthens a list with zeros. False: it is as it was.
+/// Appends zeros up to `length` elements. False: the list is unchanged.
 pub fn lengthen<T: Clone + Default>(list: &mut Vec<T>, length: usize) -> bool {
     let there = reserve(list, length.saturating_sub(list.len()));
     if there && length > list.len() {
@@ -47,7 +47,7 @@ pub fn lengthen<T: Clone + Default>(list: &mut Vec<T>, length: usize) -> bool {
     there
 }
 
-/// The parts one after the other, in no more memory than they take.
+/// The parts, one after the other, in exactly as much memory as they take.
 pub fn joined(parts: &[&[u8]]) -> Option<Vec<u8>> {
     let length = parts.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len()))?;
     let mut whole = room(length)?;
@@ -60,19 +60,19 @@ pub fn copied(bytes: &[u8]) -> Option<Vec<u8>> {
     joined(&[bytes])
 }
 
-/// Room for a number of bytes in this process.
+/// A budget of bytes for the process.
 pub struct Budget {
     taken: AtomicUsize,
     most: usize,
 }
 
 impl Budget {
-    /// With room for `most` bytes.
+    /// A budget of `most` bytes.
     pub const fn new(most: usize) -> Budget {
         Budget { taken: AtomicUsize::new(0), most }
     }
 
-    /// Takes room, which is given back with the answer. None: there is not enough.
+    /// Takes bytes from the budget until the result is dropped. None: there are not enough.
     pub fn take(&'static self, bytes: usize) -> Option<Taken> {
         let take = |taken: usize| taken.checked_add(bytes).filter(|&sum| sum <= self.most);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
@@ -80,7 +80,7 @@ impl Budget {
     }
 }
 
-/// Room that is taken for as long as this lives.
+/// Bytes that are taken from a budget until this is dropped.
 pub struct Taken {
     budget: &'static Budget,
     bytes: usize,

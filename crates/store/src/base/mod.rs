@@ -1,13 +1,13 @@
-//! What every floor stands on.
+//! What all other modules may use.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `descriptor` | descriptors that a program may close |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
-//! | `owner` | what root makes in a user's folder |
-//! | `thread` | how threads of our own are started |
-//! | `timer` | how long a thread of the program may be held up |
+//! | `owner` | files that root creates in a user's folder |
+//! | `thread` | starting threads |
+//! | `timer` | how long a thread of the program may wait |
 //! | `util` | random names, the time, locks |
 
 pub mod descriptor;

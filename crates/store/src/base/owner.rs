@@ -1,4 +1,4 @@
-//! What a process of root makes in a user's folder stays the user's: with sudo, HOME may be the user's.
+//! Files that a process of root creates in a user's folder belong to the user: with sudo, HOME may be the user's.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -8,22 +8,22 @@ use std::path::Path;
 use rustix::fs::{Gid, Uid, fchown, fstat};
 use rustix::process::geteuid;
 
-/// Whose files show so that have no owner in this user namespace.
+/// The user id of files whose owner has no id in this user namespace.
 const NOBODY: u32 = 65534;
 
-/// Whether every user has a number here, as outside of user namespaces: then that one is a user like any other.
+/// Whether this is the initial user namespace, in which [`NOBODY`] is a user like any other.
 fn all_users_have_numbers() -> bool {
     std::fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 
-/// The user whose folder it is, for root; None: root's, or one that all write to.
+/// The owner of a user's folder, if this process is root. None: the folder is root's, or everybody may write to it.
 fn foreign_owner(owner: u32, mode: u32) -> Option<u32> {
     let is_somebodys = geteuid().is_root() && owner != 0 && mode & 0o002 == 0;
     (is_somebodys && (owner != NOBODY || all_users_have_numbers())).then_some(owner)
 }
 
-/// Gives a file that this process has just made in `folder` to the folder's owner.
+/// Gives a file that this process has just created in `folder` to the folder's owner.
 pub fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
@@ -35,19 +35,19 @@ pub fn hand_over(file: impl AsFd, folder: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file of that owner in `folder` is this user's, or has been handed over by root.
+/// Whether a file of that owner in `folder` belongs to this user, or was handed over by root.
 pub fn is_ours(owner: u32, folder: impl AsFd) -> bool {
     let handed_over =
         || fstat(folder).is_ok_and(|folder| foreign_owner(folder.st_uid, folder.st_mode) == Some(owner));
     owner == geteuid().as_raw() || handed_over()
 }
 
-/// The user in whose folder this process of root would make `path`.
+/// The user in whose folder this process would create `path` as root.
 pub fn whose(path: &Path) -> Option<u32> {
     if !geteuid().is_root() {
         return None;
     }
-    // Relative paths end in "", which is the current folder.
+    // The last ancestor of a relative path is "", the current folder.
     let nearest = path.ancestors().find_map(|folder| {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.metadata().ok()
@@ -83,12 +83,12 @@ mod tests {
         assert_eq!(owner(), (1234, 4321));
         assert!(is_ours(1234, &folder) && !is_ours(1234, &ours) && is_ours(0, &ours));
 
-        // A user like any other, but for user namespaces in which it stands for everybody without a number.
+        // In a user namespace without all ids it stands for everybody who has none.
         chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
         assert_eq!(whose(&theirs.join("a/b")), all_users_have_numbers().then_some(NOBODY));
         chown(&theirs, Some(1234), Some(4321)).unwrap();
 
-        // As /tmp is, whoever has it.
+        // A folder like /tmp, whoever owns it.
         set_permissions(&theirs, Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(whose(&theirs.join("a/b")), None);
         assert!(!is_ours(1234, &folder));

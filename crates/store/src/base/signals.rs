@@ -1,7 +1,9 @@
-//! Writes that raise no signal in the program. Every write of the layer goes through here; a test sees to it.
+//! Writes that raise no signal in the program. Every write of the layer uses this module; a test searches the sources
+//! for others.
 //!
-//! A write can raise SIGPIPE (nobody reads the pipe or the socket), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (a terminal's
-//! background). docs/architecture.md says why they are blocked and taken back, and not ignored or avoided otherwise.
+//! A write can raise SIGPIPE (no reader of the pipe or socket), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (background process
+//! of a terminal). docs/architecture.md says why they are blocked and taken back, and not ignored or avoided in another
+//! way.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::mem::MaybeUninit;
@@ -9,7 +11,7 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-/// What a write can raise.
+/// The signals that a write can raise.
 const RAISED: [libc::c_int; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTOU];
 /// The size of the kernel's signal set, in bytes.
 const KERNEL_SET_BYTES: usize = 8;
@@ -19,7 +21,7 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     quietly(|| rustix::io::write(fd, bytes))
 }
 
-/// The same at an offset.
+/// [`write`] at an offset.
 pub fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
     quietly(|| rustix::io::pwrite(fd, bytes, offset))
 }
@@ -29,12 +31,13 @@ pub fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
     quietly(|| rustix::fs::ftruncate(fd, length))
 }
 
-/// Runs code of others that may write, and tells nobody how it went.
+/// Runs code that may write, whose outcome is unknown here.
 pub fn silenced(body: impl FnOnce()) {
     let Ok(held) = Held::hold() else { return };
     body();
     for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
-        // One that was pending before is the program's: taken from the process it would go back to this thread alone.
+        // A signal that was pending before belongs to the program. Taken from the process, it would be put back to this
+        // thread only.
         if !has(&held.pending, signal) {
             held.take_back(signal);
         }
@@ -47,17 +50,17 @@ fn quietly<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
     match done {
         Err(Errno::PIPE) => held.take_back(libc::SIGPIPE),
         Err(Errno::FBIG) => held.take_back(libc::SIGXFSZ),
-        // While SIGTTOU is blocked the write goes through and none is raised.
+        // While SIGTTOU is blocked, the kernel lets the write through and raises nothing.
         _ => {}
     }
     done
 }
 
-/// The signals of a write, blocked on this thread until this is dropped.
+/// Blocks the signals of a write on this thread until it is dropped.
 struct Held {
     /// The thread's mask before.
     mask: libc::sigset_t,
-    /// What the program had pending and blocked.
+    /// Signals that the program had blocked and pending.
     pending: libc::sigset_t,
 }
 
@@ -65,28 +68,29 @@ impl Held {
     fn hold() -> Result<Held, Errno> {
         let raised = set(&RAISED);
         let mut mask = set(&[]);
-        // SAFETY: both sets live on this stack and are initialised.
+        // SAFETY: both sets are on this stack and initialised.
         let error = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raised, &mut mask) };
         if error != 0 {
             return Err(Errno::from_raw_os_error(error));
         }
         let mut held = Held { mask, pending: set(&[]) };
-        // What was not blocked cannot have been pending.
+        // A signal that was not blocked cannot have been pending.
         if RAISED.iter().any(|&signal| has(&held.mask, signal)) {
             held.pending = pending();
         }
         Ok(held)
     }
 
-    /// Takes back what a write has raised on this thread. The kernel raises it on the thread that writes, and hands out
-    /// what is pending on the thread before what is pending on the process.
+    /// Takes back a signal that a write has raised. The kernel raises it on the writing thread, and returns what is
+    /// pending on the thread before what is pending on the process.
     fn take_back(&self, signal: libc::c_int) {
         let only = set(&[signal]);
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // Zero in any layout of a timespec.
+        // Zeros are a valid timespec in every layout.
         let at_once = [0u64; 2];
-        // SAFETY: the kernel reads a set of that size and a timespec and fills the siginfo, all on this stack. It is the
-        // bare system call because sigtimedwait is a cancellation point, and a cancelled thread would unwind from here.
+        // SAFETY: the kernel reads a set of that size and a timespec, and fills the siginfo; all are on this stack. The
+        // system call is made directly because sigtimedwait is a cancellation point, and a cancelled thread would
+        // unwind from here.
         let taken = unsafe {
             libc::syscall(
                 libc::SYS_rt_sigtimedwait,
@@ -99,8 +103,8 @@ impl Held {
         if taken != libc::c_long::from(signal) || !has(&self.pending, signal) || has(&pending(), signal) {
             return;
         }
-        // A second one that comes to the same thread is dropped by the kernel, so this is the program's own.
-        // SAFETY: the siginfo is the one that the kernel has just written; a process may queue any to itself.
+        // The kernel drops a second signal that is pending on the same thread, so this one is the program's.
+        // SAFETY: the kernel has just written the siginfo, and a process may queue any siginfo to itself.
         unsafe {
             let thread = libc::syscall(libc::SYS_gettid);
             libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), thread, signal, info.as_ptr());
@@ -110,14 +114,14 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: the mask is one that pthread_sigmask has written.
+        // SAFETY: pthread_sigmask has written the mask.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
 
 fn set(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initialises the set before anything else reads it; the numbers are valid signals.
+    // SAFETY: sigemptyset initialises the set before it is read; the numbers are valid signals.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for &signal in signals {
@@ -128,14 +132,14 @@ fn set(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 fn has(set: &libc::sigset_t, signal: libc::c_int) -> bool {
-    // SAFETY: an initialised set and a valid signal.
+    // SAFETY: the set is initialised and the signal valid.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// What is pending and blocked, on this thread and on the process.
+/// The blocked and pending signals of this thread and of the process.
 fn pending() -> libc::sigset_t {
     let mut found = set(&[]);
-    // SAFETY: an initialised set on this stack; where the call fails it stays empty.
+    // SAFETY: the set is initialised and on this stack; if the call fails it stays empty.
     unsafe { libc::sigpending(&mut found) };
     found
 }
@@ -147,15 +151,15 @@ unsafe extern "C" {
 /// PTHREAD_CANCEL_DISABLE of glibc and musl.
 const CANCEL_DISABLE: libc::c_int = 1;
 
-/// Until it is dropped, this thread is not cancelled (pthread_cancel): a request waits for the program's next
-/// cancellation point.
+/// Keeps this thread from being cancelled (pthread_cancel) until it is dropped. A request then takes effect at the
+/// program's next cancellation point.
 pub struct Uncancelled(libc::c_int);
 
 impl Uncancelled {
-    /// From now on.
+    /// Disables cancellation.
     pub fn begin() -> Uncancelled {
         let mut before = 0;
-        // SAFETY: a valid state and a place for the one before; there is nothing else that it could fail for.
+        // SAFETY: the state is valid, and there is a place for the previous one; no other error is possible.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut before) };
         Uncancelled(before)
     }
@@ -164,7 +168,8 @@ impl Uncancelled {
 impl Drop for Uncancelled {
     fn drop(&mut self) {
         let mut before = 0;
-        // SAFETY: as above. Cancellation that is deferred, as by default, does not act here.
+        // SAFETY: the state is the one that the call in `new` returned. Deferred cancellation, the default, does not
+        // act here.
         unsafe { pthread_setcancelstate(self.0, &mut before) };
     }
 }
@@ -178,15 +183,15 @@ pub(crate) mod tests {
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
-    /// A pipe and a socket that nobody reads.
+    /// A pipe or a socket without a reader.
     fn unread() -> [OwnedFd; 2] {
         [pipe()[1].try_clone().unwrap(), UnixStream::pair().unwrap().1.into()]
     }
 
-    /// The end to read from, and the one to write to.
+    /// The end to read from and the end to write to.
     pub(crate) fn pipe() -> [OwnedFd; 2] {
         let mut ends = [0; 2];
-        // SAFETY: room for two descriptors, which nobody else has.
+        // SAFETY: the array has room for two descriptors, which this test owns.
         unsafe {
             assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
             ends.map(|fd| OwnedFd::from_raw_fd(fd))
@@ -195,7 +200,7 @@ pub(crate) mod tests {
 
     fn mask() -> libc::sigset_t {
         let mut mask = set(&[]);
-        // SAFETY: asks for the mask, into an initialised set.
+        // SAFETY: reads the mask into an initialised set.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask) };
         mask
     }
@@ -205,11 +210,12 @@ pub(crate) mod tests {
         unsafe { libc::pthread_sigmask(how, &set(signals), std::ptr::null_mut()) };
     }
 
-    /// Takes the signal that is pending. Says who sent it: a value, or None where it has none.
+    /// Takes the pending signal. Returns its value, or None if it has none.
     fn take(signal: libc::c_int) -> Option<(i32, usize)> {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: all three live here; the kernel has filled the siginfo of a signal that was taken.
+        // SAFETY: set, siginfo and timeout are on this stack; the kernel has filled the siginfo of a signal that was
+        // taken.
         unsafe {
             let taken = libc::sigtimedwait(&set(&[signal]), info.as_mut_ptr(), &at_once);
             let info = info.assume_init();
@@ -219,7 +225,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_write_that_nobody_reads_is_an_error_and_leaves_nothing_behind() {
-        // SAFETY: as a C program has it; a signal would end this test program.
+        // SAFETY: restores the default action of C programs, under which a signal ends this test program.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         for blocked in [false, true] {
             change(if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK }, &RAISED);
@@ -230,7 +236,7 @@ pub(crate) mod tests {
                 assert!(RAISED.iter().all(|&signal| has(&mask(), signal) == blocked));
             }
         }
-        // SAFETY: as it was.
+        // SAFETY: restores the previous action.
         unsafe { libc::signal(libc::SIGPIPE, before) };
     }
 
@@ -239,7 +245,7 @@ pub(crate) mod tests {
         change(libc::SIG_BLOCK, &RAISED);
         for fd in unread() {
             let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(77) };
-            // SAFETY: this thread, which blocks the signal.
+            // SAFETY: sends a signal to this thread, which blocks it.
             assert_eq!(unsafe { libc::pthread_sigqueue(libc::pthread_self(), libc::SIGPIPE, value) }, 0);
             assert_eq!(write(&fd, b"text"), Err(Errno::PIPE));
             assert_eq!(take(libc::SIGPIPE), Some((libc::SI_QUEUE, 77)));
@@ -249,10 +255,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_the_process_has_pending_stays_the_processs_through_code_of_others() {
-        // The only thread of a child: of several, one that does not block it would get it.
+        // A child with one thread: of several, one that does not block the signal would get it.
         let judge = || {
             change(libc::SIG_BLOCK, &RAISED);
-            // SAFETY: plain calls of a process for itself.
+            // SAFETY: calls of a process for itself.
             unsafe {
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                 libc::kill(libc::getpid(), libc::SIGPIPE);
@@ -267,7 +273,7 @@ pub(crate) mod tests {
             i32::from((set("SigPnd:"), set("ShdPnd:")) != (0, only))
         };
         let mut status = 0;
-        // SAFETY: the child allocates, which the C library allows it, and leaves at once.
+        // SAFETY: the child allocates, which the C library allows, and exits at once.
         unsafe {
             match libc::fork() {
                 0 => libc::_exit(judge()),
@@ -277,7 +283,7 @@ pub(crate) mod tests {
         assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
     }
 
-    /// Names of what writes elsewhere in the standard library and in the crates that the layer uses.
+    /// Names of functions of the standard library and of crates that write elsewhere.
     const OTHER_WAYS: [&str; 22] = [
         "io::write(",
         "io::pwrite",
@@ -300,7 +306,7 @@ pub(crate) mod tests {
         "println!",
         "print!(",
         "dbg!",
-        // Kept, it may become the program's: base::descriptor.
+        // A descriptor that is kept may become the program's: base::descriptor.
         "OwnedFd",
     ];
 

@@ -1,18 +1,18 @@
-//! Threads of our own: none of the program's signal handlers ever runs on them.
+//! Starting threads, on which no signal handler of the program ever runs.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::thread::JoinHandle;
 
-/// Room for us, and for the static thread-local storage of whatever the host has loaded.
+/// Stack for the thread, and for the static thread-local storage of all libraries in the process.
 const STACK_BYTES: usize = 1 << 20;
-/// Nice value of what nobody waits for, where the host is not nicer already.
+/// Nice value of a thread for which nobody waits.
 const NICE: i32 = 10;
 
 /// Starts a thread with all signals blocked. `None`: the system refuses it.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
-    // SAFETY: the three calls get valid pointers to signal sets that live on this stack, and only change the
-    // calling thread's mask, which is put back before this function returns.
+    // SAFETY: the calls get valid pointers to signal sets on this stack. They change only the calling thread's mask,
+    // which is restored before this function returns.
     unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();
@@ -26,24 +26,12 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
-/// The system's number of the calling thread.
-pub(crate) fn number() -> i32 {
-    rustix::thread::gettid().as_raw_nonzero().get()
-}
-
-/// Whether that thread of this process waits for something: a disk, a lock, or the like. True where that cannot be told.
-pub(crate) fn is_waiting(number: i32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/self/task/{number}/stat")) else { return true };
-    // The state follows the name, which may hold anything.
-    !stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('R'))
-}
-
-/// Gets out of the way of the program's threads.
+/// Lowers the priority of the calling thread.
 pub(crate) fn be_nice() {
-    // On Linux "process" 0 is the calling thread.
+    // On Linux, process 0 is the calling thread here.
     let nice = rustix::process::getpriority_process(None).unwrap_or(0);
     if nice < NICE {
-        // Nothing depends on it.
+        // A failure does not matter.
         let _ = rustix::process::setpriority_process(None, NICE);
     }
 }

@@ -1,26 +1,26 @@
-//! How long a thread of the program may be held up.
+//! How long a thread of the program may be delayed.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::time::{Duration, Instant};
 
-/// Says when a thread has spent its time on something. A thread that never had to wait is judged by what it computed: on
-/// a crowded machine the rest of the time is others', and would have been without us.
+/// Measures the time of a thread. A thread that did not have to wait is judged by its processor time: on a busy machine
+/// other threads use the rest, as they would without the layer.
 pub(crate) struct Timer {
     began: Instant,
     usage: Usage,
     limit: Duration,
 }
 
-/// What this thread has used so far.
+/// What a thread has used.
 struct Usage {
     computed: Duration,
-    /// How often it gave up its processor to wait for something.
+    /// How often it gave up its processor to wait.
     waits: i64,
 }
 
 impl Usage {
     fn now() -> Usage {
-        // SAFETY: zeros are a value of this structure of numbers, and the call gets a valid pointer to it.
+        // SAFETY: zeros are a valid value of this structure of numbers, and the call gets a valid pointer to it.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -30,7 +30,7 @@ impl Usage {
             Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
                 + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
         };
-        // As wide as the platform's `long`.
+        // The width of a C `long`.
         #[allow(clippy::useless_conversion, reason = "32 bits wide on some platforms")]
         let waits = i64::from(usage.ru_nvcsw);
         Usage { computed: time(usage.ru_utime) + time(usage.ru_stime), waits }
@@ -38,12 +38,12 @@ impl Usage {
 }
 
 impl Timer {
-    /// Runs from now on.
+    /// Starts now.
     pub(crate) fn of(limit: Duration) -> Timer {
         Timer { began: Instant::now(), usage: Usage::now(), limit }
     }
 
-    /// Whether the time is over, for the thread that made this.
+    /// Whether the time is over. Asked by the thread that started the timer.
     pub(crate) fn is_over(&self) -> bool {
         if self.began.elapsed() < self.limit {
             return false;
@@ -53,7 +53,7 @@ impl Timer {
     }
 }
 
-/// For whom nobody waits.
+/// For work without a limit.
 pub(crate) fn never() -> bool {
     false
 }

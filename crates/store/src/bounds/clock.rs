@@ -1,15 +1,15 @@
-//! Times that can be compared although some of the clocks that noted them were wrong.
+//! Times that can be compared although some clocks were wrong.
 //!
-//! A time after now is impossible, and so is a use that is older than one of an earlier run: runs are
-//! numbered without a clock.
+//! A time in the future is impossible. A use is never older than a use of an earlier run, because runs are numbered
+//! without a clock.
 
 use std::collections::BTreeMap;
 
-use crate::bounds::inventory::{Application, Inventory, LastUse, Part};
+use crate::bounds::inventory::{ApplicationInventory, Inventory, LastUse, PartInventory};
 
-/// How far ahead of everything recorded before this run the present clock is believed. A clock that jumped
-/// years ahead would else let every age limit pass at once; a program that nobody started for longer only
-/// has its age limits applied a run later.
+/// The present clock is believed up to this time after everything recorded before this run. Otherwise a clock that
+/// jumps years ahead would make all age limits pass at once. After a real pause of more than that, age limits apply one
+/// run later.
 const BELIEVED_GAP_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// The time from which ages are counted, at most `now_ms`.
@@ -22,24 +22,24 @@ pub(crate) fn reference(inventory: &Inventory, now_ms: u64) -> u64 {
     newest.saturating_add(BELIEVED_GAP_MS).min(now_ms)
 }
 
-fn of_earlier_runs(part: &Part) -> impl Iterator<Item = u64> {
+fn of_earlier_runs(part: &PartInventory) -> impl Iterator<Item = u64> {
     let own = (!part.current).then_some(part.last_use);
     let records = part.records().iter().filter(|record| !record.current);
     own.into_iter().chain(records.map(|record| record.last_use.unix_ms))
 }
 
-/// What is known of the runs of one application.
+/// The times of the runs of one application.
 pub(crate) struct Runs {
     now: u64,
-    /// By run: the latest possible time before it, and what an impossible time in it stands for.
+    /// For each run: the latest possible time before it, and the time that replaces an impossible one.
     bounds: BTreeMap<u64, (u64, u64)>,
 }
 
 impl Runs {
-    pub(crate) fn of(app: &Application, now: u64) -> Runs {
+    pub(crate) fn of(app: &ApplicationInventory, now: u64) -> Runs {
         // The first and the last possible time of each run.
         let mut spans: BTreeMap<u64, Option<(u64, u64)>> = BTreeMap::new();
-        let records = app.parts.iter().flat_map(Part::records);
+        let records = app.parts.iter().flat_map(PartInventory::records);
         for used in records.map(|record| record.last_use).filter(|used| used.run != 0) {
             let span = spans.entry(used.run).or_default();
             if (1..=now).contains(&used.unix_ms) {
@@ -56,13 +56,13 @@ impl Runs {
         let mut next = now;
         for ((_, (floor, ceiling)), span) in bounds.iter_mut().zip(spans.values()).rev() {
             *ceiling = next.max(*floor);
-            // A run whose clock was set back began no earlier than the one before it ended.
+            // A run whose clock was set back began no earlier than the previous run ended.
             next = span.map_or(next, |(first, _)| first.max(*floor));
         }
         Runs { now, bounds }
     }
 
-    /// When it was used, as far as can be told. 0: never.
+    /// The time of a use, as far as it can be known. 0: never used.
     pub(crate) fn time(&self, used: LastUse) -> u64 {
         let (floor, ceiling) = self.bounds.get(&used.run).copied().unwrap_or((0, self.now));
         if used.unix_ms > self.now { ceiling } else { used.unix_ms.max(floor) }

@@ -1,35 +1,37 @@
 //! Which segments of one part are merged, and when.
 //!
-//! Three reasons, most pressing first: the files must shrink; a quarter of them is dead; there are too many of
-//! one size. For the last, sizes fall into tiers of a factor of four, and four of a tier are merged into one of a
-//! higher tier: so every record is rewritten once a tier, and a reader meets at most three segments a tier.
+//! There are three reasons, the most pressing first: the files must shrink, a quarter of their bytes is dead, or there
+//! are too many of one size. For the third reason sizes fall into tiers, each four times the one below. Four segments
+//! of a tier are merged into one of a higher tier, so each record is rewritten once in each tier, and a reader finds at
+//! most three segments in each.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// From this size on a segment is no longer merged because there are many.
+/// Segments of at least this size are not merged for their number.
 pub const SETTLED: u64 = 256 << 20;
-/// No merge writes a larger file.
+/// The largest file that a merge writes.
 pub const LARGEST_MERGED: u64 = 2 * SETTLED;
-/// So many of one tier are merged. Also the factor between tiers.
+/// The number of segments of a tier that are merged. Also the factor between tiers.
 const FAN_IN: usize = 4;
-/// The share of dead bytes from which on rewriting is worth it: one in so many.
+/// One dead byte in so many makes rewriting worthwhile.
 const DEAD_SHARE: u64 = 4;
-/// Fewer dead bytes are not worth the trouble.
+/// Fewer dead bytes do not.
 const DEAD_AT_LEAST: u64 = 1 << 20;
-/// Header and marks, the header's copy, foot, the index record's head and the last of its blocks: neither live nor dead.
+/// Header, checkpoint pointers, the header's copy, footer, and the index record's header and last block are neither
+/// live nor dead.
 pub(crate) const FRAME: u64 = 192 + 128 + 256 + 64 + 4096;
 
 /// One segment file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentMeta {
-    /// What the file takes up.
+    /// The size of the file.
     pub bytes: u64,
-    /// What its live records take up: those that are the newest of their kind and key and are not evicted.
+    /// Bytes of its live records: the newest of their kind and key that are not evicted.
     pub live_bytes: u64,
-    /// How many those are.
+    /// The number of its live records.
     pub live_records: u64,
-    /// Somebody still appends to it: left alone.
+    /// A process appends to it, so it is not merged.
     pub open: bool,
 }
 
@@ -48,25 +50,25 @@ impl SegmentMeta {
     }
 }
 
-/// What the disk asks for and allows. In bytes.
+/// What the disk requires and allows, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// What has to be freed in this part for the limits to hold; 0: nothing.
+    /// Bytes that must be freed in this part so that the limits hold.
     pub must_free: u64,
-    /// What may be written before the inputs are deleted.
+    /// Bytes that may be written before the inputs are deleted.
     pub scratch: u64,
 }
 
 /// Why segments are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// Nothing in them is live: they are only deleted.
+    /// They have no live record and are only deleted.
     Empty,
     /// The limits demand it.
     Limits,
     /// Too much of them is dead.
     Dead,
-    /// There are too many of one size.
+    /// There are too many segments of one size.
     TooMany,
 }
 
@@ -75,7 +77,7 @@ pub enum Reason {
 pub struct Compaction {
     /// Their places in the list, ascending.
     pub inputs: Vec<usize>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// Live bytes that are written. 0: no file is written.
     pub written: u64,
@@ -83,8 +85,8 @@ pub struct Compaction {
     pub freed: u64,
 }
 
-/// What to merge next in a part whose segments these are, oldest name first; None: nothing. To be asked again
-/// after each merge.
+/// The next merge in a part with these segments, oldest name first. None: nothing is to be merged. Asked again after
+/// each merge.
 pub fn compaction(segments: &[SegmentMeta], room: Room) -> Option<Compaction> {
     let sealed: Vec<usize> = (0..segments.len()).filter(|&at| !segments[at].open).collect();
     let empty: Vec<usize> = sealed.iter().copied().filter(|&at| segments[at].live_records == 0).collect();
@@ -94,13 +96,13 @@ pub fn compaction(segments: &[SegmentMeta], room: Room) -> Option<Compaction> {
         .or_else(|| chosen(segments, crowded(segments, &sealed, room.scratch), Reason::TooMany))
 }
 
-/// Those with the largest dead shares, until enough is freed.
+/// Segments with the largest dead shares, until enough is freed.
 fn shrinking(segments: &[SegmentMeta], sealed: &[usize], room: Room) -> Vec<usize> {
     let order = by_dead_share(segments, sealed, |segment| segment.dead() > 0);
     pick(segments, &order, room.scratch, |_, freed| freed >= room.must_free)
 }
 
-/// Those of which a quarter is dead, where that is so of all of them together.
+/// Segments of which a quarter is dead, if a quarter of all of them together is.
 fn decayed(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usize> {
     let dead: u128 = sealed.iter().map(|&at| u128::from(segments[at].dead())).sum();
     let bytes: u128 = sealed.iter().map(|&at| u128::from(segments[at].bytes)).sum();
@@ -111,7 +113,7 @@ fn decayed(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usiz
     pick(segments, &order, scratch, |_, _| false)
 }
 
-/// The lowest tier that has too many, oldest first.
+/// Segments of the lowest tier that has too many, the oldest first.
 fn crowded(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usize> {
     let mut tiers: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for &at in sealed.iter().filter(|&&at| segments[at].bytes < SETTLED) {
@@ -120,7 +122,7 @@ fn crowded(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usiz
     let full = tiers.into_values().filter(|members| members.len() >= FAN_IN);
     let mut picked = full.map(|members| pick(segments, &members, scratch, |written, _| written >= SETTLED));
     let live = |inputs: &[usize]| inputs.iter().map(|&at| u128::from(segments[at].live_bytes)).sum::<u128>();
-    // Fewer than make a tier's worth will do where they make a settled segment.
+    // Fewer segments are enough if their result is too large to be merged again.
     let worth_it = |inputs: &Vec<usize>| inputs.len() >= FAN_IN || live(inputs) >= u128::from(SETTLED);
     picked.find(worth_it).unwrap_or_default()
 }
@@ -131,14 +133,14 @@ fn by_dead_share(
     wanted: impl Fn(&SegmentMeta) -> bool,
 ) -> Vec<usize> {
     let mut order: Vec<usize> = sealed.iter().copied().filter(|&at| wanted(&segments[at])).collect();
-    // In 1/65536 of the file.
+    // In units of 1/65536 of the file.
     let share = |segment: &SegmentMeta| (u128::from(segment.dead()) << 16) / u128::from(segment.bytes.max(1));
     order.sort_by_key(|&at| Reverse(share(&segments[at])));
     order
 }
 
-/// Takes from `order` what fits until `enough(written, freed)`. A segment that is too large for a merge is
-/// rewritten alone.
+/// Takes segments from `order` until `enough(written, freed)`. A segment that is too large for a merge is rewritten
+/// alone.
 fn pick(
     segments: &[SegmentMeta],
     order: &[usize],

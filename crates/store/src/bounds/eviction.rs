@@ -1,28 +1,28 @@
-//! What an eviction takes, and why.
+//! What is evicted, and why.
 
-/// Something in an [`super::Inventory`], by its places there.
+/// A part or a record in an [`super::Inventory`], by its places there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// Which application.
+    /// The application.
     pub application: usize,
-    /// Which of its parts.
+    /// The part of the application.
     pub part: usize,
-    /// Which record of the part; None: the whole part.
+    /// The record of the part; None: the whole part.
     pub record: Option<usize>,
 }
 
 /// Why something is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
-    /// A device part for another header that nobody used for longer than the age limit.
+    /// A device part for another header, unused for longer than the age limit.
     Expired,
-    /// A module that the policy does not keep.
+    /// A module that the module policy does not keep.
     ModulePolicy,
     /// The application's own limit.
     ApplicationLimit,
     /// The limit for all applications.
     TotalLimit,
-    /// Too little is free on the file system.
+    /// Too little space is free on the file system.
     FreeSpace,
 }
 
@@ -39,14 +39,14 @@ impl Cause {
     }
 }
 
-/// One thing to evict. Every version of a record has to go, or an older one comes back.
+/// One eviction. Every version of a record is evicted, because an older one would come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// What.
+    /// What is evicted.
     pub target: Target,
     /// Its size.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 

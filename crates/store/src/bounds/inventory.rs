@@ -1,4 +1,4 @@
-//! What is stored, as the decisions need to see it. Sizes in bytes, times in Unix milliseconds.
+//! What is stored, as the decisions need to see it. Sizes are bytes, times Unix milliseconds.
 
 use crate::bounds::limits::ModulePolicy;
 use crate::format::record::{Key, Kind};
@@ -6,81 +6,81 @@ use crate::format::record::{Key, Kind};
 /// The newest recorded use of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastUse {
-    /// When, by the clock of that run; 0: never noted. Believed with care.
+    /// The time by the clock of that run; 0: no use is noted. The clock may have been wrong.
     pub unix_ms: u64,
-    /// Which run; 0: not known. Any number that is the same for all of a run and rises from run to run
-    /// whatever the clock says: the age in the name of the segment that noted the use.
+    /// The run; 0: unknown. The age in the name of the segment that has the use: the same for all of a run, and rising
+    /// from run to run whatever the clock says.
     pub run: u64,
-    /// Its place among the first uses of that run.
+    /// The place among the first uses of that run.
     pub order: u32,
 }
 
 /// The newest record of its kind and key in its part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// What it takes up: head, payload, padding and its entry in the index.
+    /// Bytes of its header, payload, padding and index entry.
     pub bytes: u64,
-    /// The newest use. A module's is that of the recipe used last among those that name it.
+    /// The newest use. For a module or an artifact that other records name: the newest use of these.
     pub last_use: LastUse,
-    /// Used or written by a run that is going on: never evicted.
+    /// A running process uses or has written it: never evicted.
     pub current: bool,
 }
 
-/// What is known of a part's contents.
+/// The records of a part, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// A device part for a driver or device that is not here. Stays or goes as a whole.
+pub enum Listing {
+    /// A device part whose device or driver is gone. It stays or goes as a whole.
     Foreign,
-    /// A part that nobody looked into. Stays or goes as a whole, ranked like artifacts.
+    /// A part that was not read. It stays or goes as a whole, and ranks like an artifact.
     Unlisted,
-    /// Every live record.
+    /// All live records.
     Listed(Vec<Record>),
 }
 
 /// One part of an application's stash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// What its files take up, dead records included.
+pub struct PartInventory {
+    /// The size of its files, dead records included.
     pub bytes: u64,
-    /// Its newest use; where none was noted, the age of its newest segment. 0: not known.
+    /// The newest use; without a noted use the age of its newest segment. 0: unknown.
     pub last_use: u64,
-    /// Open in a run that is going on: not evicted as a whole.
+    /// A running process has it open: not evicted as a whole.
     pub current: bool,
-    /// Its contents.
-    pub contents: Contents,
+    /// The records.
+    pub listing: Listing,
 }
 
-impl Part {
-    /// Its records; none where it is not listed.
+impl PartInventory {
+    /// The records; none if they are not listed.
     pub(crate) fn records(&self) -> &[Record] {
-        match &self.contents {
-            Contents::Listed(records) => records,
-            Contents::Foreign | Contents::Unlisted => &[],
+        match &self.listing {
+            Listing::Listed(records) => records,
+            Listing::Foreign | Listing::Unlisted => &[],
         }
     }
 
     pub(crate) fn is_listed(&self) -> bool {
-        matches!(self.contents, Contents::Listed(_))
+        matches!(self.listing, Listing::Listed(_))
     }
 
-    /// How many things it has that stay or go by themselves.
+    /// The number of things that stay or go on their own.
     pub(crate) fn units(&self) -> usize {
         if self.is_listed() { self.records().len() } else { 1 }
     }
 
-    /// Live bytes; those of a part that is not listed are all taken for live.
+    /// Live bytes. A part without a list counts as live.
     pub(crate) fn live(&self) -> u128 {
-        match &self.contents {
-            Contents::Listed(records) => records.iter().map(|record| u128::from(record.bytes)).sum(),
-            Contents::Foreign | Contents::Unlisted => u128::from(self.bytes),
+        match &self.listing {
+            Listing::Listed(records) => records.iter().map(|record| u128::from(record.bytes)).sum(),
+            Listing::Foreign | Listing::Unlisted => u128::from(self.bytes),
         }
     }
 
-    /// Bytes on the disk, also where the caller's sum is smaller than that of the records.
+    /// Bytes on disk, at least the sum of its records.
     pub(crate) fn disk(&self) -> u128 {
         self.live().max(u128::from(self.bytes))
     }
@@ -88,40 +88,40 @@ impl Part {
 
 /// One application's stash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Application {
-    /// Its newest use; 0: not known.
+pub struct ApplicationInventory {
+    /// The newest use; 0: unknown.
     pub last_use: u64,
-    /// A run of it is going on.
+    /// A process of the application is running.
     pub current: bool,
-    /// Its own limit, in place of [`crate::bounds::Limits::per_app`].
+    /// The application's limit, in place of [`crate::bounds::Limits::per_app`].
     pub limit: Option<u64>,
-    /// Its own policy, in place of [`crate::bounds::Limits::module_policy`].
+    /// The application's policy, in place of [`crate::bounds::Limits::module_policy`].
     pub modules: Option<ModulePolicy>,
-    /// The runs known of, numbered as in [`LastUse::run`], in any order. What the module policy counts.
+    /// The known runs, numbered as in [`LastUse::run`], in any order. The module policy counts them.
     pub runs: Vec<u64>,
-    /// Its parts.
-    pub parts: Vec<Part>,
+    /// The parts.
+    pub parts: Vec<PartInventory>,
 }
 
-impl Application {
+impl ApplicationInventory {
     pub(crate) fn live(&self) -> u128 {
-        self.parts.iter().map(Part::live).sum()
+        self.parts.iter().map(PartInventory::live).sum()
     }
 }
 
 /// Everything below the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Every application.
-    pub applications: Vec<Application>,
+    /// All applications.
+    pub applications: Vec<ApplicationInventory>,
 }
 
 impl Inventory {
     pub(crate) fn live(&self) -> u128 {
-        self.applications.iter().map(Application::live).sum()
+        self.applications.iter().map(ApplicationInventory::live).sum()
     }
 
     pub(crate) fn disk(&self) -> u128 {
-        self.applications.iter().flat_map(|app| &app.parts).map(Part::disk).sum()
+        self.applications.iter().flat_map(|app| &app.parts).map(PartInventory::disk).sum()
     }
 }

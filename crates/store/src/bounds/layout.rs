@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use crate::bounds::inventory::Record;
 
-/// The order in which to write these records: their places, each once. Kind by kind; within a kind those of the
-/// latest run in the order in which it used them first, then those of the run before, and so on; then those of
-/// unknown runs in the same way, at last what was never used. Work ahead of a program reads the front in one go.
+/// The order in which these records are written: the place of each, once. Kind by kind; in each kind the records of the
+/// latest run in the order of their first use, then those of earlier runs; then those of unknown runs in the same way;
+/// then unused ones. So the records that a program needs first are next to each other.
 pub fn layout(records: &[Record]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&at| {

@@ -3,26 +3,25 @@
 /// Which modules are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModulePolicy {
-    /// All that fit. The default: without modules nothing can be rebuilt after a driver update.
+    /// All of them, if they fit. The default, because without modules nothing can be rebuilt after a driver update.
     #[default]
     All,
-    /// Those that one of the last so many runs of their application used.
+    /// Modules that one of the last runs of their application used, this many.
     UsedInLast(u32),
-    /// None but those of runs that are going on.
+    /// Only modules of running processes.
     None,
 }
 
-/// What a stash may take up. Sizes in bytes, times in milliseconds.
+/// The limits of a stash. Sizes are bytes, times milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All applications together.
+    /// For all applications together.
     pub total_bytes: u64,
-    /// One application, where it has no limit of its own. None: only the total counts.
+    /// For one application without a limit of its own. None: the total alone.
     pub per_app: Option<u64>,
-    /// What must stay free on the file system.
+    /// The space that stays free on the file system.
     pub free_space_floor: u64,
-    /// For how long device parts with another header, and whole applications, are worth as much as the rest
-    /// although nobody uses them.
+    /// Device parts with another header, and applications, rank below everything else after this time without use.
     pub device_age: u64,
     /// Which modules are kept.
     pub module_policy: ModulePolicy,
@@ -43,23 +42,23 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The free-space floor of a file system on which 3 % would be more.
+    /// The largest default of the free-space floor.
     pub const LARGEST_FLOOR: u64 = 1 << 30;
 
-    /// The free-space floor of a file system of that size: 3 %, at most 1 GiB.
+    /// The default free-space floor of a file system of that size: 3 %, at most 1 GiB.
     pub fn floor_for(filesystem_bytes: u64) -> u64 {
         let percent = filesystem_bytes / 100 + u64::from(filesystem_bytes % 100 != 0);
         percent.saturating_mul(3).min(Limits::LARGEST_FLOOR)
     }
 
-    /// Whether anything may be written while so much is free. Asked before a batch, with what stays free after it.
+    /// Whether anything may be written if this much stays free afterwards.
     pub fn may_write(&self, free_bytes: u64) -> bool {
         free_bytes >= self.free_space_floor
     }
 }
 
-/// To what eviction goes down once a limit is exceeded: 90 % of it, so that it does not happen in every run.
-/// Rises with the limit, by at most as much.
+/// The size to which eviction reduces after a limit is exceeded: 90 %, so that it does not happen in every run. Rises
+/// with the limit, at most by the same amount.
 pub(crate) fn low_water(limit: u64) -> u64 {
     limit - limit / 10
 }

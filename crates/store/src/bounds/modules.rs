@@ -1,18 +1,18 @@
-//! Which modules the module policy keeps.
+//! The modules that the module policy keeps.
 
-use crate::bounds::inventory::{Application, LastUse};
+use crate::bounds::inventory::{ApplicationInventory, LastUse};
 use crate::bounds::limits::ModulePolicy;
 
 /// The policy, applied to the runs of one application.
 pub(crate) enum Kept {
     All,
     None,
-    /// Used in this run or a later one.
+    /// Modules used in this run or a later one.
     Since(u64),
 }
 
 impl Kept {
-    pub(crate) fn of(policy: ModulePolicy, app: &Application) -> Kept {
+    pub(crate) fn of(policy: ModulePolicy, app: &ApplicationInventory) -> Kept {
         let count = match policy {
             ModulePolicy::All => return Kept::All,
             ModulePolicy::None | ModulePolicy::UsedInLast(0) => return Kept::None,
@@ -21,11 +21,11 @@ impl Kept {
         let mut runs: Vec<u64> = app.runs.iter().copied().filter(|&run| run != 0).collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
         runs.dedup();
-        // An application with fewer runs has not had the time to leave anything unused.
+        // With fewer runs no module counts as unused.
         runs.get(count - 1).map_or(Kept::All, |&run| Kept::Since(run))
     }
 
-    /// A use in an unknown run is a use all the same; only what was never noted counts as unused.
+    /// A use in an unknown run is a use. A module without a noted use is unused.
     pub(crate) fn keeps(&self, used: LastUse) -> bool {
         match *self {
             Kept::All => true,

@@ -1,49 +1,48 @@
 //! What is evicted, and why.
 
 use crate::bounds::eviction::{Cause, Eviction, clamp};
-use crate::bounds::inventory::{Application, Inventory, Part};
+use crate::bounds::inventory::{ApplicationInventory, Inventory, PartInventory};
 use crate::bounds::limits::{Limits, low_water};
 use crate::bounds::rank;
 use crate::bounds::rank::Candidate;
 use crate::bounds::reclaim::{Reclaim, reclaim};
 
-/// By how much a limit stays exceeded because runs that are going on hold the rest.
+/// A limit that stays exceeded because running processes use the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// The limit: [`Cause::ApplicationLimit`], [`Cause::TotalLimit`] or [`Cause::FreeSpace`].
     pub limit: Cause,
-    /// Whose limit; None for the other two.
+    /// The application whose limit it is; None for the other two.
     pub application: Option<usize>,
-    /// How much live data is left beyond it.
+    /// Live bytes beyond the limit.
     pub bytes: u64,
 }
 
-/// What to evict. Sizes in bytes, at most `u64::MAX`.
+/// What is to be evicted. Sizes are bytes, at most `u64::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What goes: first by age and policy, then for the applications' limits, then for the total; each in its
-    /// order of worth.
+    /// The evictions: first by age and policy, then for the applications' limits, then for the total.
     pub evictions: Vec<Eviction>,
-    /// Applications of which nothing is left and no run is going on: their folders can go. In ascending order.
+    /// Applications that have nothing left and do not run, in ascending order: their folders can be removed.
     pub applications: Vec<usize>,
-    /// Live data now.
+    /// Live bytes now.
     pub live_before: u64,
-    /// Live data afterwards.
+    /// Live bytes afterwards.
     pub live_after: u64,
-    /// What compaction still has to free for the files to fit, once whole parts and applications are deleted.
+    /// Bytes that compaction must free after whole parts and applications are deleted.
     pub reclaim: Vec<Reclaim>,
-    /// What does not fit although everything that may go goes.
+    /// Limits that stay exceeded.
     pub shortfalls: Vec<Shortfall>,
 }
 
-/// Decides what is evicted. `free_bytes`: free on the file system now; `now_ms`: Unix time.
+/// Decides what is evicted. `free_bytes` are free on the file system; `now_ms` is the Unix time.
 pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64) -> Plan {
     let mut state = State::new(inventory, rank::candidates(inventory, limits, now_ms));
     let live_before = state.total;
     state.evict_unlimited();
 
-    // Decided before the applications' limits are applied: a tighter one of those must not spare anything by
-    // taking the total just below its limit.
+    // Decided before the applications' limits are applied: a tighter one must not spare anything by bringing the total
+    // just below its limit.
     let all = Budget::of_all(inventory, limits, free_bytes);
     let over = state.total > u128::from(all.bytes);
     for (index, app) in inventory.applications.iter().enumerate() {
@@ -69,7 +68,7 @@ pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64
     plan
 }
 
-/// What all applications together may take up.
+/// The limit for all applications together.
 struct Budget {
     bytes: u64,
     cause: Cause,
@@ -87,11 +86,11 @@ impl Budget {
     }
 }
 
-/// The sums while things are taken away.
+/// The sums while evictions are added.
 struct State {
     candidates: Vec<Candidate>,
     gone: Vec<bool>,
-    /// Live bytes, and those of each application.
+    /// Live bytes, of all applications and of each.
     total: u128,
     apps: Vec<u128>,
     plan: Plan,
@@ -103,12 +102,12 @@ impl State {
             gone: vec![false; candidates.len()],
             candidates,
             total: inventory.live(),
-            apps: inventory.applications.iter().map(Application::live).collect(),
+            apps: inventory.applications.iter().map(ApplicationInventory::live).collect(),
             plan: Plan::default(),
         }
     }
 
-    /// What goes whatever the limits.
+    /// Evicts what goes independently of limits.
     fn evict_unlimited(&mut self) {
         for at in 0..self.candidates.len() {
             if self.candidates[at].expired {
@@ -119,7 +118,7 @@ impl State {
         }
     }
 
-    /// Takes from the front until no more than `target` is left (of one application).
+    /// Evicts in order until at most `target` is left, of one application if it is given.
     fn evict(&mut self, cause: Cause, application: Option<usize>, target: u128) {
         for at in 0..self.candidates.len() {
             if application.map_or(self.total, |app| self.apps[app]) <= target {
@@ -148,10 +147,10 @@ impl State {
     }
 }
 
-/// The applications of which an eviction takes the last.
+/// Applications that lose their last record or part.
 fn emptied(inventory: &Inventory, evictions: &[Eviction]) -> Vec<usize> {
     let mut left: Vec<usize> =
-        inventory.applications.iter().map(|app| app.parts.iter().map(Part::units).sum()).collect();
+        inventory.applications.iter().map(|app| app.parts.iter().map(PartInventory::units).sum()).collect();
     let before = left.clone();
     for eviction in evictions {
         left[eviction.target.application] -= 1;

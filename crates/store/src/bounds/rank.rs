@@ -1,31 +1,31 @@
-//! What goes before what. The order does not depend on any size limit, and eviction always takes the front of
-//! it: hence a larger limit never evicts more.
+//! The order of eviction. It does not depend on any size limit, and eviction takes its front, so a larger limit never
+//! evicts more.
 
 use crate::bounds::clock;
 use crate::bounds::clock::Runs;
 use crate::bounds::eviction::Target;
-use crate::bounds::inventory::{Application, Contents, Inventory, Record};
+use crate::bounds::inventory::{ApplicationInventory, Inventory, Listing, Record};
 use crate::bounds::limits::Limits;
 use crate::bounds::modules::Kept;
 use crate::format::record::{Key, Kind};
 
-/// What is of least worth comes first.
+/// Classes of what can be evicted, the least valuable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// Parts of devices or drivers that are not here.
+    /// Parts of devices or drivers that are gone.
     Foreign,
     /// What is left of an application that nobody used for longer than the age limit, application by application.
     Abandoned,
-    /// Large, and only needed to compile anew.
+    /// Modules: large, and needed for compiling again only.
     Module,
-    /// What makes a call fast.
+    /// Artifacts and references to them: they make calls fast.
     Artifact,
-    /// Small, without them nothing can be rebuilt after a driver update, and a use without its artifact
-    /// tells a miss that eviction caused. Identifier pairs and proofs are as small.
+    /// Recipes, uses, identifier pairs and verified artifacts: small. Without recipes nothing can be rebuilt after a
+    /// driver update; a use without its artifact shows that a miss was caused by eviction.
     Description,
-    /// Digests that many recipes share, and whose use nobody notes.
+    /// Records that many recipes name. Their use is not noted.
     Shared,
-    /// Deaths that an artifact caused: without the record it would be tried again.
+    /// Crash counts and failures: without the record the call would be tried again.
     Warning,
 }
 
@@ -34,19 +34,20 @@ impl Class {
         match kind {
             Kind::Module => Class::Module,
             Kind::Artifact | Kind::Same => Class::Artifact,
-            Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Proven => Class::Description,
+            Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Verified => Class::Description,
             Kind::Layout | Kind::RenderPass | Kind::Setup => Class::Shared,
-            Kind::Deaths | Kind::Failed => Class::Warning,
+            Kind::CrashCount | Kind::Failed => Class::Warning,
         }
     }
 }
 
-/// The class, and for abandoned applications which one: when it was used, its place, and the class within.
+/// The class. For abandoned applications also the last use, the place and the class within the application.
 type Worth = (Class, u64, usize, Class);
-/// The time as the clock's mistakes let it be known, the run, the time as noted, and the place in the run.
+/// The believed time, the run, the noted time, and the place in the run.
 type Recency = (u64, u64, u64, u32);
 
-/// Something that can be evicted. Compares by what goes first; the target settles what is equal otherwise.
+/// A part or record that can be evicted. Candidates compare by the order of eviction; the target decides among equal
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
     worth: Worth,
@@ -54,13 +55,13 @@ pub(crate) struct Candidate {
     key: Key,
     pub(crate) target: Target,
     pub(crate) bytes: u64,
-    /// A part past its age limit.
+    /// A part that has reached its age limit.
     pub(crate) expired: bool,
     /// A module that the policy does not keep.
     pub(crate) unwanted: bool,
 }
 
-/// Everything that may be evicted, what goes first at the front.
+/// Everything that may be evicted, in the order of eviction.
 pub(crate) fn candidates(inventory: &Inventory, limits: &Limits, now: u64) -> Vec<Candidate> {
     let reference = clock::reference(inventory, now);
     let mut found = Vec::new();
@@ -73,7 +74,7 @@ pub(crate) fn candidates(inventory: &Inventory, limits: &Limits, now: u64) -> Ve
 
 fn of_application(
     index: usize,
-    app: &Application,
+    app: &ApplicationInventory,
     limits: &Limits,
     now: u64,
     reference: u64,
@@ -81,7 +82,7 @@ fn of_application(
 ) {
     let runs = Runs::of(app, now);
     let kept = Kept::of(app.modules.unwrap_or(limits.module_policy), app);
-    // What was never noted has no age.
+    // Without a noted use there is no age.
     let aged = |last_use: u64| last_use != 0 && reference.saturating_sub(last_use) > limits.device_age;
     let abandoned = !app.current && aged(app.last_use);
     let worth = |class| match class {
@@ -90,10 +91,10 @@ fn of_application(
         _ => (class, 0, 0, class),
     };
     for (place, part) in app.parts.iter().enumerate() {
-        let class = match &part.contents {
-            Contents::Foreign => Class::Foreign,
-            Contents::Unlisted => Class::Artifact,
-            Contents::Listed(records) => {
+        let class = match &part.listing {
+            Listing::Foreign => Class::Foreign,
+            Listing::Unlisted => Class::Artifact,
+            Listing::Listed(records) => {
                 let evictable = records.iter().enumerate().filter(|(_, record)| !record.current);
                 found.extend(evictable.map(|(at, record)| Candidate {
                     worth: worth(Class::of(record.kind)),

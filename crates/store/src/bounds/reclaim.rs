@@ -1,22 +1,22 @@
-//! How much compaction has to free, and in which parts, for the files to fit and not only what is live in them.
+//! How much compaction must free in each part, so that the files fit, and not only their live records.
 
 use std::cmp::Reverse;
 
 use crate::bounds::eviction::{Eviction, clamp};
-use crate::bounds::inventory::{Inventory, Part};
+use crate::bounds::inventory::{Inventory, PartInventory};
 
-/// What compaction has to free in one part.
+/// What compaction must free in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reclaim {
-    /// Which application.
+    /// The application.
     pub application: usize,
-    /// Which of its parts.
+    /// The part of the application.
     pub part: usize,
-    /// At least so many dead bytes.
+    /// Dead bytes that must be freed, at least.
     pub bytes: u64,
 }
 
-/// A part as it is once the evicted records are dead.
+/// A part after the eviction.
 struct Left {
     application: usize,
     part: usize,
@@ -25,8 +25,8 @@ struct Left {
     reclaimed: u128,
 }
 
-/// Shares out what the applications' limits and the total ask for, most dead bytes first. `emptied`:
-/// applications that are deleted as a whole.
+/// Distributes what the limits require over the parts, those with the most dead bytes first. `emptied` are applications
+/// that are deleted as a whole.
 pub(crate) fn reclaim(
     inventory: &Inventory,
     evictions: &[Eviction],
@@ -35,7 +35,7 @@ pub(crate) fn reclaim(
     total: u64,
 ) -> Vec<Reclaim> {
     let mut left = left(inventory, evictions, emptied);
-    // Equal ones in the order of the inventory.
+    // A stable sort: equal parts stay in the order of the inventory.
     left.sort_by_key(|left| Reverse(left.dead));
     for application in 0..inventory.applications.len() {
         if let Some(limit) = limit_of(application) {
@@ -52,7 +52,7 @@ pub(crate) fn reclaim(
 fn left(inventory: &Inventory, evictions: &[Eviction], emptied: &[usize]) -> Vec<Left> {
     let mut left: Vec<Vec<Left>> = Vec::new();
     for (application, app) in inventory.applications.iter().enumerate() {
-        let of_part = |(part, it): (usize, &Part)| {
+        let of_part = |(part, it): (usize, &PartInventory)| {
             let disk = it.disk();
             Left { application, part, disk, dead: disk - it.live(), reclaimed: 0 }
         };
@@ -68,7 +68,7 @@ fn left(inventory: &Inventory, evictions: &[Eviction], emptied: &[usize]) -> Vec
     left.into_iter().flatten().filter(|left| emptied.binary_search(&left.application).is_err()).collect()
 }
 
-/// Sees to it that what is left takes no more than `limit`, as far as dead bytes go.
+/// Reclaims dead bytes until what is left takes at most `limit`.
 fn demand(left: &mut [Left], application: Option<usize>, limit: u64) {
     let concerned = |left: &Left| application.is_none_or(|app| app == left.application);
     let disk =

@@ -1,4 +1,4 @@
-//! Stored payloads back into what they were.
+//! Decoding stored payloads.
 
 use crate::codec::dictionary;
 use crate::codec::spirv;
@@ -6,8 +6,8 @@ use crate::codec::zstd;
 use crate::format::codec::Codec;
 use crate::format::codec::CodecError;
 
-/// Fills `out` with the `raw_length` bytes that were stored as `stored`. Beside `out` it takes memory for half of
-/// `raw_length` and a constant. Hostile bytes give an error or other bytes, never a panic.
+/// Fills `out` with the `raw_length` bytes of the payload that was stored as `stored`. Takes memory for half of
+/// `raw_length` and a constant beside `out`. Hostile bytes give an error or other bytes, never a panic.
 pub fn decode_into(
     codec: Codec,
     stored: &[u8],

@@ -5,11 +5,11 @@ use crate::codec::recipe::encode_recipe;
 use crate::format::codec::Codec;
 use crate::format::record::Kind;
 
-/// Fills `out` with a record's payload as it is to be stored, unless that is [`Codec::Plain`]: then the payload is
-/// stored as it is, and `out` holds anything.
+/// Fills `out` with a record's payload as it is to be stored. For [`Codec::Plain`] the payload is stored unchanged, and
+/// the content of `out` is not specified.
 ///
-/// Artifacts are read in calls that the program waits for. Decompressing one takes three to four times as long as
-/// reading it (docs/measurements.md), so they stay as the driver gave them.
+/// Artifacts are read while the program waits. Decompressing one takes three to four times as long as reading it
+/// (docs/measurements.md), so they are not compressed.
 pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
     match kind {
         Kind::Module => encode_module(payload, out),
@@ -17,8 +17,8 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
         Kind::Use
         | Kind::Artifact
         | Kind::IdentifierPair
-        | Kind::Proven
-        | Kind::Deaths
+        | Kind::Verified
+        | Kind::CrashCount
         | Kind::Failed
         | Kind::Same => Codec::Plain,
     }

@@ -1,18 +1,18 @@
-//! How payloads are made small: pure functions from bytes to bytes, described in docs/format.md, "Compression".
+//! Compression of payloads: pure functions from bytes to bytes. docs/format.md describes them under "Compression".
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `kinds` | which kinds of records are compressed, and how |
-//! | `module` | which codec a module's payload is stored with |
-//! | `plain` | payloads that are stored as they are |
-//! | `recipe` | the same for recipes and what they name |
-//! | `dictionary` | what recipes have in common (`recipes.dict`), and the heads of frames that lean on it |
-//! | `decode` | the way back |
-//! | `spirv` | the filter that lays SPIR-V out so that zstd finds more in it |
-//! | `walk` | what both directions of the filter predict from the words before |
-//! | `shape` | where an instruction has its type, its result and its text |
+//! | `module` | the codec of a module's payload |
+//! | `plain` | uncompressed payloads |
+//! | `recipe` | the codec of recipes, layouts, render passes and setups |
+//! | `dictionary` | the dictionary of recipes (`recipes.dict`) and its frame headers |
+//! | `decode` | decoding |
+//! | `spirv` | the filter that rearranges SPIR-V for zstd |
+//! | `walk` | the predictions of both directions of the filter |
+//! | `shape` | the operands of each instruction |
 //! | `stream` | the filter's streams of bytes |
-//! | `zstd` | zstd's contexts, one of each a thread |
+//! | `zstd` | zstd's contexts, one of each for a thread |
 
 mod decode;
 mod dictionary;

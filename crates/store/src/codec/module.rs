@@ -1,11 +1,11 @@
-//! The codecs, and those of a module's payload: VkShaderModuleCreateFlags (u32), then what the program gave as SPIR-V.
+//! The codec of a module's payload: VkShaderModuleCreateFlags (u32), then the code that the program gave.
 
 use crate::codec::plain::plain;
 use crate::codec::{spirv, zstd};
 use crate::format::codec::Codec;
 
-/// Fills `out` with a module's `payload` as it is to be stored. Any bytes are welcome; the same bytes are always stored
-/// the same way.
+/// Fills `out` with a module's payload as it is to be stored. Takes any bytes, and stores the same bytes always in the
+/// same way.
 pub fn encode_module(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     zstd::with_encoder(|encoder| {
         let compressed = encoder.as_mut().and_then(|encoder| {

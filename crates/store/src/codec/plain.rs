@@ -1,12 +1,12 @@
-//! Payloads that are stored as they are.
+//! Uncompressed payloads.
 
 use crate::base::memory;
 use crate::format::codec::Codec;
 
-/// Stores `payload` as it is.
+/// Copies `payload`.
 pub(crate) fn plain(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     out.clear();
-    // Who stores it takes the payload itself: without memory there is nothing to see here.
+    // The caller stores the payload itself, so a failure to copy it does not matter.
     if memory::reserve(out, payload.len()) {
         out.extend_from_slice(payload);
     }

@@ -1,17 +1,16 @@
-//! The codec of recipes, layouts, render passes and setups: bytes by the hundred, too few for zstd to learn
-//! anything from. So it starts with a dictionary of what many programs' recipes have in common, and a payload is
-//! the content of one block alone; the decoder puts the head of its frame in front again.
+//! The codec of recipes, layouts, render passes and setups. These have a few hundred bytes, too few for zstd to learn
+//! from, so it starts with a dictionary of what the recipes of many programs have in common. Only the content of one
+//! block is stored; the decoder restores the headers before it.
 
 use crate::codec::dictionary::{BLOCK, LAST_COMPRESSED, LONGEST};
 use crate::codec::plain::plain;
 use crate::codec::zstd;
 use crate::format::codec::Codec;
 
-/// What zstd's encoder puts in front of the block: magic number, descriptor and window size, none of the options.
+/// The bytes that zstd's encoder puts before the block: magic number, descriptor and window size, without options.
 const FRAME: usize = 6;
 
-/// Fills `out` with a recipe's payload as it is to be stored, or that of a layout, a render pass or a setup. Any
-/// bytes are welcome; the same bytes are always stored the same way.
+/// Fills `out` with a payload as it is to be stored. Takes any bytes, and stores the same bytes always in the same way.
 pub fn encode_recipe(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     let compressed = payload.len() <= LONGEST
         && zstd::with_recipe_encoder(|encoder| {
@@ -23,13 +22,13 @@ pub fn encode_recipe(payload: &[u8], out: &mut Vec<u8>) -> Codec {
     plain(payload, out)
 }
 
-/// Takes the heads off a frame of one compressed block. False for any other.
+/// Removes the headers of a frame with one compressed block. False: it is another frame.
 fn unwrap(frame: &mut Vec<u8>) -> bool {
     let content = frame.len().checked_sub(FRAME + BLOCK);
     let head = frame.get(FRAME..).and_then(|rest| rest.first_chunk());
     let (Some(content), Some(&[low, middle, high])) = (content, head) else { return false };
     let wanted = (content as u32) << 3 | LAST_COMPRESSED;
-    // A descriptor of 0: a window size follows, no length, no checksum, no dictionary's number.
+    // Descriptor 0: a window size follows; no length, no checksum, no number of a dictionary.
     if frame.get(4) != Some(&0) || u32::from_le_bytes([low, middle, high, 0]) != wanted {
         return false;
     }

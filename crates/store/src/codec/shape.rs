@@ -1,12 +1,12 @@
-//! Where an instruction has its type, its result and its text, by opcode. These tables are part of the format: an
-//! opcode that is missing here, or wrong, costs compression and nothing else, and none may ever be changed.
+//! The type, result and text operands of each instruction, by opcode. These tables are part of the format and never
+//! change. A missing or wrong opcode costs compression only.
 
-/// What is special about an instruction's first operands.
+/// What is special about the first operands of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// The first operand is the type of the result.
     pub(crate) typed: bool,
-    /// The next one is the id of the result.
+    /// The next operand is the id of the result.
     pub(crate) result: bool,
     /// After this many further operands all words are text.
     pub(crate) text_after: u16,
@@ -28,11 +28,11 @@ const NO_TYPE: [u16; 47] = [
     5911, 5912, 5913, 6086,
 ];
 
-/// Opcodes with text, and the operands that come before it beside type and result.
+/// Opcodes with text, and the number of operands before it without type and result.
 const TEXT: [(u16, u16); 8] = [(4, 0), (5, 1), (6, 2), (7, 0), (10, 0), (11, 0), (330, 0), (2, 0)];
 
-/// The shapes of the opcodes below 512, which all modules use: lists would take longer to search than the
-/// instructions to decode.
+/// The shapes of opcodes below 512, which all modules use. Searching lists would take longer than decoding the
+/// instructions.
 static LOW: [Shape; 512] = {
     let mut table = [Shape::found(0); 512];
     let mut opcode = 0;

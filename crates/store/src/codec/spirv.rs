@@ -1,7 +1,8 @@
-//! The SPIR-V filter: five streams in the place of the words. Every operand becomes its distance from what it
-//! is predicted to be; results are predicted to be numbered one by one.
+//! The SPIR-V filter: five streams in place of the words. Operands become distances from predicted values; results are
+//! predicted to be numbered one by one.
 //!
-//! Not SMOL-V, the known filter of this kind: it is C++ and wants valid modules, and here any bytes must come back as they were.
+//! Not SMOL-V, the known filter of this kind: it is written in C++ and needs valid modules, whereas any bytes must be
+//! restored here.
 
 use rustc_hash::FxHashMap;
 
@@ -11,18 +12,19 @@ use crate::codec::walk::Walk;
 /// Bytes before the first instruction: the flags and the five words of the SPIR-V header.
 const PREFIX: usize = 24;
 
-/// SPIR-V's first word, in the byte order that every driver of a little-endian machine is given.
+/// The first word of SPIR-V in the byte order of little-endian machines.
 const MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
 
-/// Says that opcode and word count follow.
-const NEW_HEAD: u8 = 255;
+/// Introduces an opcode and a word count.
+const NEW_HEADER: u8 = 255;
 
-/// The most bytes that a filtered payload may have; encoding gives up on more.
+/// The largest filtered payload. Encoding fails if there is more.
 pub(crate) const fn most(raw_length: usize) -> usize {
     raw_length / 2 + 64
 }
 
-/// Appends the filtered payload to `out`. False, and nothing of use, where it is not SPIR-V or hardly shrinks.
+/// Appends the filtered payload to `out`. False: the payload is no SPIR-V, or hardly gets smaller; `out` must not be
+/// used.
 pub(crate) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
     let Some((prefix, code)) = payload.split_at_checked(PREFIX) else { return false };
     if prefix[4..8] != MAGIC {
@@ -46,7 +48,7 @@ pub(crate) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
             heads.push(*number);
             walk.heads[usize::from(*number)]
         } else {
-            heads.push(NEW_HEAD);
+            heads.push(NEW_HEADER);
             put(&mut heads, u32::from(opcode));
             put(&mut heads, u32::from(words));
             let number = walk.heads.len();
@@ -93,7 +95,7 @@ pub(crate) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
     out.len() <= most(payload.len())
 }
 
-/// Fills all of `out` from a filtered payload, or nothing of use where the two do not fit.
+/// Restores all of `out` from a filtered payload. None: the two do not fit.
 pub(crate) fn decode(filtered: &[u8], out: &mut [u8]) -> Option<()> {
     let mut whole = Stream::new(filtered);
     let (prefix, mut code) = out.split_at_mut_checked(PREFIX)?;
@@ -108,7 +110,7 @@ pub(crate) fn decode(filtered: &[u8], out: &mut [u8]) -> Option<()> {
     let mut last_result = 0_u32;
     while !heads.at_end() {
         let number = heads.byte();
-        let head = if number == NEW_HEAD {
+        let head = if number == NEW_HEADER {
             let (opcode, words) = (heads.number() as u16, heads.number() as u16);
             walk.add(opcode, words)
         } else {

@@ -1,5 +1,5 @@
-//! Numbers in streams of bytes: seven bits a byte, the lowest first, the eighth says that more follow.
-//! Three functions, which is less than a crate for them (integer-encoding) would add to the library.
+//! Numbers of variable length: seven bits a byte, the lowest first; the eighth bit says that more follow. A crate for
+//! them (integer-encoding) would add more than these three functions.
 
 /// Appends a number.
 pub(crate) fn put(stream: &mut Vec<u8>, mut number: u32) {
@@ -10,18 +10,18 @@ pub(crate) fn put(stream: &mut Vec<u8>, mut number: u32) {
     stream.push(number as u8);
 }
 
-/// Small for what lies little above or below zero.
+/// Maps small positive and negative differences to small numbers.
 pub(crate) const fn zigzag(difference: u32) -> u32 {
     (difference << 1) ^ ((difference as i32 >> 31) as u32)
 }
 
-/// The way back.
+/// The inverse of [`zigzag`].
 pub(crate) const fn unzigzag(number: u32) -> u32 {
     (number >> 1) ^ (number & 1).wrapping_neg()
 }
 
-/// Reads a stream. Past its end there are zeros, which [`Stream::finished`] tells of: one look at the end is
-/// cheaper than one at every number.
+/// Reads a stream. Zeros follow its end, and [`Stream::finished`] tells whether any were read: one check at the end is
+/// cheaper than one for every number.
 pub(crate) struct Stream<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -40,8 +40,8 @@ impl<'a> Stream<'a> {
         byte
     }
 
-    /// The next number; bits beyond the thirty-second are dropped. Numbers of one and of two bytes take the same
-    /// way: which comes next is hard to foresee for a processor.
+    /// The next number; bits beyond the 32nd are dropped. Numbers of one and two bytes take the same branch, because a
+    /// processor cannot predict which comes next.
     #[inline(always)]
     pub(crate) fn number(&mut self) -> u32 {
         if let Some(&[first, second]) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
@@ -74,17 +74,17 @@ impl<'a> Stream<'a> {
         Some(taken)
     }
 
-    /// Whatever is left.
+    /// The rest of the stream.
     pub(crate) fn remaining(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Whether nothing is left.
+    /// Whether the stream is at its end.
     pub(crate) const fn at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// Whether every byte was read, and none that was not there.
+    /// Whether exactly the bytes of the stream were read.
     pub(crate) const fn finished(&self) -> bool {
         self.at == self.bytes.len()
     }

@@ -1,37 +1,37 @@
-//! What both directions of the filter remember while they walk over a module, and predict from it.
+//! What both directions of the filter remember of a module, and predict from it.
 
 use crate::codec::shape::Shape;
 use crate::codec::stream::{unzigzag, zigzag};
 
-/// Instructions (first words) that have a number of one byte; 255 introduces another one.
+/// The number of first words that get a number of one byte; 255 introduces the others.
 const HEADS: usize = 255;
 
-/// Opcodes that have a context of their own.
+/// The number of opcodes with a context of their own.
 const CONTEXTS: usize = 256;
 
-/// Operands that have a prediction of their own; later ones share the last.
+/// The number of operands with a prediction of their own; later ones share the last.
 const SLOTS: usize = 16;
 
-/// One first word: an opcode with a word count.
+/// A first word: an opcode with a word count.
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) opcode: u16,
     pub(crate) words: u16,
     pub(crate) shape: Shape,
-    /// Which context its operands belong to.
+    /// The context of its operands.
     pub(crate) context: usize,
 }
 
-/// One operand of an opcode.
+/// The prediction of one operand of an opcode.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Slot {
-    /// Its last value.
+    /// The last value.
     last: u32,
-    /// Above zero where the distance from the last result was smaller of late than that from the last value.
+    /// Positive if the distance from the last result was recently smaller than the distance from the last value.
     score: i32,
 }
 
-/// What an opcode's instructions had last.
+/// What the instructions of an opcode had last.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Context {
     /// The type of the result.
@@ -39,7 +39,7 @@ pub(crate) struct Context {
     slots: [Slot; SLOTS],
 }
 
-/// Memory of one walk, less than 64 KiB.
+/// The memory of one walk, less than 64 KiB.
 pub(crate) struct Walk {
     pub(crate) heads: Vec<Head>,
     opcodes: Vec<u16>,
@@ -47,13 +47,13 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Room for a usual module at once.
+    /// Reserves memory for a usual module.
     pub(crate) fn new() -> Self {
         let (heads, opcodes) = (Vec::with_capacity(HEADS), Vec::with_capacity(CONTEXTS));
         Self { heads, opcodes, contexts: Vec::with_capacity(CONTEXTS) }
     }
 
-    /// Notes a first word that has no number yet, and gives it one while there are some left.
+    /// Adds a new first word, and gives it a number if there is one left.
     pub(crate) fn add(&mut self, opcode: u16, words: u16) -> Head {
         let known = self.opcodes.iter().position(|of| *of == opcode);
         let context = match known {
@@ -74,7 +74,7 @@ impl Walk {
 }
 
 impl Context {
-    /// What is remembered of the operand at this place after type and result.
+    /// The prediction of the operand at this place after type and result.
     #[inline(always)]
     pub(crate) fn slot(&mut self, place: usize) -> &mut Slot {
         &mut self.slots[place.min(SLOTS - 1)]
@@ -82,7 +82,7 @@ impl Context {
 }
 
 impl Slot {
-    /// What stands for `value` in the stream of operands.
+    /// The number for `value` in the stream of operands.
     pub(crate) fn distance(&mut self, value: u32, last_result: u32) -> u32 {
         let (from_last, from_result) =
             (zigzag(value.wrapping_sub(self.last)), zigzag(last_result.wrapping_sub(value)));
@@ -91,8 +91,8 @@ impl Slot {
         distance
     }
 
-    /// The value that a number in the stream of operands stands for. Without branches: which way a slot goes is
-    /// hard to foresee for a processor.
+    /// The value of a number in the stream of operands. Without branches, because a processor cannot predict the way of
+    /// a slot.
     #[inline(always)]
     pub(crate) fn next(&mut self, distance: u32, last_result: u32) -> u32 {
         let by_result = u32::from(self.score > 0).wrapping_neg();
@@ -103,7 +103,7 @@ impl Slot {
         value
     }
 
-    /// Learns the value, and its two distances: from the last value and from the last result.
+    /// Learns the value and its two distances: from the last value and from the last result.
     #[inline(always)]
     const fn learn(&mut self, value: u32, from_last: u32, from_result: u32) {
         let gain = from_result.leading_zeros() as i32 - from_last.leading_zeros() as i32;

@@ -1,5 +1,5 @@
-//! zstd's contexts and the filter's buffers. They are costly to make, so a thread keeps one of each; where its
-//! storage is gone (exit handlers) or in use, one is made for the call.
+//! zstd's contexts and the filter's buffers. They are expensive to create, so a thread keeps one of each. In exit
+//! handlers, when thread-local storage is gone, and in nested calls one is created for the call.
 
 use std::cell::RefCell;
 use std::sync::OnceLock;
@@ -12,27 +12,27 @@ use crate::base::memory;
 use crate::codec::dictionary;
 use crate::format::codec::CodecError;
 
-/// The default of the tool as well: higher ones take ten times as long for a few percent.
+/// The default level of the zstd tool. Higher levels take ten times as long for a few percent.
 const LEVEL: i32 = 3;
 
-/// Of recipes: with so few bytes the best takes hardly longer.
+/// The level for recipes, which are so short that the best level is hardly slower.
 const RECIPE_LEVEL: i32 = 19;
 
-/// A thread gives back larger buffers than this after a call, in bytes.
+/// A thread frees larger buffers than this after a call, in bytes.
 const KEPT: usize = 1 << 20;
 
-/// Compresses on one thread.
+/// The compression state of a thread.
 pub(crate) struct Encoder {
     context: Compressor<'static>,
-    /// What the filter wrote.
+    /// The output of the filter.
     pub(crate) filtered: Vec<u8>,
 }
 
-/// Decompresses on one thread.
+/// The decompression state of a thread.
 pub(crate) struct Decoder {
     context: DCtx<'static>,
     filtered: Vec<u8>,
-    /// A frame that was put together again.
+    /// A frame with restored headers.
     framed: Vec<u8>,
 }
 
@@ -42,10 +42,10 @@ thread_local! {
     static DECODER: RefCell<Option<Decoder>> = const { RefCell::new(None) };
 }
 
-/// The decoder's half of the dictionary, made once a process; None where there was no memory for it.
+/// The dictionary for decoding, loaded once in a process. None: there was no memory.
 static DICTIONARY: OnceLock<Option<DDict<'static>>> = OnceLock::new();
 
-/// Runs `task` with the thread's encoder; with none where zstd could not be had.
+/// Calls `task` with the thread's encoder, or with None if zstd has no memory.
 pub(crate) fn with_encoder<R>(task: impl FnOnce(&mut Option<Encoder>) -> R) -> R {
     with(&ENCODER, |slot| {
         if slot.is_none() {
@@ -59,7 +59,7 @@ pub(crate) fn with_encoder<R>(task: impl FnOnce(&mut Option<Encoder>) -> R) -> R
     })
 }
 
-/// Runs `task` with the thread's encoder of recipes, which has the dictionary; with none where zstd could not be had.
+/// Calls `task` with the thread's encoder of recipes, which has the dictionary, or with None if zstd has no memory.
 pub(crate) fn with_recipe_encoder<R>(task: impl FnOnce(&mut Option<Compressor<'static>>) -> R) -> R {
     with(&RECIPE_ENCODER, |slot| {
         if slot.is_none() {
@@ -76,7 +76,7 @@ fn recipe_encoder() -> Option<Compressor<'static>> {
     Some(encoder)
 }
 
-/// Runs `task` with the thread's decoder.
+/// Calls `task` with the thread's decoder.
 pub(crate) fn with_decoder<R>(
     task: impl FnOnce(&mut Decoder) -> Result<R, CodecError>,
 ) -> Result<R, CodecError> {
@@ -115,30 +115,30 @@ fn bound(buffer: &mut Vec<u8>) {
 }
 
 impl Encoder {
-    /// Fills `out` with a frame that holds `bytes`. False where zstd refused.
+    /// Fills `out` with a frame of `bytes`. False: zstd failed.
     pub(crate) fn compress(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> bool {
         frame(&mut self.context, bytes, out)
     }
 
-    /// The same for what the filter wrote.
+    /// Fills `out` with a frame of the filter's output. False: zstd failed.
     pub(crate) fn compress_filtered(&mut self, out: &mut Vec<u8>) -> bool {
         frame(&mut self.context, &self.filtered, out)
     }
 }
 
-/// Fills `out` with a frame that holds `bytes`. False where zstd refused.
+/// Fills `out` with a frame of `bytes`. False: zstd failed.
 pub(crate) fn frame(context: &mut Compressor<'static>, bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     memory::reserve(out, compress_bound(bytes.len())) && context.compress_to_buffer(bytes, out).is_ok()
 }
 
 impl Decoder {
-    /// Decompresses one frame to the start of `out`, and says how many bytes it held; never more than `out` has.
+    /// Decompresses one frame to the start of `out`. Returns the length, at most that of `out`.
     pub(crate) fn decompress(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
         self.context.decompress(out, stored).map_err(|_| CodecError::Zstd)
     }
 
-    /// The same for the content of a block that leans on the dictionary. The lengths are bounded by `recipe`.
+    /// Decompresses the content of a block that needs the dictionary. `recipe` limits the lengths.
     pub(crate) fn decompress_block(&mut self, stored: &[u8], out: &mut [u8]) -> Result<usize, CodecError> {
         let dictionary = DICTIONARY.get_or_init(|| DDict::try_create(dictionary::DICTIONARY));
         let dictionary = dictionary.as_ref().ok_or(CodecError::Memory)?;
@@ -149,7 +149,7 @@ impl Decoder {
         self.context.decompress_using_ddict(out, &self.framed, dictionary).map_err(|_| CodecError::Zstd)
     }
 
-    /// Decompresses at most `most` bytes into the thread's own buffer.
+    /// Decompresses at most `most` bytes into the thread's buffer.
     pub(crate) fn decompress_filtered(&mut self, stored: &[u8], most: usize) -> Result<&[u8], CodecError> {
         if self.filtered.len() < most {
             let missing = most - self.filtered.len();

@@ -1,27 +1,28 @@
-//! Faults that tests want: which calls fail, and how. One plan for the whole process, because the writer is a thread of
-//! its own: a test with a plan runs in a process of its own.
+//! Faults for tests: which file operations fail, and how. There is one plan for the process, because the writer is
+//! another thread; a test with a plan runs in a process of its own.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
 use crate::disk::op::Op;
 
-/// How a call fails.
+/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// With nothing done.
+    /// It does nothing.
     Error(Errno),
-    /// A read or a write does half of what it was asked for, and says so.
+    /// A read or a write does half of its work, and says so.
     Short,
-    /// So many 256ths of a write arrive, and all that is said is the error.
+    /// This many 256ths of a write are done, and the error is all that is said.
     Torn(u8, Errno),
 }
 
 impl Fault {
-    /// What the system says.
+    /// The error that is returned.
     pub(crate) fn error(self) -> Errno {
         match self {
             Fault::Error(error) | Fault::Torn(_, error) => error,
@@ -29,7 +30,7 @@ impl Fault {
         }
     }
 
-    /// Whether a call of that kind can fail so.
+    /// Whether an operation of that kind can fail so.
     fn fits(self, op: Op) -> bool {
         match self {
             Fault::Error(_) => true,
@@ -39,61 +40,69 @@ impl Fault {
     }
 }
 
-/// What the system may say of a file.
+/// Errors that files can have.
 pub(crate) const ERRORS: [Errno; 7] =
     [Errno::IO, Errno::NOSPC, Errno::MFILE, Errno::INTR, Errno::STALE, Errno::ACCESS, Errno::NOMEM];
 
-/// Which calls fail.
+/// Which operations fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Plan {
-    /// Of the calls that can fail so (of one kind, if it is given) the n-th, from 1; with it all that follow if `on`.
+    /// The n-th operation that can fail so, from 1, of one kind if it is given; with `on` all later ones too.
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
-    /// None; those of one kind are counted.
+    /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of other
+    /// threads wait until the plan ends.
+    Slow,
+    /// None; operations of one kind are counted.
     Counted { op: Op },
-    /// None; those of one kind are held up until it is over.
+    /// None; operations of one kind wait until the plan ends.
     Held { op: Op },
-    /// None; the first of one kind is held up until it is over.
+    /// None; the first operation of one kind waits until the plan ends.
     HeldOnce { op: Op },
-    /// One of so many, somehow.
+    /// One of so many, at random.
     Random { seed: u64, one_of: u64 },
 }
 
 struct State {
     plan: Plan,
-    /// Calls that could have failed so far.
+    /// The thread that has started it.
+    thread: ThreadId,
+    /// The number of operations that could have failed.
     calls: u64,
-    /// What failed, in order.
+    /// The operations that failed, in order.
     hit: Vec<(Op, Fault)>,
 }
+
+/// Longer than a program waits until its stash is open.
+const LONGER: Duration = Duration::from_millis(20);
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// From here on calls fail.
+/// Starts a plan.
 pub(crate) fn begin(plan: Plan) {
-    let state = State { plan, calls: 0, hit: Vec::new() };
+    let state = State { plan, thread: std::thread::current().id(), calls: 0, hit: Vec::new() };
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
     ACTIVE.store(true, Ordering::SeqCst);
 }
 
-/// Up to here. Says which have failed.
+/// Ends the plan. Returns the operations that failed.
 pub(crate) fn end() -> Vec<(Op, Fault)> {
     ACTIVE.store(false, Ordering::SeqCst);
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner).take();
     state.map_or_else(Vec::new, |state| state.hit)
 }
 
-/// How many calls were counted or held up so far.
+/// The number of operations that were counted or waited.
 pub(crate) fn calls() -> u64 {
     STATE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |state| state.calls)
 }
 
-/// Whether a call has been held up.
+/// Whether an operation waits or has waited.
 pub(crate) fn has_held() -> bool {
     calls() > 0
 }
 
-/// The fault of this call.
+/// The fault of this operation.
 pub(crate) fn next(op: Op) -> Option<Fault> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
@@ -106,6 +115,18 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
             let holds = held == op && (state.calls == 1 || matches!(state.plan, Plan::Held { .. }));
             drop(locked);
             while holds && ACTIVE.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return None;
+        }
+        Plan::Slow => {
+            let mine = state.thread == std::thread::current().id();
+            state.calls += u64::from(mine);
+            drop(locked);
+            if mine {
+                std::thread::sleep(LONGER);
+            }
+            while !mine && ACTIVE.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             return None;

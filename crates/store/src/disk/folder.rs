@@ -1,4 +1,4 @@
-//! Folders of the stash: made private, opened without following links, refused where others may write.
+//! Folders of the stash: created private, opened without following links, and refused if other users may write to them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,14 +9,15 @@ use rustix::io::Errno;
 
 use crate::base::descriptor::Descriptor;
 use crate::base::owner;
+use crate::base::timer::never;
 use crate::disk::ops as disk;
 use crate::format::refusal::{OpenError, Refusal, is_lack};
 
-/// Mode of every file that the store makes.
+/// The mode of all files that the store creates.
 pub(crate) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// How the name of a file starts that is being made.
-pub(crate) const ASIDE: &str = ".tmp-";
+/// The start of the name of a temporary file.
+pub(crate) const TEMPORARY: &str = ".tmp-";
 
 /// An open folder of the stash.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl AsRef<Descriptor> for Folder {
     }
 }
 
-/// Refuses a folder into which somebody else could put what we would hand to a driver.
+/// Refuses a folder if another user could put files into it that a driver would get.
 fn check_owner(stat: &Stat, path: &Path) -> Result<(), OpenError> {
     let user = rustix::process::geteuid().as_raw();
     if stat.st_uid != user {
@@ -50,40 +51,74 @@ fn check_owner(stat: &Stat, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// An error if the time for opening `path` is over.
+fn in_time(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<(), OpenError> {
+    if interrupted() { Err(OpenError::PutOff { path: path.to_owned() }) } else { Ok(()) }
+}
+
 impl Folder {
-    /// The root that the caller chose; made with its parents where missing. Links on the way to it are the
-    /// user's own business.
+    /// The root, created with its parents if it is missing and `create`. Symbolic links on the way to it are followed.
     pub(crate) fn root(path: &Path, create: bool) -> Result<Folder, OpenError> {
-        let folder = Self::shared(path, create)?;
+        Self::root_until(path, create, &never)
+    }
+
+    /// [`Folder::root`] that gives [`OpenError::PutOff`] when `interrupted` says true. It is asked between two calls.
+    pub(crate) fn root_until(
+        path: &Path,
+        create: bool,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Folder, OpenError> {
+        let folder = Self::shared_until(path, create, interrupted)?;
+        in_time(path, interrupted)?;
         folder.checked()
     }
 
-    /// The same for a folder into which others may write: what is read from it never reaches a driver.
+    /// [`Folder::root`] for a folder that other users may write to. Nothing that is read from it reaches a driver.
     pub(crate) fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
+        Self::shared_until(path, create, &never)
+    }
+
+    fn shared_until(path: &Path, create: bool, interrupted: &dyn Fn() -> bool) -> Result<Folder, OpenError> {
+        in_time(path, interrupted)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut opened = disk::open(path, flags);
         if create && matches!(opened, Err(Errno::NOENT)) {
             if let Some(owner) = owner::whose(path) {
                 return Err(OpenError::OfAnother { path: path.to_owned(), owner });
             }
+            in_time(path, interrupted)?;
             disk::make_folders(path, 0o700)
                 .map_err(|source| OpenError::NotCreated { path: path.to_owned(), source })?;
+            in_time(path, interrupted)?;
             opened = disk::open(path, flags);
         }
         Self::opened(opened, path.to_owned())
     }
 
-    /// The folder `name` in this one; made where missing if `create`.
+    /// The folder `name` in this one, created if it is missing and `create`.
     pub(crate) fn sub(&self, name: &str, create: bool) -> Result<Folder, OpenError> {
+        self.sub_until(name, create, &never)
+    }
+
+    /// [`Folder::sub`] that gives [`OpenError::PutOff`] when `interrupted` says true. It is asked between two calls.
+    pub(crate) fn sub_until(
+        &self,
+        name: &str,
+        create: bool,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Folder, OpenError> {
         let path = self.path.join(name);
+        in_time(&path, interrupted)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = disk::openat(&self.fd, name, flags, Mode::empty());
         if create && matches!(opened, Err(Errno::NOENT)) {
+            in_time(&path, interrupted)?;
             match disk::mkdirat(&self.fd, name, Mode::RWXU) {
-                // Another process may have been faster.
-                Ok(()) | Err(Errno::EXIST) => opened = disk::openat(&self.fd, name, flags, Mode::empty()),
+                // Another process may have created it.
+                Ok(()) | Err(Errno::EXIST) => in_time(&path, interrupted)?,
                 Err(error) => return Err(OpenError::NotCreated { path, source: error.into() }),
             }
+            opened = disk::openat(&self.fd, name, flags, Mode::empty());
         }
         if matches!(opened, Err(Errno::LOOP | Errno::NOTDIR)) {
             let stat = disk::statat(&self.fd, name);
@@ -91,7 +126,9 @@ impl Folder {
                 return Err(OpenError::SymbolicLink { path });
             }
         }
-        Self::opened(opened, path)?.checked()
+        let folder = Self::opened(opened, path)?;
+        in_time(&folder.path, interrupted)?;
+        folder.checked()
     }
 
     fn opened(opened: Result<Descriptor, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
@@ -110,19 +147,19 @@ impl Folder {
         Ok(self)
     }
 
-    /// For messages only; nothing is opened by it.
+    /// The path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The names in this folder that end in `suffix`, sorted; none with a leading dot.
+    /// The names that end in `suffix`, sorted, without those with a leading dot.
     pub(crate) fn names(&self, suffix: &str) -> io::Result<Vec<String>> {
         let mut names = self.all_names()?;
         names.retain(|name| name.ends_with(suffix) && !name.starts_with('.'));
         Ok(names)
     }
 
-    /// The same, as far as it comes before `interrupted` says true. Whether these are all of them.
+    /// [`Folder::names`] until `interrupted` says true. The second value tells whether all names were read.
     pub(crate) fn names_until(
         &self,
         suffix: &str,
@@ -136,7 +173,7 @@ impl Folder {
         Ok((names, complete))
     }
 
-    /// Every name in this folder but `.` and `..`, sorted.
+    /// All names but `.` and `..`, sorted.
     pub(crate) fn all_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for name in disk::list(&self.fd)? {
@@ -149,18 +186,18 @@ impl Folder {
         Ok(names)
     }
 
-    /// The names of the files in this folder that are being made, in no order.
-    pub(crate) fn names_aside(&self) -> io::Result<Vec<String>> {
+    /// The names of temporary files, in no order.
+    pub(crate) fn temporary_names(&self) -> io::Result<Vec<String>> {
         let names = disk::list(&self.fd)?.into_iter().map(|name| name.to_string_lossy().into_owned());
-        Ok(names.filter(|name| name.starts_with(ASIDE)).collect())
+        Ok(names.filter(|name| name.starts_with(TEMPORARY)).collect())
     }
 
-    /// Opens a file of the user's own for reading. Says how long it is.
+    /// Opens a file of the user's for reading. Returns its length too.
     pub(crate) fn open_file(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, unreadable)
     }
 
-    /// The same; what there are no descriptors or no memory for is put off.
+    /// [`Folder::open_file`] that gives [`Refusal::PutOff`] if there is no descriptor or no memory.
     pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, |error| match error {
             error if is_lack(error) => Refusal::PutOff,
@@ -168,7 +205,7 @@ impl Folder {
         })
     }
 
-    /// The same for writing its end.
+    /// Opens a file of the user's for writing its end.
     pub(crate) fn open_to_seal(&self, name: &str) -> Result<Descriptor, Refusal> {
         self.open_own(name, OFlags::RDWR, unreadable).map(|(fd, _)| fd)
     }
@@ -179,13 +216,13 @@ impl Folder {
         access: OFlags,
         other: impl Fn(Errno) -> Refusal,
     ) -> Result<(Descriptor, u64), Refusal> {
-        // Not to be held up by a pipe that somebody put here.
+        // With NONBLOCK opening a pipe does not wait.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match disk::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),
             Err(Errno::NXIO) => return Err(Refusal::NotAFile),
-            // Its name was read, and then somebody has merged it or taken it away.
+            // The file was removed after its name was read.
             Err(Errno::NOENT) => return Err(Refusal::NotYet),
             Err(error) => return Err(other(error)),
         };
@@ -199,75 +236,74 @@ impl Folder {
         Ok((fd, u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
-    /// Makes a file that was not there before, for reading and writing.
+    /// Creates a file, for reading and writing. It must not exist.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<Descriptor> {
-        // Never O_TRUNC: closing a file that was truncated at opening makes some file systems flush it.
+        // Without O_TRUNC: some file systems flush a file at closing if it was truncated at opening.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(disk::openat(&self.fd, name, flags, FILE_MODE)?)
     }
 
-    /// Makes a file without a name: whatever ends this process takes it away. `spare`: the name that it has for a moment
-    /// where the file system knows no such files.
+    /// Creates a file without a name, which is gone when the process ends. `spare` is the name that it has for a moment
+    /// on a file system without such files.
     pub(crate) fn create_unnamed(&self, spare: &str) -> io::Result<Descriptor> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
         match disk::openat(&self.fd, ".", flags, FILE_MODE) {
             Ok(fd) => Ok(fd),
-            // What NFS, FAT and old kernels say.
+            // NFS, FAT and old kernels return these.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::NOSYS) => {
-                let (aside, fd) = self.create_aside(spare)?;
-                self.remove_file(&aside)?;
+                let (temporary, fd) = self.create_temporary(spare)?;
+                self.remove_file(&temporary)?;
                 Ok(fd)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Says that this process uses the folder, until this and what was made of it is closed: then nobody takes it away.
-    /// False: somebody has, or is about to.
+    /// Takes a shared lock, which lasts until the folder is closed: no process removes the folder while it is empty.
+    /// False: a process has removed it, or is about to.
     pub(crate) fn hold(&self, parent: &Folder, name: &str) -> bool {
         if matches!(disk::try_lock_shared(&self.fd), Err(Errno::WOULDBLOCK)) {
             return false;
         }
-        // What cannot be told is no reason to go without a stash.
+        // If that cannot be told, the folder is used.
         let (Ok(here), Ok(there)) = (disk::fstat(&self.fd), disk::statat(parent, name)) else { return true };
         (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
     }
 
-    /// Makes a file that is locked before anybody can see it: who looks at it would take it for one that was left
-    /// behind. The lock tells others that it has a process; it is gone when the process is. A file system without
-    /// locks leaves them to believe that it always has.
+    /// Creates a file that is locked before other processes see it, because they take an unlocked file for one without
+    /// a process. The lock ends with the process. On a file system without locks, all files count as locked.
     pub(crate) fn create_locked(&self, name: &str) -> io::Result<Descriptor> {
-        let (aside, fd) = self.create_aside(name)?;
-        if let Err(error) = disk::renameat(&self.fd, &aside, name) {
-            let _ = self.remove_file(&aside);
-            // Gone: another file, then.
+        let (temporary, fd) = self.create_temporary(name)?;
+        if let Err(error) = disk::renameat(&self.fd, &temporary, name) {
+            let _ = self.remove_file(&temporary);
+            // The temporary file was removed, so another name is tried.
             return Err(if error == Errno::NOENT { Errno::EXIST } else { error }.into());
         }
         Ok(fd)
     }
 
-    /// The same for a file that is renamed to `name` when it is whole. Says what it is called until then.
-    pub(crate) fn create_aside(&self, name: &str) -> io::Result<(String, Descriptor)> {
-        let aside = format!("{ASIDE}{name}");
-        let fd = self.create_file(&aside)?;
+    /// Creates a locked temporary file for `name`. Returns its name too.
+    pub(crate) fn create_temporary(&self, name: &str) -> io::Result<(String, Descriptor)> {
+        let temporary = format!("{TEMPORARY}{name}");
+        let fd = self.create_file(&temporary)?;
         let error = loop {
             match disk::try_lock(&fd) {
                 Err(Errno::INTR) => {}
-                // No locks here; others then leave alone whatever they find.
+                // A file system without locks: other processes do not touch the file.
                 Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {
-                    return Ok((aside, fd));
+                    return Ok((temporary, fd));
                 }
-                // The crash cleanup holds its lock: the clock made the file look old.
+                // A clean-up holds the lock, because the clock made the file look old.
                 Err(Errno::WOULDBLOCK) => break Errno::EXIST,
-                // Without its lock it would be taken for one that was left behind.
+                // Without a lock the file would count as abandoned.
                 Err(error) => break error,
             }
         };
-        let _ = self.remove_file(&aside);
+        let _ = self.remove_file(&temporary);
         Err(error.into())
     }
 
-    /// Removes a file; one that is not there is fine.
+    /// Removes a file. A missing file is no error.
     pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
         match disk::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -275,30 +311,30 @@ impl Folder {
         }
     }
 
-    /// Puts a file in its place at once: written aside under a name made of `unique`, then renamed.
+    /// Replaces a file: writes a temporary file with a `unique` name, and renames it.
     pub(crate) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
-        let aside = format!("{ASIDE}{:x}-{unique:016x}", std::process::id());
+        let temporary = format!("{TEMPORARY}{:x}-{unique:016x}", std::process::id());
         let fd = match disk::openat(
             &self.fd,
-            &aside,
+            &temporary,
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC,
             FILE_MODE,
         ) {
             Err(Errno::EXIST) => {
-                // Left by a process of the same number that died while writing.
-                disk::unlinkat(&self.fd, &aside, AtFlags::empty())?;
-                self.create_file(&aside)?
+                // A process with the same number died while it wrote this file.
+                disk::unlinkat(&self.fd, &temporary, AtFlags::empty())?;
+                self.create_file(&temporary)?
             }
             other => other?,
         };
-        // Nobody takes it away while this process lives.
+        // A locked file is not cleaned up.
         let _ = disk::try_lock(&fd);
         let done = disk::hand_over(&fd, &self.fd)
             .and_then(|()| write_all_at(&fd, bytes, 0).map_err(|(_, error)| error))
-            .and_then(|()| Ok(disk::renameat(&self.fd, &aside, name)?));
+            .and_then(|()| Ok(disk::renameat(&self.fd, &temporary, name)?));
         if done.is_err() {
-            // The error that matters is the first one.
-            let _ = disk::unlinkat(&self.fd, &aside, AtFlags::empty());
+            // The first error is returned.
+            let _ = disk::unlinkat(&self.fd, &temporary, AtFlags::empty());
         }
         done
     }
@@ -308,7 +344,7 @@ fn unreadable(error: Errno) -> Refusal {
     Refusal::Unreadable(io::Error::from(error).to_string())
 }
 
-/// Writes all of `bytes` at `offset`. On failure says how many bytes were written before it.
+/// Writes all of `bytes` at `offset`. A failure has the number of bytes that were written before it.
 pub(crate) fn write_all_at(
     fd: impl AsRef<Descriptor>,
     bytes: &[u8],
@@ -326,16 +362,16 @@ pub(crate) fn write_all_at(
     Ok(())
 }
 
-/// How much room a read makes at first.
+/// Memory that a read reserves at first, in bytes.
 const AT_ONCE: usize = 1 << 20;
 
-/// Appends `length` bytes from `offset` on to `buffer`; fewer where the file ends before.
+/// Appends `length` bytes from `offset` on to `buffer`, or fewer at the end of the file.
 #[allow(unsafe_code, reason = "the bytes that a read has filled belong to the buffer")]
 pub(crate) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
     let start = buffer.len();
     while buffer.len() - start < length {
         let done = buffer.len() - start;
-        // Lengths come from files: room is made as bytes come, and running out of memory must not end the program.
+        // The length may come from a damaged file, so memory is reserved in steps, and may be missing.
         let step = (length - done).min(AT_ONCE.max(done));
         buffer.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let spare = &mut buffer.spare_capacity_mut()[..step];
@@ -347,8 +383,8 @@ pub(crate) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset
         if count == 0 {
             break;
         }
-        // SAFETY: pread has initialised the first `count` bytes of the spare capacity, which start at the
-        // vector's length, and `count` is at most the length of the slice that it was given.
+        // SAFETY: pread has initialised the first `count` bytes of the spare capacity, which start at the vector's
+        // length; `count` is at most the length of that slice.
         unsafe { buffer.set_len(start + done + count) };
     }
     Ok(())

@@ -1,17 +1,18 @@
-//! An application's folder and the root above it, opened by whoever needs them first: in a program that is a thread of
-//! ours, because nobody knows how long a disk takes.
+//! The folders of an application and of the root, opened on first use: by a thread of the program if that is quick, otherwise
+//! by a thread of the layer.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use crate::base::timer::never;
 use crate::base::util::lock;
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
 
-/// How often a folder is opened again that another process removes because it is empty.
+/// How often a folder is opened again if another process removes it because it is empty.
 const ATTEMPTS: usize = 16;
-/// How long each of them waits.
+/// The time between two attempts.
 const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
 
 /// Where an application's stash is.
@@ -19,58 +20,74 @@ pub(crate) struct Home {
     path: PathBuf,
     application: String,
     opened: OnceLock<Opened>,
-    /// Held while the folders are opened.
+    /// Locked while the folders are opened.
     opening: Mutex<()>,
 }
 
-/// The two folders, open.
+/// The open folders.
 pub(crate) struct Opened {
     /// The folder of all applications.
     pub(crate) root: Arc<Folder>,
-    /// The application's own, whose lock is held: nobody removes it while it is empty.
+    /// The application's folder, with a shared lock, so that no process removes it while it is empty.
     pub(crate) folder: Folder,
 }
 
 impl Home {
-    /// Nothing is opened yet.
+    /// Opens nothing.
     pub(crate) fn new(root: &Path, application: &str) -> Home {
         let (opened, opening) = (OnceLock::new(), Mutex::default());
         Home { path: root.to_owned(), application: application.to_owned(), opened, opening }
     }
 
-    /// The application's folder below the root.
+    /// The name of the application's folder.
     pub(crate) fn application(&self) -> &str {
         &self.application
     }
 
-    /// The folders, opened and made now where that has not been done. Waits for the disk.
+    /// The folders, opened or created now if they are not open. May wait for the disk.
     pub(crate) fn open(&self) -> Result<&Opened, OpenError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
         let _opening = lock(&self.opening);
+        self.open_locked(&never)
+    }
+
+    /// [`Home::open`] that gives [`OpenError::PutOff`] when `interrupted` says true, or another thread opens the folders.
+    pub(crate) fn open_until(&self, interrupted: &dyn Fn() -> bool) -> Result<&Opened, OpenError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let root = Arc::new(Folder::root(&self.path, true)?);
-        let folder = self.held(&root)?;
+        let _opening = self.opening.try_lock().map_err(|_| OpenError::PutOff { path: self.path.clone() })?;
+        self.open_locked(interrupted)
+    }
+
+    fn open_locked(&self, interrupted: &dyn Fn() -> bool) -> Result<&Opened, OpenError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let root = Arc::new(Folder::root_until(&self.path, true, interrupted)?);
+        let folder = self.held(&root, interrupted)?;
         Ok(self.opened.get_or_init(|| Opened { root, folder }))
     }
 
-    /// Whether they are open.
+    /// Whether the folders are open.
     pub(crate) fn is_open(&self) -> bool {
         self.opened.get().is_some()
     }
 
-    fn held(&self, root: &Folder) -> Result<Folder, OpenError> {
+    fn held(&self, root: &Folder, interrupted: &dyn Fn() -> bool) -> Result<Folder, OpenError> {
         for _ in 0..ATTEMPTS {
-            let folder = root.sub(&self.application, true)?;
+            let folder = root.sub_until(&self.application, true, interrupted)?;
+            if interrupted() {
+                return Err(OpenError::PutOff { path: folder.path().to_owned() });
+            }
             if folder.hold(root, &self.application) {
                 return Ok(folder);
             }
-            // Whoever removes it has its lock for that long.
+            // A process that removes the folder holds its lock.
             std::thread::sleep(ATTEMPT_AFTER);
         }
-        root.sub(&self.application, true)
+        root.sub_until(&self.application, true, interrupted)
     }
 }

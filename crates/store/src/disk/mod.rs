@@ -1,11 +1,11 @@
-//! Files and folders.
+//! File operations and folders.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `op`, `ops` | every file operation |
-//! | `faults` | how tests make one fail |
+//! | `faults` | making operations fail in tests |
 //! | `folder` | opening folders and files safely |
-//! | `home` | the folders of an application, opened when they are needed |
+//! | `home` | the folders of an application |
 
 #[cfg(test)]
 pub(crate) mod faults;

@@ -1,6 +1,6 @@
 //! The names of file operations.
 
-/// What an operation does.
+/// What a file operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Open,

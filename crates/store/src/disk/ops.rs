@@ -1,6 +1,6 @@
-//! Every file operation of the store, one function each. In tests any of them can be made to fail: [`faults`].
-//! What changes a file's length or content raises no signal ([`crate::base::signals`]). What changes anything asks first
-//! whether the descriptor is still the one that was opened ([`crate::base::descriptor`]).
+//! All file operations of the store, one function each. Tests can make each of them fail ([`faults`]). Operations that
+//! change a file's length or content raise no signal ([`crate::base::signals`]). Operations that change anything check
+//! first that the descriptor is still the file that was opened ([`crate::base::descriptor`]).
 
 use std::ffi::CString;
 use std::io;
@@ -19,7 +19,7 @@ use crate::base::{owner, signals};
 use crate::disk::faults;
 use crate::disk::op::Op;
 
-/// The fault that a test wants here.
+/// The fault that the test's plan has for this operation.
 #[cfg(test)]
 fn ask(op: Op) -> Result<(), Errno> {
     faults::next(op).map_or(Ok(()), |fault| Err(fault.error()))
@@ -31,7 +31,7 @@ fn ask(_: Op) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What is opened so may change something, or something may be made in it.
+/// Opens a file to change it, or a folder to create something in it.
 const CHANGING: OFlags = OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::DIRECTORY);
 
 pub(crate) fn open(path: &Path, flags: OFlags) -> Result<Descriptor, Errno> {
@@ -51,7 +51,7 @@ pub(crate) fn openat(
     Descriptor::new(fs::openat(folder, name, flags, mode)?)
 }
 
-/// For one read.
+/// Opens a file for one read.
 pub(crate) fn open_briefly(folder: impl AsFd, name: impl Arg, flags: OFlags) -> Result<Brief, Errno> {
     ask(Op::Open)?;
     Brief::new(fs::openat(folder, name, flags, Mode::empty())?)
@@ -62,7 +62,7 @@ pub(crate) fn mkdirat(folder: impl AsRef<Descriptor>, name: &str, mode: Mode) ->
     fs::mkdirat(folder.as_ref().still()?, name, mode)
 }
 
-/// Makes a folder with its parents.
+/// Creates a folder with its parents.
 pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     ask(Op::MakeFolder)?;
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)
@@ -73,11 +73,14 @@ pub(crate) fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
     list_until(folder, &|| false).map(|(names, _)| names)
 }
 
-/// The same, of a folder of any size: until `interrupted` says true. Whether these are all of them.
+/// [`list`] until `interrupted` says true. The second value tells whether all names were read.
 pub(crate) fn list_until(
     folder: impl AsFd,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Vec<CString>, bool), Errno> {
+    if interrupted() {
+        return Ok((Vec::new(), false));
+    }
     ask(Op::List)?;
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(folder)? {
@@ -89,10 +92,10 @@ pub(crate) fn list_until(
     Ok((names, true))
 }
 
-/// Where the next byte stands that is not in a hole, at `offset` or behind it; `None` where the rest of the file is one.
-/// A file system that keeps no account of holes has none.
+/// The offset of the next byte that is not in a hole, from `offset` on. `None`: the rest of the file is a hole. Some
+/// file systems report no holes.
 pub(crate) fn next_data(fd: impl AsRef<Descriptor>, offset: u64) -> Option<u64> {
-    // It moves the place from which a program would go on in a file of its own.
+    // SEEK_DATA moves the file position, which may belong to a file of the program's by now.
     let Ok(fd) = fd.as_ref().still() else { return Some(offset) };
     match fs::seek(fd, fs::SeekFrom::Data(offset)) {
         Ok(data) => Some(data.max(offset)),
@@ -106,13 +109,13 @@ pub(crate) fn fstat(fd: impl AsFd) -> Result<Stat, Errno> {
     fs::fstat(fd)
 }
 
-/// Of a link itself.
+/// Does not follow a link.
 pub(crate) fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
     ask(Op::Stat)?;
     fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// For a file that was just made in `folder`.
+/// Gives a new file in `folder` to the folder's owner.
 pub(crate) fn hand_over(file: impl AsRef<Descriptor>, folder: impl AsRef<Descriptor>) -> io::Result<()> {
     ask(Op::Stat)?;
     owner::hand_over(file.as_ref().still()?, folder.as_ref().still()?)
@@ -123,7 +126,7 @@ pub(crate) fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
     fs::fstatvfs(fd)
 }
 
-/// Reads at most `spare.len()` bytes into the start of `spare`. Says how many of them are initialised by it.
+/// Reads at most `spare.len()` bytes to the start of `spare`. Returns the number of bytes, which are initialised then.
 pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -> Result<usize, Errno> {
     #[cfg(test)]
     let spare = match faults::next(Op::Read) {
@@ -137,7 +140,7 @@ pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -
     rustix::io::pread(fd, spare, offset).map(|(read, _)| read.len())
 }
 
-/// Writes at most `bytes.len()` bytes. Says how many.
+/// Writes at most `bytes.len()` bytes. Returns their number.
 pub(crate) fn pwrite(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
     let fd = fd.as_ref().still()?;
     #[cfg(test)]
@@ -170,13 +173,13 @@ pub(crate) fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Resul
     fs::futimens(fd.as_ref().still()?, stamps)
 }
 
-/// Takes the lock of a file for this descriptor alone, or says at once that another has it (`WOULDBLOCK`).
+/// Locks a file exclusively. `WOULDBLOCK`: another descriptor has a lock.
 pub(crate) fn try_lock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Takes a lock that others may have too, but nobody for himself alone; or says at once that somebody has.
+/// Takes a shared lock. `WOULDBLOCK`: another descriptor has an exclusive lock.
 pub(crate) fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockShared)
@@ -187,7 +190,7 @@ pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     fs::flock(fd.as_ref().still()?, FlockOperation::Unlock)
 }
 
-/// Within one folder; in place of a file of the new name.
+/// Renames within one folder, and replaces a file of the new name.
 pub(crate) fn renameat(folder: impl AsRef<Descriptor>, from: &str, to: &str) -> Result<(), Errno> {
     ask(Op::Rename)?;
     let folder = folder.as_ref().still()?;

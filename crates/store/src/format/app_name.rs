@@ -1,4 +1,4 @@
-//! From what a program calls itself to the name of a folder.
+//! The name of an application's folder, made of what the program calls itself.
 
 use sha2::{Digest, Sha256};
 
@@ -7,24 +7,23 @@ use crate::format::bytes::hex;
 /// The longest display name, in bytes.
 const MAX_DISPLAY: usize = 48;
 
-/// Wine's own executables: what runs in them is named on their command line.
+/// Executables of Wine. The program that runs in them is named on their command line.
 const WINE: [&[u8]; 4] = [b"wine", b"wine64", b"wine-preloader", b"wine64-preloader"];
 
-/// The name of an application's stash: a sanitised part for people and a digest.
+/// The name of an application's stash: a readable part and a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppName {
-    /// What people read: the application's name with everything odd replaced.
+    /// The readable part: the application's name with unusual characters replaced.
     pub display: String,
-    /// The folder: a sanitised name, a hyphen and 16 hexadecimal digits.
+    /// The folder's name: the readable part, a hyphen and 16 hexadecimal digits.
     pub folder: String,
 }
 
 impl AppName {
-    /// From VkApplicationInfo::pApplicationName and what the process was started as. All of it is input:
-    /// any bytes may arrive.
+    /// From VkApplicationInfo::pApplicationName and the command line of the process. All of them may be any bytes.
     ///
-    /// Programs share a stash only where both the name that they give themselves and the file name of their
-    /// executable are equal. Under Wine the executable is the first argument that ends in `.exe`.
+    /// Programs share a stash if both the application's name and the file name of the executable are equal. Under Wine
+    /// the executable is the first argument that ends in `.exe`.
     pub fn new(application: Option<&[u8]>, executable: &[u8], command_line: &[Vec<u8>]) -> AppName {
         let mut file = file_name(executable, b"/");
         if WINE.contains(&file) {
@@ -48,21 +47,21 @@ impl AppName {
         AppName { display, folder }
     }
 
-    /// Of this process.
+    /// The name of this process.
     pub fn of_process(application: Option<&[u8]>) -> AppName {
         use std::os::unix::ffi::{OsStrExt, OsStringExt};
         let command_line: Vec<_> = std::env::args_os().map(OsStringExt::into_vec).collect();
         let executable = match std::fs::read_link("/proc/self/exe") {
             Ok(path) => path.as_os_str().as_bytes().to_vec(),
-            // No /proc in some sandboxes.
+            // Some sandboxes have no /proc.
             Err(_) => command_line.first().cloned().unwrap_or_default(),
         };
-        // What the kernel appends when an updater has replaced the file of a running program.
+        // The kernel appends this when an updater has replaced the file of a running program.
         let executable = executable.strip_suffix(b" (deleted)").unwrap_or(&executable);
         AppName::new(application, executable, &command_line)
     }
 
-    /// The reverse, from a folder's name as this makes them; `None` for any other.
+    /// The name with this folder. `None` if the folder's name has another form.
     pub fn of_folder(folder: &str) -> Option<AppName> {
         let (display, digest) = folder.rsplit_once('-')?;
         let is_digest =
@@ -71,7 +70,7 @@ impl AppName {
         is_ours.then(|| AppName { display: display.to_owned(), folder: folder.to_owned() })
     }
 
-    /// The display part of a folder's name; all of it where it does not look like one of ours.
+    /// The readable part of a folder's name; all of it if it has another form.
     pub(crate) fn display_of(folder: &str) -> &str {
         match folder.rsplit_once('-') {
             Some((display, digest)) if digest.len() == 16 && !display.is_empty() => display,
@@ -88,7 +87,7 @@ fn is_exe(name: &[u8]) -> bool {
     name.last_chunk::<4>().is_some_and(|end| end.eq_ignore_ascii_case(b".exe"))
 }
 
-/// A file name without its extension. A leading dot starts no extension.
+/// A file name without its extension. A leading dot does not start an extension.
 fn stem(name: &[u8]) -> &[u8] {
     match name.iter().rposition(|&byte| byte == b'.') {
         Some(dot) if dot > 0 => &name[..dot],
@@ -96,7 +95,7 @@ fn stem(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Letters, digits, `.`, `_` and `-`; runs of anything else become one `_`. Empty where nothing is left.
+/// Letters, digits, `.`, `_` and `-`. A run of other characters becomes one `_`. May be empty.
 fn sanitised(name: &[u8]) -> String {
     let mut text = String::new();
     for &byte in name {

@@ -1,7 +1,7 @@
-//! Integers in little-endian order, blocks that end in a checksum of themselves, and hexadecimal.
+//! Little-endian integers, blocks that end with their checksum, and hexadecimal digits.
 //!
-//! Not from crates: their readers (byteorder) panic where a slice ends, `Reader` answers None; the rest is smaller than a
-//! dependency of the library in every host process.
+//! These are not from crates: the readers of byteorder panic at the end of a slice, and the rest is smaller than a
+//! dependency in every host process.
 
 use crate::format::sizes::ALIGN;
 
@@ -15,14 +15,14 @@ pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Closes a block of fixed size: its last 4 bytes are the checksum of the others.
+/// Sets the last 4 bytes of a block to the checksum of the others.
 pub(crate) fn close_block(bytes: &mut [u8]) {
     let body = bytes.len() - 4;
     let crc = crc32c::crc32c(&bytes[..body]);
     put_u32(bytes, body, crc);
 }
 
-/// Whether the last 4 bytes are the checksum of the others.
+/// Whether the last 4 bytes of a block are the checksum of the others.
 pub(crate) fn is_closed(bytes: &[u8]) -> bool {
     let Some((body, crc)) = bytes.split_last_chunk::<4>() else { return false };
     crc32c::crc32c(body) == u32::from_le_bytes(*crc)
@@ -38,11 +38,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Decodes fields one after the other; `None` past the end.
+/// Decodes fields one after the other. `None` at the end of the bytes.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// From the first byte on.
+    /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Reader(bytes)
     }
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A length rounded up to where the next block may start.
+/// A length rounded up to a multiple of [`ALIGN`], where the next block starts.
 pub(crate) fn padded(length: u64) -> u64 {
     length.next_multiple_of(ALIGN)
 }

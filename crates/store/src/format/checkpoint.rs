@@ -1,4 +1,4 @@
-//! Checkpoints of a segment that is still written, and where the newest one stands.
+//! Checkpoints of a segment that is being written, and the pointers to the newest one.
 
 use crate::format::bytes::Reader;
 use crate::format::bytes::close_block;
@@ -9,40 +9,40 @@ use crate::format::table::Packed;
 use crate::format::table::ROW_BYTES;
 use crate::format::table::Row;
 
-/// Points at the newest checkpoint of a file that is being written.
+/// Where the newest checkpoint of a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark {
-    /// Where the checkpoint's head starts.
+pub(crate) struct CheckpointPointer {
+    /// The offset of the checkpoint's record header.
     pub(crate) offset: u64,
-    /// How many records stand before it.
+    /// The number of records that the checkpoints list.
     pub(crate) count: u32,
 }
 
-/// One mark, in bytes.
-pub(crate) const MARK_BYTES: usize = 16;
+/// Length of a pointer, in bytes.
+pub(crate) const POINTER_BYTES: usize = 16;
 
-impl Mark {
-    /// As it stands in the file.
-    pub(crate) fn encode(&self) -> [u8; MARK_BYTES] {
-        let mut bytes = [0; MARK_BYTES];
+impl CheckpointPointer {
+    /// The encoded pointer.
+    pub(crate) fn encode(&self) -> [u8; POINTER_BYTES] {
+        let mut bytes = [0; POINTER_BYTES];
         put_u64(&mut bytes, 0, self.offset);
         put_u32(&mut bytes, 8, self.count);
         close_block(&mut bytes);
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Mark> {
-        let mut reader = Reader::new(bytes.get(..MARK_BYTES).filter(|bytes| is_closed(bytes))?);
-        Some(Mark { offset: reader.u64()?, count: reader.u32()? })
+    fn decode(bytes: &[u8]) -> Option<CheckpointPointer> {
+        let mut reader = Reader::new(bytes.get(..POINTER_BYTES).filter(|bytes| is_closed(bytes))?);
+        Some(CheckpointPointer { offset: reader.u64()?, count: reader.u32()? })
     }
 
-    /// The newest of a file's two, from the bytes behind its header.
-    pub(crate) fn newest(bytes: &[u8]) -> Option<Mark> {
-        bytes.chunks(MARK_BYTES).take(2).filter_map(Mark::decode).max()
+    /// The newest valid pointer in the bytes after a file header.
+    pub(crate) fn newest(bytes: &[u8]) -> Option<CheckpointPointer> {
+        bytes.chunks(POINTER_BYTES).take(2).filter_map(CheckpointPointer::decode).max()
     }
 }
 
-/// The payload of a checkpoint: where the one before it stands (0: there is none), and the records since then.
+/// The payload of a checkpoint: the offset of the one before it (0: none), and rows.
 pub(crate) fn encode_checkpoint(before: u64, rows: &[Row]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 + rows.len() * ROW_BYTES);
     out.extend_from_slice(&before.to_le_bytes());
@@ -50,10 +50,10 @@ pub(crate) fn encode_checkpoint(before: u64, rows: &[Row]) -> Vec<u8> {
     out
 }
 
-/// The reverse.
+/// Decodes [`encode_checkpoint`].
 pub(crate) fn decode_checkpoint(payload: &[u8]) -> Option<(u64, impl Iterator<Item = Packed> + '_)> {
     let (before, rows) = payload.split_first_chunk()?;
-    // All of them have that length.
+    // The chunks have the length of a row.
     let rows = rows.chunks_exact(ROW_BYTES).map(|row| row.try_into().unwrap_or([0; ROW_BYTES]));
     Some((u64::from_le_bytes(*before), rows))
 }

@@ -1,21 +1,21 @@
-//! How payloads are stored, as numbers in files.
+//! Codecs: how payloads are stored.
 
-/// How a payload is stored. The numbers stand in files.
+/// How a payload is stored. The numbers are in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Codec {
-    /// As it is.
+    /// Unchanged.
     Plain = 0,
     /// One zstd frame.
     Zstd = 1,
-    /// The SPIR-V filter, its output in one zstd frame.
+    /// One zstd frame of the output of the SPIR-V filter.
     Spirv = 2,
-    /// One zstd block that leans on the dictionary of recipes.
+    /// The content of one zstd block that needs the dictionary of recipes.
     Dictionary = 3,
 }
 
 impl Codec {
-    /// The codec that a file names by this number.
+    /// The codec with that number in files.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Plain),
@@ -26,25 +26,25 @@ impl Codec {
         }
     }
 
-    /// What a file calls it.
+    /// The number in files.
     pub const fn number(self) -> u8 {
         self as u8
     }
 }
 
-/// Why a stored payload has no meaning. What was to be filled is empty then.
+/// Why a stored payload cannot be decoded. The output is empty then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// Not of the length that the record promises.
+    /// Another length than the record says.
     #[error("the payload is not of the recorded length")]
     Length,
-    /// Not a zstd frame, or a damaged one.
+    /// No valid zstd frame.
     #[error("the payload does not decompress")]
     Zstd,
-    /// The filter's streams do not fit together.
+    /// The streams of the filter do not fit together.
     #[error("the filtered payload is damaged")]
     Filter,
-    /// No memory for it.
+    /// Not enough memory.
     #[error("not enough memory for the payload")]
     Memory,
 }

@@ -1,4 +1,4 @@
-//! What a device part is bound to.
+//! The device header: what a device part is bound to.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use crate::format::bytes::{Reader, hex, put_u32};
 /// Length of an encoded device header, in bytes.
 pub const DEVICE_HEADER_BYTES: usize = 72;
 
-/// Everything that must be equal before a driver is given an artifact.
+/// Everything that must be equal before a driver gets an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceHeader {
     /// VkPhysicalDeviceProperties::vendorID.
@@ -17,19 +17,19 @@ pub struct DeviceHeader {
     pub device_id: u32,
     /// VkPhysicalDeviceProperties::pipelineCacheUUID.
     pub pipeline_cache_uuid: [u8; 16],
-    /// VkDriverId, 0 where the driver does not say.
+    /// VkDriverId; 0 if the driver does not tell it.
     pub driver_id: u32,
     /// VkPhysicalDeviceProperties::driverVersion.
     pub driver_version: u32,
-    /// Width of a pointer in this process, in bytes.
+    /// Length of a pointer in this process, in bytes.
     pub pointer_width: u8,
-    /// Version of the key's schema.
+    /// Version of the schema of keys.
     pub schema: u32,
     /// SHA-256 over the enabled features and extensions that can change generated code.
     pub features_digest: [u8; 32],
 }
 
-/// The first field in which two device headers differ, with the value found in the file and the one expected.
+/// The first field in which two device headers differ, with the value in the file and the expected one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeaderMismatch {
@@ -120,7 +120,7 @@ impl DeviceHeader {
         bytes
     }
 
-    /// The other way round. `None` for a pointer width that no process can have.
+    /// Decodes [`DeviceHeader::encode`]. `None`: a pointer width that no process has.
     pub fn decode(bytes: &[u8; DEVICE_HEADER_BYTES]) -> Option<DeviceHeader> {
         let mut reader = Reader::new(bytes);
         let pointer_width = u8::try_from(reader.u32()?).ok()?;
@@ -136,7 +136,7 @@ impl DeviceHeader {
         })
     }
 
-    /// SHA-256 of a tag and the fixed encoding; its first 8 bytes name the part's folder.
+    /// SHA-256 over a tag and the encoding. Its first 8 bytes name the part's folder.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(b"vkstash device header 1");
@@ -149,8 +149,7 @@ impl DeviceHeader {
         hex(&self.digest()[..8])
     }
 
-    /// What keeps `self`, found in a file, from serving a device of header `expected`; `None` where they are
-    /// equal.
+    /// Why a file with this header cannot serve a device with header `expected`. `None` if they are equal.
     pub fn mismatch(&self, expected: &DeviceHeader) -> Option<HeaderMismatch> {
         macro_rules! differ {
             ($field:ident, $reason:ident) => {

@@ -1,4 +1,4 @@
-//! The bytes of a segment file: the one place that encodes and decodes them. See docs/format.md.
+//! The header of a segment file. docs/format.md describes the bytes.
 
 use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
 use crate::format::sizes::{FILE_MAGIC, FIRST_RECORD, HEADER_BYTES, VERSION};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};
 use crate::format::refusal::Refusal;
 
-/// What every file of one part has in common.
+/// What all files of a part have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartIdentity {
     /// Shared by all devices.
@@ -31,7 +31,7 @@ impl PartIdentity {
         }
     }
 
-    /// What each record of this part carries.
+    /// The tag that each record of this part has.
     pub(crate) fn tag(&self) -> [u8; 8] {
         let mut hash = Sha256::new();
         hash.update(b"vkstash part 1");
@@ -43,7 +43,7 @@ impl PartIdentity {
         tag
     }
 
-    /// What keeps a file of this identity from being part of `expected`.
+    /// Why a file of this identity does not belong to `expected`.
     pub(crate) fn refused_by(&self, expected: &PartIdentity) -> Option<Refusal> {
         match (self, expected) {
             (PartIdentity::Portable, PartIdentity::Portable) => None,
@@ -55,21 +55,21 @@ impl PartIdentity {
     }
 }
 
-/// The head of a segment file, repeated before its foot.
+/// The header of a segment file. A copy is before the footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
-    /// [`VERSION`], or an older one.
+    /// [`VERSION`], or an earlier one.
     pub(crate) version: u32,
-    /// Whose records the file holds.
+    /// The part whose records the file has.
     pub(crate) identity: PartIdentity,
-    /// Unix time in milliseconds.
+    /// Creation time, in Unix milliseconds.
     pub(crate) created_unix_ms: u64,
     /// Random number of this file.
     pub(crate) serial: u64,
 }
 
 impl FileHeader {
-    /// As it stands in the file.
+    /// The encoded header.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&FILE_MAGIC);
@@ -83,7 +83,7 @@ impl FileHeader {
         bytes
     }
 
-    /// `Ok(None)`: damaged, or no header at all. `Err`: valid, and not for this program.
+    /// `Ok(None)`: the header is damaged or missing. `Err`: it is valid, but not for this program.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Option<FileHeader>, Refusal> {
         let mut reader = Reader::new(bytes);
         if reader.array::<8>() != Some(FILE_MAGIC) {
@@ -91,7 +91,7 @@ impl FileHeader {
         }
         let (Some(version), Some(length)) = (reader.u32(), reader.u32()) else { return Ok(None) };
         if !(1..=VERSION).contains(&version) {
-            // Its header may be longer than what was read; only a sound one speaks for the file.
+            // A header of another version may be longer than what was read. It must be valid to be believed.
             let whole = bytes.get(..length as usize).filter(|_| length > 16);
             return if whole.is_some_and(is_closed) { Err(Refusal::Version(version)) } else { Ok(None) };
         }
@@ -113,12 +113,12 @@ impl FileHeader {
         Ok(Some(FileHeader { version, identity, created_unix_ms, serial }))
     }
 
-    /// Where its file's first record stands.
+    /// The offset of the file's first record.
     pub(crate) fn first_record(&self) -> u64 {
         if self.version == 1 { HEADER_BYTES as u64 } else { FIRST_RECORD as u64 }
     }
 
-    /// How many bytes [`FileHeader::decode`] wants to see, so that it also recognises newer versions.
+    /// Bytes that [`FileHeader::decode`] needs to recognise newer versions.
     pub(crate) const LOOK_AT: usize = 4096;
 }
 

@@ -1,4 +1,4 @@
-//! The footer of a sealed segment, and what it counts.
+//! The footer of a sealed segment, and the sums in it.
 
 use crate::format::bytes::Reader;
 use crate::format::bytes::close_block;
@@ -8,33 +8,33 @@ use crate::format::bytes::put_u64;
 use crate::format::file::FileHeader;
 use crate::format::record_header::Stored;
 use crate::format::record_header::encode_record;
-use crate::format::sizes::FOOT_BYTES;
-use crate::format::sizes::FOOT_BYTES_1;
-use crate::format::sizes::FOOT_MAGIC;
-use crate::format::sizes::HEAD_BYTES;
+use crate::format::sizes::FOOTER_BYTES;
+use crate::format::sizes::FOOTER_BYTES_1;
+use crate::format::sizes::FOOTER_MAGIC;
 use crate::format::sizes::HEADER_BYTES;
 use crate::format::sizes::INDEX_KIND;
+use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::table;
 use crate::format::table::BLOCK_BYTES;
 use crate::format::table::Row;
 
-/// Kinds that a foot tells apart: the known ones by their place, and the others.
+/// The number of kinds that a footer distinguishes.
 pub(crate) const CODES: usize = 16;
 
-/// How many records of each kind there are, and the bytes that their payloads take.
+/// The number of records of each kind, and the bytes of their stored payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// By [`crate::format::table::code_of`].
     pub(crate) counts: [u32; CODES],
-    /// The same.
+    /// By the same codes.
     pub(crate) bytes: [u64; CODES],
 }
 
 impl Tally {
-    /// Of these records.
+    /// The sums of these records.
     pub(crate) fn of(rows: impl Iterator<Item = Row>) -> Tally {
         let mut tally = Tally::default();
-        // Most files are of one kind, or nearly so: what is alike in a row is added up first.
+        // Most segments have runs of records of one kind, which are added up first.
         let (mut code, mut count, mut bytes) = (0, 0, 0);
         for row in rows {
             if row.code != code {
@@ -54,26 +54,26 @@ impl Tally {
     }
 }
 
-/// The foot of a sealed file.
+/// The footer of a sealed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foot {
-    /// Where the index record's head starts.
+pub(crate) struct Footer {
+    /// The offset of the index record.
     pub(crate) index_offset: u64,
-    /// How many entries it has.
+    /// The number of rows in the index.
     pub(crate) count: u32,
-    /// How many blocks those take.
+    /// The number of blocks in the index.
     pub(crate) blocks: u32,
     /// The part's tag.
     pub(crate) tag: [u8; 8],
-    /// What the file holds.
+    /// The records by kind.
     pub(crate) tally: Tally,
 }
 
-impl Foot {
-    /// As it stands in the file.
-    pub(crate) fn encode(&self) -> [u8; FOOT_BYTES] {
-        let mut bytes = [0; FOOT_BYTES];
-        bytes[..8].copy_from_slice(&FOOT_MAGIC);
+impl Footer {
+    /// The encoded footer.
+    pub(crate) fn encode(&self) -> [u8; FOOTER_BYTES] {
+        let mut bytes = [0; FOOTER_BYTES];
+        bytes[..8].copy_from_slice(&FOOTER_MAGIC);
         put_u64(&mut bytes, 8, self.index_offset);
         put_u32(&mut bytes, 16, self.count);
         put_u32(&mut bytes, 20, self.blocks);
@@ -86,10 +86,10 @@ impl Foot {
         bytes
     }
 
-    /// `None`: damaged, or no foot.
-    pub(crate) fn decode(bytes: &[u8; FOOT_BYTES]) -> Option<Foot> {
+    /// `None`: damaged, or no footer.
+    pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES]) -> Option<Footer> {
         let mut reader = Reader::new(bytes);
-        if reader.array::<8>()? != FOOT_MAGIC || !is_closed(bytes) {
+        if reader.array::<8>()? != FOOTER_MAGIC || !is_closed(bytes) {
             return None;
         }
         let (index_offset, count, blocks) = (reader.u64()?, reader.u32()?, reader.u32()?);
@@ -101,44 +101,44 @@ impl Foot {
         for bytes in &mut tally.bytes {
             *bytes = reader.u64()?;
         }
-        Some(Foot { index_offset, count, blocks, tag, tally })
+        Some(Footer { index_offset, count, blocks, tag, tally })
     }
 }
 
-/// The foot of a sealed file of version 1.
+/// The footer of a sealed file of version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foot1 {
-    /// Where the index record's head starts.
+pub(crate) struct Footer1 {
+    /// The offset of the index record.
     pub(crate) index_offset: u64,
-    /// How many entries it has.
+    /// The number of entries in the index.
     pub(crate) count: u32,
-    /// Its payload's checksum.
+    /// The checksum of the index payload.
     pub(crate) index_crc: u32,
     /// The part's tag.
     pub(crate) tag: [u8; 8],
 }
 
-impl Foot1 {
-    /// `None`: damaged, or no foot.
-    pub(crate) fn decode(bytes: &[u8; FOOT_BYTES_1]) -> Option<Foot1> {
+impl Footer1 {
+    /// `None`: damaged, or no footer.
+    pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES_1]) -> Option<Footer1> {
         let mut reader = Reader::new(bytes);
-        if reader.array::<8>()? != FOOT_MAGIC || !is_closed(bytes) {
+        if reader.array::<8>()? != FOOTER_MAGIC || !is_closed(bytes) {
             return None;
         }
         let (index_offset, count, index_crc) = (reader.u64()?, reader.u32()?, reader.u32()?);
-        Some(Foot1 { index_offset, count, index_crc, tag: reader.array()? })
+        Some(Footer1 { index_offset, count, index_crc, tag: reader.array()? })
     }
 }
 
-/// The sealed end of a file whose records end at `base`.
+/// The end of a sealed file whose records end at `base`: index, copy of the header, footer.
 pub(crate) fn encode_end(header: &FileHeader, base: u64, rows: &[Row]) -> Vec<u8> {
     let tag = header.identity.tag();
     let index = table::build(rows);
-    let mut out = Vec::with_capacity(index.len() + HEAD_BYTES + HEADER_BYTES + FOOT_BYTES);
+    let mut out = Vec::with_capacity(index.len() + RECORD_HEADER_BYTES + HEADER_BYTES + FOOTER_BYTES);
     encode_record(&mut out, base, tag, INDEX_KIND, &[0; 32], Stored::plain(&index));
     out.extend_from_slice(&header.encode());
     let (count, blocks) = (rows.len() as u32, (index.len() / BLOCK_BYTES) as u32);
-    let foot = Foot { index_offset: base, count, blocks, tag, tally: Tally::of(rows.iter().copied()) };
-    out.extend_from_slice(&foot.encode());
+    let footer = Footer { index_offset: base, count, blocks, tag, tally: Tally::of(rows.iter().copied()) };
+    out.extend_from_slice(&footer.encode());
     out
 }

@@ -1,20 +1,20 @@
-//! The bytes of the files: encoding and decoding, no file is opened here.
+//! The bytes of the files: encoding and decoding. No file is opened here.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `sizes` | lengths, limits, magic numbers |
 //! | `bytes` | integers, checked blocks, hexadecimal |
 //! | `record` | keys, kinds of records, uses |
-//! | `record_header` | what stands before a payload |
-//! | `same` | artifacts whose data another artifact has |
-//! | `device` | what a device part is bound to |
+//! | `record_header` | the header of a record |
+//! | `same` | references to artifacts with equal data |
+//! | `device` | the device header |
 //! | `file` | the header of a segment file |
-//! | `footer` | its footer |
-//! | `checkpoint` | checkpoints of a file that is still written |
+//! | `footer` | the footer of a sealed segment |
+//! | `checkpoint` | checkpoints, and the pointers to them |
 //! | `table` | the index of a sealed segment |
-//! | `codec` | numbers of codecs |
+//! | `codec` | how payloads are stored |
 //! | `app_name` | an application's folder name |
-//! | `refusal` | why a file or a folder is not read |
+//! | `refusal` | why a file or a folder is not used |
 
 pub mod app_name;
 pub(crate) mod bytes;

@@ -1,41 +1,40 @@
-//! What a record is: its key, its kind, and the payload of a use.
+//! Records: keys, kinds, and the payload of a use.
 
-/// 32 bytes that name a record: a module identity, a key, or a digest.
+/// The key of a record: a module identity, the key of a recipe, or a digest.
 pub type Key = [u8; 32];
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// SPIR-V, by module identity. Portable.
+    /// SPIR-V, by module identity. Portable part.
     Module = 1,
-    /// An encoded pipeline layout, by its digest. Portable.
+    /// An encoded pipeline layout, by its digest. Portable part.
     Layout = 2,
-    /// An encoded render pass, by its digest. Portable.
+    /// An encoded render pass, by its digest. Portable part.
     RenderPass = 3,
-    /// An encoded recipe, by key. Portable.
+    /// An encoded recipe, by its key. Portable part.
     Recipe = 4,
-    /// What is needed to create an equal device, by digest. Portable.
+    /// What is needed to create an equal device, by its digest. Portable part.
     Setup = 5,
-    /// The first use of a key in one run, in order; the payload is the time. Portable.
+    /// The first use of a key in one run. Portable part.
     Use = 6,
-    /// What a driver made of a recipe, by key. Device part.
+    /// What a driver made of a recipe, by the recipe's key. Device part.
     Artifact = 16,
-    /// The module identity that a driver's identifier (its digest is the key) stands for. Device part.
+    /// The module identity of a driver's identifier, by the identifier's digest. Device part.
     IdentifierPair = 17,
-    /// The driver has taken the artifact of this key under this header, and lived. Device part.
-    Proven = 18,
-    /// How many processes died while the driver was looking at the artifact of this key. Device part.
-    Deaths = 19,
+    /// The driver has taken the artifact of this key. Device part.
+    Verified = 18,
+    /// The number of processes that died while a driver looked at the artifact of this key. Device part.
+    CrashCount = 19,
     /// Whether the driver answers the call of this key with an error. Device part.
     Failed = 20,
-    /// Stands for the artifact of this key, whose data the artifact of another key has ([`crate::format::same`]). Device
-    /// part.
+    /// A reference: the artifact of this key has the data of another artifact ([`crate::format::same`]). Device part.
     Same = 21,
 }
 
 impl Kind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Kind; 12] = [
         Kind::Module,
         Kind::Layout,
@@ -45,8 +44,8 @@ impl Kind {
         Kind::Use,
         Kind::Artifact,
         Kind::IdentifierPair,
-        Kind::Proven,
-        Kind::Deaths,
+        Kind::Verified,
+        Kind::CrashCount,
         Kind::Failed,
         Kind::Same,
     ];
@@ -62,19 +61,19 @@ impl Kind {
             Kind::Use => "use",
             Kind::Artifact => "artifact",
             Kind::IdentifierPair => "identifier_pair",
-            Kind::Proven => "proven",
-            Kind::Deaths => "deaths",
+            Kind::Verified => "verified",
+            Kind::CrashCount => "crash_count",
             Kind::Failed => "failed",
             Kind::Same => "same",
         }
     }
 
-    /// The kind of that number; `None` for one of a newer program.
+    /// The kind with that number in files. `None` for a kind of a newer program.
     pub fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
 
-    /// Where it stands in [`Kind::ALL`].
+    /// Its place in [`Kind::ALL`], which is its code in an index.
     pub(crate) const fn position(self) -> usize {
         match self {
             Kind::Module => 0,
@@ -85,8 +84,8 @@ impl Kind {
             Kind::Use => 5,
             Kind::Artifact => 6,
             Kind::IdentifierPair => 7,
-            Kind::Proven => 8,
-            Kind::Deaths => 9,
+            Kind::Verified => 8,
+            Kind::CrashCount => 9,
             Kind::Failed => 10,
             Kind::Same => 11,
         }
@@ -96,16 +95,16 @@ impl Kind {
 /// The first use of a key in one run: the payload of a [`Kind::Use`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UseRecord {
-    /// When, in milliseconds since the Unix epoch.
+    /// The time, in Unix milliseconds.
     pub unix_ms: u64,
-    /// Its place among the first uses of that run, from 0.
+    /// The place among the first uses of that run, from 0.
     pub sequence: u32,
-    /// Which run, as the age of the segment into which it wrote this; 0: the one in which this stands.
+    /// The run: the age of the segment in which the use was written first; 0: the segment that has this record.
     pub run: u64,
 }
 
 impl UseRecord {
-    /// The payload: 12 bytes, 20 with a run.
+    /// The payload: 12 bytes, or 20 with a run.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(20);
         bytes.extend(self.unix_ms.to_le_bytes());
@@ -116,7 +115,7 @@ impl UseRecord {
         bytes
     }
 
-    /// `None` for a payload of another length.
+    /// `None`: a payload of another length.
     pub fn decode(payload: &[u8]) -> Option<UseRecord> {
         let (unix_ms, rest) = payload.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;

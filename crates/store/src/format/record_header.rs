@@ -1,4 +1,4 @@
-//! What stands before a payload: kind, key, codec, lengths and checksums.
+//! The header of a record: kind, key, codec, lengths and checksums.
 
 use crate::format::bytes::Reader;
 use crate::format::bytes::close_block;
@@ -9,33 +9,33 @@ use crate::format::record::Key;
 use crate::format::sizes::ALIGN;
 use crate::format::sizes::CODEC_PLAIN;
 use crate::format::sizes::ENTRY_BYTES;
-use crate::format::sizes::HEAD_BYTES;
 use crate::format::sizes::MAX_PAYLOAD;
+use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::sizes::RECORD_MAGIC;
 
-/// Where a record stands and what it is; an entry of the index.
+/// A record without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     /// The record's key.
     pub(crate) key: Key,
-    /// Where the record's head starts.
+    /// The offset of the record header.
     pub(crate) offset: u64,
-    /// Bytes that the payload takes in the file.
+    /// Length of the stored payload, in bytes.
     pub(crate) stored: u32,
-    /// Bytes of the payload itself.
+    /// Length of the payload itself, in bytes.
     pub(crate) length: u32,
-    /// [`payload_crc`].
+    /// The checksum of the stored payload, [`payload_crc`].
     pub(crate) crc: u32,
-    /// A [`crate::format::record::Kind`], or one of a newer program.
+    /// The number of a [`crate::format::record::Kind`], or of a kind of a newer program.
     pub(crate) kind: u8,
     /// How the payload is stored.
     pub(crate) codec: u8,
 }
 
 impl IndexEntry {
-    /// Where the next record starts.
+    /// The offset of the next record.
     pub(crate) fn end(&self) -> u64 {
-        self.offset + HEAD_BYTES as u64 + padded(u64::from(self.stored))
+        self.offset + RECORD_HEADER_BYTES as u64 + padded(u64::from(self.stored))
     }
 
     fn is_sane(&self) -> bool {
@@ -44,9 +44,9 @@ impl IndexEntry {
             && (self.codec != CODEC_PLAIN || self.stored == self.length)
     }
 
-    /// The head of this entry's record.
-    pub(crate) fn encode_head(&self, tag: [u8; 8]) -> [u8; HEAD_BYTES] {
-        let mut bytes = [0; HEAD_BYTES];
+    /// The encoded header of this record.
+    pub(crate) fn encode_header(&self, tag: [u8; 8]) -> [u8; RECORD_HEADER_BYTES] {
+        let mut bytes = [0; RECORD_HEADER_BYTES];
         bytes[..4].copy_from_slice(&RECORD_MAGIC);
         bytes[4] = self.kind;
         bytes[5] = self.codec;
@@ -59,8 +59,11 @@ impl IndexEntry {
         bytes
     }
 
-    /// The record whose head stands at `offset`, and its tag. `None`: damaged, or no head.
-    pub(crate) fn decode_head(bytes: &[u8; HEAD_BYTES], offset: u64) -> Option<(IndexEntry, [u8; 8])> {
+    /// The record whose header is at `offset`, and its tag. `None`: there is no valid header.
+    pub(crate) fn decode_header(
+        bytes: &[u8; RECORD_HEADER_BYTES],
+        offset: u64,
+    ) -> Option<(IndexEntry, [u8; 8])> {
         if bytes[..4] != RECORD_MAGIC || !is_closed(bytes) {
             return None;
         }
@@ -72,7 +75,7 @@ impl IndexEntry {
         entry.is_sane().then_some((entry, tag))
     }
 
-    /// `None`: an entry that no writer makes.
+    /// Decodes an entry of an index of version 1. `None`: lengths that no writer makes.
     pub(crate) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Option<IndexEntry> {
         let mut reader = Reader::new(bytes);
         let (key, offset) = (reader.array()?, reader.u64()?);
@@ -82,30 +85,30 @@ impl IndexEntry {
     }
 }
 
-/// The checksum of a stored payload. The key is part of it, so that a payload can't pass for another's.
+/// The checksum of a stored payload. It covers the key, so that a payload cannot pass for that of another key.
 pub(crate) fn payload_crc(key: &Key, stored: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), stored)
 }
 
-/// A payload as it stands in a file.
+/// A payload as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored<'a> {
     /// The bytes.
     pub(crate) bytes: &'a [u8],
-    /// What they are, in the numbers of [`crate::format::codec::Codec`].
+    /// The number of its [`crate::format::codec::Codec`].
     pub(crate) codec: u8,
     /// Length of the payload itself.
     pub(crate) length: u32,
 }
 
 impl<'a> Stored<'a> {
-    /// As it is.
+    /// An uncompressed payload.
     pub(crate) fn plain(payload: &'a [u8]) -> Stored<'a> {
         Stored { bytes: payload, codec: CODEC_PLAIN, length: payload.len() as u32 }
     }
 }
 
-/// Appends a whole record to `out`, which the caller will write at the file's offset `base`.
+/// Appends a record to `out`, which is written to the file at offset `base`.
 pub(crate) fn encode_record(
     out: &mut Vec<u8>,
     base: u64,
@@ -123,7 +126,7 @@ pub(crate) fn encode_record(
         kind,
         codec: payload.codec,
     };
-    out.extend_from_slice(&entry.encode_head(tag));
+    out.extend_from_slice(&entry.encode_header(tag));
     out.extend_from_slice(payload.bytes);
     out.resize(out.len().next_multiple_of(ALIGN as usize), 0);
     entry

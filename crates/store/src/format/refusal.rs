@@ -1,4 +1,4 @@
-//! Why something on disk is not used: refusing is a value with a reason.
+//! Why a file or a folder is not used: values with a reason.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use crate::format::device::HeaderMismatch;
 /// Why a stash cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The path names a file, a socket or the like.
+    /// The path is not a folder.
     #[error("{} is not a folder; move it away or choose another place", .path.display())]
     NotAFolder {
         /// What was to be opened.
         path: PathBuf,
     },
-    /// The folder belongs to somebody else, who could put artifacts into it.
+    /// The folder belongs to another user, who could put artifacts into it.
     #[error("{} belongs to user {owner}, not to user {user}; change its owner or choose another place", .path.display())]
     NotOwned {
         /// What was to be opened.
@@ -27,7 +27,7 @@ pub enum OpenError {
         /// Who we are.
         user: u32,
     },
-    /// Root would make a folder in somebody's home (sudo can leave HOME as it is), and that user could not use it.
+    /// Root would create a folder in a user's home (sudo can leave HOME unchanged), which that user could not use.
     #[error("{} would be root's in a folder of user {owner}; run it as that user, or choose another place", .path.display())]
     OfAnother {
         /// What was to be made.
@@ -49,13 +49,13 @@ pub enum OpenError {
         /// What was to be opened.
         path: PathBuf,
     },
-    /// A folder's name that could lead elsewhere.
+    /// A folder's name that could lead to another place.
     #[error("{name:?} cannot be the name of an application's folder")]
     Name {
         /// The name.
         name: String,
     },
-    /// The folder is not there and cannot be made.
+    /// The folder is missing and cannot be created.
     #[error("{} cannot be created ({source}); make it writable or choose another place", .path.display())]
     NotCreated {
         /// What was to be made.
@@ -63,7 +63,7 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// The folder is there and cannot be read.
+    /// The folder cannot be read.
     #[error("{} cannot be opened ({source}); check its permissions", .path.display())]
     Unreadable {
         /// What was to be opened.
@@ -71,48 +71,55 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// This process was forked off the one that opened the stash.
+    /// Opening the folder takes longer than the program may wait. Another thread opens it.
+    #[error("{} cannot be opened in time", .path.display())]
+    PutOff {
+        /// What was to be opened.
+        path: PathBuf,
+    },
+    /// A forked child cannot open parts of its parent's stash.
     #[error("a forked process cannot open further parts of its parent's stash")]
     Forked,
 }
 
 impl OpenError {
-    /// Whether the system has no descriptors or no memory at the moment.
+    /// Whether the reason passes: a lack of descriptors or memory, or of time.
     pub(crate) fn is_for_now(&self) -> bool {
         match self {
             OpenError::NotCreated { source, .. } | OpenError::Unreadable { source, .. } => is_for_now(source),
+            OpenError::PutOff { .. } => true,
             _ => false,
         }
     }
 }
 
-/// Whether there were no descriptors or no memory: that passes.
+/// Whether an error is a lack of descriptors or memory.
 pub(crate) fn is_lack(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
-/// The same of an error that the standard library wraps.
+/// [`is_lack`] of an error of the standard library.
 pub(crate) fn is_for_now(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(is_lack)
 }
 
-/// Why one file of a part is not used. It is left as it is.
+/// Why a file of a part is not used. The file is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// Shorter than a header: an interrupted creation, or not ours.
+    /// Shorter than a header.
     #[error("too short to be a segment")]
     Truncated,
     /// Its writer has just created it.
     #[error("nothing is written to it yet")]
     NotYet,
-    /// Neither a header nor a record was recognised.
+    /// Neither a valid header nor a valid record.
     #[error("not a segment")]
     NotASegment,
-    /// Written by another version of the format.
+    /// Another version of the format.
     #[error("format version {0} is not known here")]
     Version(u32),
-    /// Made with features of the format that this version does not know.
+    /// Flags of the format that this version does not know.
     #[error("format flags {0:#x} are not known here")]
     Flags(u32),
     /// A segment of another kind of part.
@@ -130,11 +137,10 @@ pub enum Refusal {
     /// A file of another user.
     #[error("belongs to user {0}")]
     NotOwned(u32),
-    /// The system would not let us read it.
+    /// The system does not let it be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// Reading it takes longer than the program can be made to wait, or there is no descriptor left for it: that is done
-    /// beside it.
+    /// Reading it takes longer than the program may wait, or there is no descriptor or memory. Another thread reads it.
     #[error("cannot be read for now")]
     PutOff,
 }

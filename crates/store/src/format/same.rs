@@ -1,37 +1,37 @@
-//! Artifacts whose data another artifact has: the payload of a record that stands for one (docs/format.md, "Equal
-//! artifacts").
+//! References to artifacts with equal data: the payload of [`crate::format::record::Kind::Same`] (docs/format.md,
+//! "Equal artifacts").
 
 use sha2::{Digest, Sha256};
 
 use crate::format::record::Key;
 use crate::format::table;
 
-/// What stands in front of the data in an artifact's payload.
+/// Bytes before the data in the payload of an artifact.
 pub(crate) const PREFIX_BYTES: usize = 8;
-/// The payload of a record of [`crate::format::record::Kind::Same`].
+/// Length of the payload of a reference.
 const SAME_BYTES: usize = PREFIX_BYTES + 32 + 32;
-/// Shorter data is stored for itself: a record that names it is as long.
+/// Shorter data is not replaced by a reference, which would save too little.
 const LEAST_DATA: usize = 2 * SAME_BYTES;
 
-/// Stands for an artifact with the data of another one.
+/// A reference: stands for an artifact that has the data of its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Same {
-    /// The first bytes of this artifact's own payload.
+    /// The first bytes of the payload of the artifact that this stands for.
     prefix: [u8; PREFIX_BYTES],
-    /// The key of the artifact that has the data.
+    /// The key of the artifact with the data.
     pub target: Key,
     /// SHA-256 of the data.
     digest: [u8; 32],
 }
 
 impl Same {
-    /// For an artifact with this payload, whose data the artifact `target` has. `None`: a payload that has no data.
+    /// A reference for an artifact with this payload. `None`: the payload is shorter than its prefix.
     pub(crate) fn of(payload: &[u8], target: Key) -> Option<Same> {
         let (prefix, data) = payload.split_first_chunk()?;
         Some(Same { prefix: *prefix, target, digest: Sha256::digest(data).into() })
     }
 
-    /// The same reference to another artifact with the same data.
+    /// A reference to another target with the same data.
     pub(crate) fn with_target(self, target: Key) -> Same {
         Same { target, ..self }
     }
@@ -41,7 +41,7 @@ impl Same {
         [&self.prefix[..], &self.target, &self.digest].concat()
     }
 
-    /// `None` for a payload of another length.
+    /// `None`: a payload of another length.
     pub fn decode(payload: &[u8]) -> Option<Same> {
         let payload: &[u8; SAME_BYTES] = payload.try_into().ok()?;
         let (prefix, rest) = payload.split_first_chunk()?;
@@ -49,25 +49,26 @@ impl Same {
         Some(Same { prefix: *prefix, target: *target, digest: digest.try_into().ok()? })
     }
 
-    /// Turns the payload of the target's artifact record into that of this artifact. False: its data is another.
+    /// Turns the target's payload into the payload of the artifact that this stands for. False: the data has another
+    /// digest.
     pub fn complete(&self, payload: &mut [u8]) -> bool {
         let fits = |data: &[u8]| Sha256::digest(data)[..] == self.digest;
         payload.get(PREFIX_BYTES..).is_some_and(fits) && self.complete_unchecked(payload)
     }
 
-    /// The same for data that is known to have the digest.
+    /// [`Same::complete`] for data whose digest is known.
     pub(crate) fn complete_unchecked(&self, payload: &mut [u8]) -> bool {
         payload.first_chunk_mut().map(|prefix| *prefix = self.prefix).is_some()
     }
 
-    /// Tells the target and its data apart from others.
+    /// A number that differs for other targets and for other data.
     pub(crate) fn fingerprint(&self) -> u64 {
-        // Every bit of both counts.
+        // Hashing covers every bit of both.
         table::hash(0, &self.digest) ^ table::hash(1, &self.target)
     }
 }
 
-/// Tells most data apart: checksum and length. Artifacts with equal ones are compared.
+/// Checksum and length of an artifact's data. Artifacts with equal fingerprints are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint {
     crc: u32,
@@ -75,7 +76,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of an artifact's data. `None`: so little that it is not worth a reference.
+    /// `None`: the data is too short for a reference.
     pub(crate) fn of(payload: &[u8]) -> Option<Fingerprint> {
         let data = data_of(payload);
         let length = u32::try_from(data.len()).ok()?;
@@ -83,7 +84,7 @@ impl Fingerprint {
     }
 }
 
-/// An artifact's payload without its prefix.
+/// The data in an artifact's payload.
 pub(crate) fn data_of(payload: &[u8]) -> &[u8] {
     payload.get(PREFIX_BYTES..).unwrap_or_default()
 }

@@ -1,55 +1,55 @@
-//! The index of a sealed segment: a hash table in blocks that are checked and read one by one, so that opening reads
-//! none of it and a look-up at most one block that is not in memory yet. docs/format.md has its bytes.
+//! The index of a sealed segment: a hash table of blocks, each with its checksum. Opening a segment reads no block, and
+//! a look-up reads at most one that is not in memory, or more if blocks overflow. docs/format.md describes the bytes.
 
 use crate::format::bytes::{put_u32, put_u64};
 use crate::format::codec::Codec;
 use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
 
-/// One block, in bytes.
+/// Length of a block, in bytes.
 pub(crate) const BLOCK_BYTES: usize = 4096;
-const BLOCK_HEAD: usize = 16;
-/// One entry, in bytes.
+const BLOCK_HEADER: usize = 16;
+/// Length of a row, in bytes.
 pub(crate) const ROW_BYTES: usize = 20;
-/// Entries that a block has room for.
-const ROOM: usize = (BLOCK_BYTES - BLOCK_HEAD) / ROW_BYTES;
-/// How many a block gets on average: few overflow, and the table stays below 24 bytes an entry.
+/// Rows that fit into a block.
+const ROOM: usize = (BLOCK_BYTES - BLOCK_HEADER) / ROW_BYTES;
+/// The average number of rows in a block: few blocks overflow, and the table takes less than 24 bytes a row.
 const TARGET: usize = 175;
 /// The code of kinds that this program does not know.
 pub(crate) const UNKNOWN_KIND: u8 = 15;
 
-/// What the table knows of a record.
+/// What the index has of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
-    /// [`hash`] of its key.
+    /// The [`hash`] of its key.
     pub(crate) hash: u64,
-    /// Where its head starts.
+    /// The offset of the record header.
     pub(crate) offset: u64,
-    /// Bytes that the payload takes in the file.
+    /// Length of the stored payload, in bytes.
     pub(crate) stored: u32,
-    /// The payload's checksum, as in the record.
+    /// The checksum of the stored payload.
     pub(crate) crc: u32,
-    /// [`code_of`] its kind.
+    /// The code of its kind, [`code_of`].
     pub(crate) code: u8,
     /// How the payload is stored.
     pub(crate) codec: u8,
 }
 
-/// A row as it stands in a file.
+/// An encoded row.
 pub(crate) type Packed = [u8; ROW_BYTES];
 
-/// Its hash.
+/// The hash in an encoded row.
 pub(crate) fn hash_of(row: &Packed) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *row;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// What stands for a kind: its place among the known ones, or [`UNKNOWN_KIND`].
+/// The code of a kind in an index: its place in [`Kind::ALL`], or [`UNKNOWN_KIND`].
 pub(crate) fn code_of(kind: u8) -> u8 {
     Kind::from_number(kind).map_or(UNKNOWN_KIND, |kind| kind.position() as u8)
 }
 
-/// Spreads keys evenly, whatever they are: drivers' identifiers may be short or badly spread.
+/// A hash that is spread evenly even if keys are not, as drivers' identifiers may be.
 pub(crate) fn hash(kind_code: u8, key: &Key) -> u64 {
     let word = |at: usize| {
         let mut bytes = [0; 8];
@@ -67,14 +67,14 @@ pub(crate) fn hash(kind_code: u8, key: &Key) -> u64 {
 }
 
 impl Row {
-    /// Of a record.
+    /// The row of a record.
     pub(crate) fn of(entry: &IndexEntry) -> Row {
         let code = code_of(entry.kind);
         let hash = hash(code, &entry.key);
         Row { hash, offset: entry.offset, stored: entry.stored, crc: entry.crc, code, codec: entry.codec }
     }
 
-    /// As it stands in a block or a checkpoint.
+    /// The encoded row.
     pub(crate) fn pack(&self) -> Packed {
         let mut bytes = [0; ROW_BYTES];
         put_u64(&mut bytes, 0, self.hash);
@@ -84,7 +84,7 @@ impl Row {
         bytes
     }
 
-    /// The reverse.
+    /// Decodes [`Row::pack`].
     pub(crate) fn unpack(bytes: &Packed) -> Row {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let packed = word(12);
@@ -98,30 +98,30 @@ impl Row {
         }
     }
 
-    /// Whether this program can hand its payload out.
+    /// Whether this program can read the payload.
     pub(crate) fn is_readable(&self) -> bool {
         Codec::from_number(self.codec).is_some() && self.code != UNKNOWN_KIND
     }
 }
 
-/// How many blocks so many entries take.
+/// The number of blocks for so many rows.
 pub(crate) fn blocks_for(count: usize) -> usize {
     count.div_ceil(TARGET).max(1)
 }
 
-/// The block in which the search for a hash starts.
+/// The first block that may have a hash.
 fn home(hash: u64, blocks: usize) -> usize {
     ((u128::from(hash) * blocks as u128) >> 64) as usize
 }
 
-/// The table of these records, in any order.
+/// The encoded table of these records, which may be in any order.
 pub(crate) fn build(rows: &[Row]) -> Vec<u8> {
     let blocks = blocks_for(rows.len());
     let mut filled: Vec<Vec<Row>> = vec![Vec::new(); blocks];
     let mut overflows = vec![false; blocks];
     for row in rows {
         let mut at = home(row.hash, blocks);
-        // There is room somewhere: TARGET is less than ROOM.
+        // This ends, because TARGET is less than ROOM.
         while filled[at].len() == ROOM {
             overflows[at] = true;
             at = (at + 1) % blocks;
@@ -130,12 +130,12 @@ pub(crate) fn build(rows: &[Row]) -> Vec<u8> {
     }
     let mut out = Vec::with_capacity(blocks * BLOCK_BYTES);
     for (rows, overflows) in filled.iter_mut().zip(overflows) {
-        // By hash, and of equal ones the newest first.
+        // By hash; rows with equal hashes newest first.
         rows.sort_unstable_by(|one, other| {
             (one.hash, std::cmp::Reverse(one.offset)).cmp(&(other.hash, std::cmp::Reverse(other.offset)))
         });
         let start = out.len();
-        out.resize(start + BLOCK_HEAD, 0);
+        out.resize(start + BLOCK_HEADER, 0);
         rows.iter().for_each(|row| out.extend_from_slice(&row.pack()));
         out.resize(start + BLOCK_BYTES, 0);
         put_u32(&mut out[start..], 4, rows.len() as u32);
@@ -146,12 +146,12 @@ pub(crate) fn build(rows: &[Row]) -> Vec<u8> {
     out
 }
 
-/// One block that is as it was written.
+/// A block with a valid checksum.
 #[derive(Debug)]
 pub(crate) struct Block(Box<[u8]>);
 
 impl Block {
-    /// `None`: damaged.
+    /// `None`: the block is damaged.
     pub(crate) fn check(bytes: Vec<u8>) -> Option<Block> {
         let block = Block(bytes.into_boxed_slice());
         let sound = block.0.len() == BLOCK_BYTES
@@ -173,21 +173,21 @@ impl Block {
     }
 
     fn hash_at(&self, index: usize) -> u64 {
-        let at = BLOCK_HEAD + index * ROW_BYTES;
+        let at = BLOCK_HEADER + index * ROW_BYTES;
         u64::from(self.word(at)) | u64::from(self.word(at + 4)) << 32
     }
 
     fn row(&self, index: usize) -> Option<Row> {
-        let at = BLOCK_HEAD + index * ROW_BYTES;
+        let at = BLOCK_HEADER + index * ROW_BYTES;
         self.0.get(at..)?.first_chunk().map(Row::unpack)
     }
 
-    /// All of its rows.
+    /// All rows.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         (0..self.len()).filter_map(|index| self.row(index))
     }
 
-    /// Its rows of this hash, the newest first.
+    /// The rows with this hash, the newest first.
     fn find(&self, hash: u64) -> impl Iterator<Item = Row> + '_ {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -200,7 +200,7 @@ impl Block {
     }
 }
 
-/// Calls `each` on every row of this hash until it says true; `block` gives the blocks. `None`: a block is damaged.
+/// Calls `each` with every row of this hash until it says true. `None`: a block is damaged.
 pub(crate) fn find<'a>(
     hash: u64,
     blocks: usize,

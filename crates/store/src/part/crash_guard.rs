@@ -1,7 +1,7 @@
-//! Artifacts that a driver is looking at for the first time. A process that hands such artifacts out has a file here
-//! until it ends in order. Whoever finds the file of a dead one is careful: it marks each such artifact before the
-//! call, and should it die too, the next knows of which. Processes after good ones pay for no mark.
-//! docs/format.md has the file's bytes.
+//! The guard file. A process that gives unverified artifacts to a driver has one until it ends in an orderly way. A process
+//! that finds the file of a dead process marks every unverified artifact in its own file while the driver looks at it, so
+//! that the next process knows what was in flight if this one dies too. Otherwise nothing is marked, which costs no write.
+//! docs/format.md describes the bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::format::refusal::Refusal;
 
 const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
 const VERSION: u32 = 1;
-/// The head, and each slot.
+/// Length of the header and of each slot.
 const BLOCK: usize = 64;
-/// Calls at once that are guarded; more go without.
+/// Number of calls that can be marked at the same time. Further ones are not marked.
 const SLOTS: u32 = 64;
 const IN_FLIGHT: u32 = 1;
-/// How the files' names end.
+/// The end of a guard file's name.
 const SUFFIX: &str = ".vkg";
 
-/// This process's file in one part. Locked as long as the process lives.
-pub(crate) struct Guard {
+/// The guard file of this process in one part, locked until the process ends.
+pub(crate) struct CrashGuard {
     folder: Arc<Folder>,
     name: String,
     fd: Descriptor,
@@ -35,15 +35,15 @@ pub(crate) struct Guard {
     process: u32,
 }
 
-/// An artifact is with the driver until this is dropped.
-pub(crate) struct Entered<'a> {
-    guard: &'a Guard,
+/// Marks an artifact in the file until this is dropped.
+pub(crate) struct InFlightSlot<'a> {
+    guard: &'a CrashGuard,
     slot: u32,
 }
 
-impl Guard {
-    /// Creates the file. `process` names it: in a forked child nothing is written.
-    pub(crate) fn create(folder: &Arc<Folder>, process: u32) -> io::Result<Guard> {
+impl CrashGuard {
+    /// Creates the file. `process` is the caller's [`crate::forks::now`]: a forked child writes nothing to it.
+    pub(crate) fn create(folder: &Arc<Folder>, process: u32) -> io::Result<CrashGuard> {
         let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
         let fd = folder.create_locked(&name)?;
         let mut head = [0; BLOCK];
@@ -55,7 +55,7 @@ impl Guard {
             let _ = folder.remove_file(&name);
             return Err(error);
         }
-        Ok(Guard {
+        Ok(CrashGuard {
             folder: folder.clone(),
             name,
             fd,
@@ -65,18 +65,18 @@ impl Guard {
         })
     }
 
-    /// The process that it belongs to.
+    /// The process that created it.
     pub(crate) fn process(&self) -> u32 {
         self.process
     }
 
-    /// One positioned write. `None`: more calls at once than slots, or it cannot be written.
-    pub(crate) fn enter(&self, key: &Key) -> Option<Entered<'_>> {
+    /// Marks an artifact with one positioned write. `None`: there is no free slot, or the write fails.
+    pub(crate) fn enter(&self, key: &Key) -> Option<InFlightSlot<'_>> {
         let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
         let slot = claimed.ok()?.trailing_ones();
-        let entered = Entered { guard: self, slot };
+        let entered = InFlightSlot { guard: self, slot };
         let mut block = [0; BLOCK];
         put_u32(&mut block, 0, IN_FLIGHT);
         block[4..36].copy_from_slice(key);
@@ -90,42 +90,41 @@ impl Guard {
         write_all_at(&self.fd, block, offset).map_err(|(_, error)| error)
     }
 
-    /// The process ends in order: what is in flight now does not kill it.
+    /// Removes the file: the process ends in an orderly way.
     pub(crate) fn remove(&self) {
         if !self.removed.swap(true, Ordering::AcqRel) {
-            // Where that fails the next process is more careful than it need be.
+            // If that fails, the next process marks artifacts without need.
             let _ = self.folder.remove_file(&self.name);
         }
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for InFlightSlot<'_> {
     fn drop(&mut self) {
-        // Left in flight it counts one death, and it takes two.
+        // StaleGuard in flight it counts one death, and it takes two.
         let _ = self.guard.write(self.slot, &[0; BLOCK]);
         self.guard.taken.fetch_and(!(1 << self.slot), Ordering::AcqRel);
     }
 }
 
-/// A file of a process that is dead, and what was in flight in it. Its lock is held until this is dropped: of the
-/// processes that start after a death, one counts it.
-pub(crate) struct Left {
+/// The guard file of a dead process. Its lock is held until this is dropped, so that one process counts the crash.
+pub(crate) struct StaleGuard {
+    /// The artifacts that were in flight.
     pub(crate) keys: Vec<Key>,
     name: String,
     _locked: Descriptor,
 }
 
-impl Left {
-    /// It has been counted.
+impl StaleGuard {
+    /// Removes the file: its crash is counted.
     pub(crate) fn remove(&self, folder: &Folder) {
-        // Counted once more by the next process where that fails.
+        // If that fails, the next process counts the crash again.
         let _ = folder.remove_file(&self.name);
     }
 }
 
-/// The files that dead processes have left in this part. `None`: they cannot be listed or opened for now, or not before
-/// `interrupted` says true.
-pub(crate) fn left_behind(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Option<Vec<Left>> {
+/// The guard files of dead processes in this part. `None`: they cannot be read for now, or `interrupted` says true.
+pub(crate) fn stale_guards(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Option<Vec<StaleGuard>> {
     let (names, complete) = folder.names_until(SUFFIX, interrupted).ok()?;
     let mut left = Vec::new();
     for name in names {
@@ -137,10 +136,10 @@ pub(crate) fn left_behind(folder: &Folder, interrupted: &dyn Fn() -> bool) -> Op
     complete.then_some(left)
 }
 
-/// There is no descriptor left to read it with.
+/// There is no descriptor or no memory to read the file.
 struct NotNow;
 
-fn read_left(folder: &Folder, name: String) -> Result<Option<Left>, NotNow> {
+fn read_left(folder: &Folder, name: String) -> Result<Option<StaleGuard>, NotNow> {
     match folder.open_file_or_put_off(&name) {
         Ok((fd, _)) => Ok(read_open(fd, name)),
         Err(Refusal::PutOff) => Err(NotNow),
@@ -148,10 +147,10 @@ fn read_left(folder: &Folder, name: String) -> Result<Option<Left>, NotNow> {
     }
 }
 
-fn read_open(fd: Descriptor, name: String) -> Option<Left> {
-    // Held: its process lives, or another one is counting.
+fn read_open(fd: Descriptor, name: String) -> Option<StaleGuard> {
+    // A locked file has a live process, or another process counts its crash.
     disk::try_lock(&fd).ok()?;
-    // Without a name: another one has counted it since it was opened.
+    // A file without a name was counted by another process after it was opened here.
     disk::fstat(&fd).ok().filter(|stat| stat.st_nlink > 0)?;
     let mut bytes = Vec::new();
     read_at(&fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
@@ -160,7 +159,7 @@ fn read_open(fd: Descriptor, name: String) -> Option<Left> {
     if !head.is_some_and(|head| {
         head.starts_with(&MAGIC) && head[8..12] == VERSION.to_le_bytes() && is_closed(head)
     }) {
-        // Of another version, or of a process that died at creating it, which cannot be told apart.
+        // The file has another version, or its process died while it created it.
         return None;
     }
     let in_flight = |block: &[u8]| block.starts_with(&IN_FLIGHT.to_le_bytes()) && is_closed(block);
@@ -168,8 +167,8 @@ fn read_open(fd: Descriptor, name: String) -> Option<Left> {
         .filter(|block| in_flight(block))
         .filter_map(|block| block[4..].first_chunk().copied())
         .collect();
-    // However many threads had it at once, one process died of it.
+    // Several threads may have had the same artifact in flight. One process died.
     keys.sort_unstable();
     keys.dedup();
-    Some(Left { keys, name, _locked: fd })
+    Some(StaleGuard { keys, name, _locked: fd })
 }

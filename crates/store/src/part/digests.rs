@@ -1,22 +1,22 @@
-//! Which data was hashed in this process: many references name one artifact, whose data is hashed once.
+//! Data whose digest was verified in this process. Many references name the same artifact, whose data is then hashed once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::format::same::{Same, data_of};
 
-/// How many references' targets are remembered, at most.
+/// The number of digests that are remembered.
 const SLOTS: usize = 256;
 
-/// Targets whose data has the digest that a reference says: without a lock, and bounded. What another one takes the slot of
-/// is hashed again.
+/// Verified digests, in a table of fixed size without a lock. Data whose slot another digest has taken is hashed again.
 #[derive(Default)]
 pub(crate) struct Digests(OnceLock<Box<[AtomicU64]>>);
 
 impl Digests {
-    /// Turns the payload of the target into that of the artifact for which `same` stands. False: its data is another.
+    /// Turns the payload of the target into the payload of the artifact for which `same` stands. False: the data has another
+    /// digest.
     pub(crate) fn complete(&self, same: &Same, payload: &mut [u8]) -> bool {
-        // Data that was recorded anew under the target's key has another checksum, by which all payloads are known.
+        // If the target was recorded again with other data, the data has another checksum.
         let seen = same.fingerprint() ^ u64::from(crc32c::crc32c(data_of(payload))) << 32;
         let slots = self.0.get_or_init(|| (0..SLOTS).map(|_| AtomicU64::new(0)).collect());
         let slot = &slots[seen as usize % SLOTS];

@@ -1,4 +1,4 @@
-//! Which records a part has, and where: a map that every thread reads without a lock.
+//! Records of a part that are not in the tables of its segments. Threads read this map without a lock.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::format::record::{Key, Kind};
 use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{Location, Segment};
 
-/// Takes the number that [`Slot`] made of itself.
+/// A hasher for [`Slot`], which hashes itself to one number.
 #[derive(Default)]
 pub(crate) struct Ready(u64);
 
@@ -28,24 +28,24 @@ impl Hasher for Ready {
     }
 }
 
-/// Where a record's payload is.
+/// Where the payload of a record is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
-    /// Still in memory.
+pub(crate) enum Source {
+    /// In memory, until the writer has written it.
     Queued(Arc<Payload>),
     /// In a segment.
     Disk(Location),
 }
 
-/// A record of the part.
+/// The newest record of a slot.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) place: Place,
-    /// The record that this one superseded, should it turn out to be damaged.
+    pub(crate) source: Source,
+    /// The superseded record, which is read if the newest one turns out to be damaged.
     pub(crate) older: Option<Location>,
 }
 
-/// The map from slots to entries.
+/// A map from slots to entries.
 #[derive(Debug)]
 pub(crate) struct Index {
     map: HashMap<Slot, Entry, BuildHasherDefault<Ready>>,
@@ -54,41 +54,41 @@ pub(crate) struct Index {
 
 impl Default for Index {
     fn default() -> Self {
-        // `compute`, by which everything comes in, takes no part in the map's incremental resizing: every look-up
-        // would go through all the tables that the map has outgrown.
+        // Entries are inserted with `compute`, which does not help with incremental resizing. Look-ups would then go
+        // through every table that the map has outgrown.
         let map = HashMap::builder().hasher(BuildHasherDefault::default()).resize_mode(ResizeMode::Blocking);
         Index { map: map.build(), counts: Default::default() }
     }
 }
 
 impl Index {
-    /// Calls `with` on the entry, if there is one.
+    /// Calls `with` with the entry, if there is one.
     pub(crate) fn with<T>(&self, slot: &Slot, with: impl FnOnce(&Entry) -> T) -> Option<T> {
         self.map.pin().get(slot).map(with)
     }
 
-    /// How many records of a kind there are.
+    /// The number of entries of a kind.
     pub(crate) fn len(&self, kind: Kind) -> usize {
         self.counts[kind.position()].load(Ordering::Relaxed)
     }
 
-    /// Every record of a kind, in no order.
-    pub(crate) fn all(&self, kind: Kind) -> Vec<(Key, Place)> {
+    /// Every entry of a kind, in no order.
+    pub(crate) fn all(&self, kind: Kind) -> Vec<(Key, Source)> {
         let pinned = self.map.pin();
         let of_kind = pinned.iter().filter(|(slot, _)| slot.kind == kind);
-        of_kind.map(|(slot, entry)| (slot.key, entry.place.clone())).collect()
+        of_kind.map(|(slot, entry)| (slot.key, entry.source.clone())).collect()
     }
 
-    /// Puts a record in, over an older one of the same slot.
-    pub(crate) fn insert(&self, slot: Slot, place: Place) {
+    /// Adds the newest record of a slot.
+    pub(crate) fn insert(&self, slot: Slot, source: Source) {
         let pinned = self.map.pin();
         let keeps_older = slot.kind != Kind::Use;
         let outcome = pinned.compute(slot, |old| {
-            let older = old.filter(|_| keeps_older).and_then(|(_, entry)| match &entry.place {
-                Place::Disk(location) => Some(location.clone()),
-                Place::Queued(_) => entry.older.clone(),
+            let older = old.filter(|_| keeps_older).and_then(|(_, entry)| match &entry.source {
+                Source::Disk(location) => Some(location.clone()),
+                Source::Queued(_) => entry.older.clone(),
             });
-            let entry = Entry { place: place.clone(), older };
+            let entry = Entry { source: source.clone(), older };
             Operation::Insert::<Entry, ()>(entry)
         });
         if matches!(outcome, Compute::Inserted(..)) {
@@ -96,45 +96,45 @@ impl Index {
         }
     }
 
-    /// The writer has written `payload` to `location`: from now on it is read from there, unless a newer
-    /// record has taken the slot meanwhile: that one supersedes it.
+    /// The writer has written `payload` to `location`, from where it is read from now on. If a newer record of the slot
+    /// was queued meanwhile, that one supersedes it.
     pub(crate) fn written(&self, slot: Slot, payload: &Arc<Payload>, location: &Location) {
         self.map.pin().compute(slot, |old| match old {
-            Some((_, entry)) if is(&entry.place, payload) => Operation::Insert::<Entry, ()>(Entry {
-                place: Place::Disk(location.clone()),
+            Some((_, entry)) if is(&entry.source, payload) => Operation::Insert::<Entry, ()>(Entry {
+                source: Source::Disk(location.clone()),
                 older: entry.older.clone(),
             }),
-            Some((_, entry)) if slot.kind != Kind::Use && matches!(entry.place, Place::Queued(_)) => {
-                Operation::Insert(Entry { place: entry.place.clone(), older: Some(location.clone()) })
+            Some((_, entry)) if slot.kind != Kind::Use && matches!(entry.source, Source::Queued(_)) => {
+                Operation::Insert(Entry { source: entry.source.clone(), older: Some(location.clone()) })
             }
             _ => Operation::Abort(()),
         });
     }
 
-    /// The same where `other` was written in place of the record of `slot`. Readers look for that one first, so there is no
-    /// moment at which they find neither.
+    /// The writer has written a record of `other` in place of `payload`. A reader looks for `slot` first, so `other` must be
+    /// there before `slot` is removed.
     pub(crate) fn written_as(&self, slot: Slot, payload: &Arc<Payload>, other: Slot, location: &Location) {
-        self.insert(other, Place::Disk(location.clone()));
+        self.insert(other, Source::Disk(location.clone()));
         self.unwritten(slot, payload);
     }
 
-    /// The records of these segments are found by their own tables from now on, or are gone.
+    /// Removes the records of these segments: their own tables list them now, or the files are gone.
     pub(crate) fn forget_segments(&self, segments: &[Arc<Segment>]) {
         if segments.is_empty() {
             return;
         }
         let is_in =
             |location: &Location| segments.iter().any(|segment| Arc::ptr_eq(&location.segment, segment));
-        let place_is_in = |place: &Place| matches!(place, Place::Disk(location) if is_in(location));
+        let source_is_in = |source: &Source| matches!(source, Source::Disk(location) if is_in(location));
         let older_is_in = |entry: &Entry| entry.older.as_ref().is_some_and(is_in);
         let pinned = self.map.pin();
-        let concerned = pinned.iter().filter(|(_, entry)| place_is_in(&entry.place) || older_is_in(entry));
+        let concerned = pinned.iter().filter(|(_, entry)| source_is_in(&entry.source) || older_is_in(entry));
         let concerned: Vec<Slot> = concerned.map(|(slot, _)| *slot).collect();
         for slot in concerned {
             let outcome = pinned.compute(slot, |old| match old {
-                Some((_, entry)) if place_is_in(&entry.place) => Operation::<Entry, ()>::Remove,
+                Some((_, entry)) if source_is_in(&entry.source) => Operation::<Entry, ()>::Remove,
                 Some((_, entry)) if older_is_in(entry) => {
-                    Operation::Insert(Entry { place: entry.place.clone(), older: None })
+                    Operation::Insert(Entry { source: entry.source.clone(), older: None })
                 }
                 _ => Operation::Abort(()),
             });
@@ -144,27 +144,26 @@ impl Index {
         }
     }
 
-    /// `payload` could not be written: what it superseded counts again.
+    /// `payload` was not written. The record that it superseded is the newest again.
     pub(crate) fn unwritten(&self, slot: Slot, payload: &Arc<Payload>) {
-        self.fall_back(slot, |place| is(place, payload));
+        self.fall_back(slot, |source| is(source, payload));
     }
 
-    /// The record at `location` is damaged: what it superseded counts again. False where somebody else
-    /// noticed before.
+    /// The record at `location` is damaged. The record that it superseded is the newest again. False: that is known.
     pub(crate) fn damaged(&self, slot: Slot, location: &Location) -> bool {
-        self.fall_back(slot, |place| match place {
-            Place::Disk(current) => {
+        self.fall_back(slot, |source| match source {
+            Source::Disk(current) => {
                 Arc::ptr_eq(&current.segment, &location.segment) && current.offset == location.offset
             }
-            Place::Queued(_) => false,
+            Source::Queued(_) => false,
         })
     }
 
-    fn fall_back(&self, slot: Slot, applies: impl Fn(&Place) -> bool) -> bool {
+    fn fall_back(&self, slot: Slot, applies: impl Fn(&Source) -> bool) -> bool {
         let pinned = self.map.pin();
         let outcome = pinned.compute(slot, |old| match old {
-            Some((_, entry)) if applies(&entry.place) => match &entry.older {
-                Some(older) => Operation::Insert(Entry { place: Place::Disk(older.clone()), older: None }),
+            Some((_, entry)) if applies(&entry.source) => match &entry.older {
+                Some(older) => Operation::Insert(Entry { source: Source::Disk(older.clone()), older: None }),
                 None => Operation::Remove,
             },
             _ => Operation::Abort(()),
@@ -180,6 +179,6 @@ impl Index {
     }
 }
 
-fn is(place: &Place, payload: &Arc<Payload>) -> bool {
-    matches!(place, Place::Queued(queued) if Arc::ptr_eq(queued, payload))
+fn is(source: &Source, payload: &Arc<Payload>) -> bool {
+    matches!(source, Source::Queued(queued) if Arc::ptr_eq(queued, payload))
 }

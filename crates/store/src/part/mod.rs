@@ -2,22 +2,24 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `open` | reading and queueing records |
-//! | `opening` | waiting for a part to be opened, and for how long |
-//! | `index` | records that are queued, being written, or appended by others |
-//! | `digests` | which data was hashed in this process |
-//! | `view` | the segments of a part as this process sees them |
-//! | `crash_guard` | artifacts that a driver is looking at for the first time |
-//! | `queue` | what the threads of the program and the writer share |
-//! | `threads` | the two threads of a stash, as others see them |
-//! | `tallies` | what the store met so far |
+//! | `admission` | whether a driver may have an artifact |
+//! | `records` | reading and queueing records |
+//! | `open` | the state of a part, and how it is opened |
+//! | `index` | records that are queued, being written, or appended by other processes |
+//! | `view` | the segments of a part as this process knows them |
+//! | `digests` | data that was hashed in this process |
+//! | `crash_guard` | the file that marks artifacts in flight |
+//! | `queue` | what the program's threads and the writer share |
+//! | `threads` | the writer and the helper, as other threads see them |
+//! | `tallies` | counters for the report |
 
+pub mod admission;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod index;
 pub mod open;
-pub(crate) mod opening;
 pub(crate) mod queue;
+pub(crate) mod records;
 pub(crate) mod tallies;
 pub(crate) mod threads;
 pub(crate) mod view;

@@ -1,5 +1,4 @@
-//! What the threads of the program and the writer share: the queues, the tallies, and the signals between
-//! them.
+//! What the threads of the program share with the writer and the helper: queues, counters, and how they wake each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
@@ -12,137 +11,133 @@ use crate::base::memory::QUEUED;
 use crate::base::util::lock;
 use crate::forks as fork;
 use crate::format::record::Key;
+use crate::maintenance::work::ModulesOf;
 use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
-use crate::upkeep::work::ModulesOf;
 
-/// Uses that may wait for the writer.
+/// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
-/// How long who waits for a flush stays awake.
+/// A thread that waits for a flush polls for this long before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
-/// How soon the helper tries again what it could not do; twice as long after each failure, ...
+/// The helper repeats a failed task after this time. Each failure doubles the time, ...
 const RETRY_AFTER: Duration = Duration::from_millis(250);
-/// ... so often.
+/// ... at most this often.
 const RETRY_DOUBLINGS: u32 = 7;
-/// What a queued record costs beside its payload.
+/// Memory that a queued record takes beside its payload.
 const RECORD_OVERHEAD: usize = 256;
 
-/// How long threads of the program wait, at most, for what can be done without them.
+/// How long threads of the program wait at most.
 #[derive(Clone, Copy)]
-pub(crate) struct Haste {
-    /// How long it may take to open a part. A program opens two or three.
+pub(crate) struct WaitLimits {
+    /// Until all parts are open.
     pub(crate) opening: Duration,
-    /// Parts are opened by a thread of ours, which the program waits for so long, in all, and not by who asks for them.
-    pub(crate) beside: bool,
-    /// How long it may take, after a miss, to look for what others have written or for what an index does not say.
-    pub(crate) look: Duration,
-    /// How long it may take, in all, to close the stash or to leave with the stash open.
+    /// After a miss: for a refresh of the view, and for a scan in place of a damaged index.
+    pub(crate) refresh: Duration,
+    /// Until the stash is closed, or until it is flushed at the exit of the process.
     pub(crate) end: Duration,
-    /// How long who closes the stash waits after that for the helper, which has been told to stop.
+    /// After that, until the helper has stopped.
     pub(crate) helper: Duration,
 }
 
-/// How long a program waits at its end, at most, where the environment says nothing else.
+/// How long a program waits at its end if the environment does not say.
 pub const END: Duration = Duration::from_millis(50);
 
-impl Haste {
-    /// What a program gets.
-    pub(crate) const PROGRAM: Haste = Haste {
+impl WaitLimits {
+    /// For a program.
+    pub(crate) const PROGRAM: WaitLimits = WaitLimits {
         opening: Duration::from_millis(15),
-        beside: true,
-        look: Duration::from_millis(5),
+        refresh: Duration::from_millis(5),
         end: END,
         helper: Duration::ZERO,
     };
 
-    /// For who has nothing better to do.
-    pub(crate) const NONE: Haste = Haste {
+    /// For a tool, which waits until everything is done.
+    pub(crate) const UNLIMITED: WaitLimits = WaitLimits {
         opening: Duration::from_secs(3600),
-        beside: false,
-        look: Duration::from_secs(3600),
+        refresh: Duration::from_secs(3600),
         end: Duration::from_secs(3600),
         helper: Duration::from_secs(3600),
     };
 }
 
-/// Who makes this process's report.
+/// Makes the report of this process.
 pub(crate) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
 
-/// The first use of a key in this run, and the part whose artifact the driver has taken for it.
+/// The first use of a key in this run. `taken_from` is the part whose artifact the driver has taken.
 pub(crate) struct Use<P> {
     pub(crate) key: Key,
     pub(crate) taken_from: Option<Arc<P>>,
 }
 
-/// A record on its way to the disk.
+/// A record that waits for the writer.
 pub(crate) struct Pending<P> {
     pub(crate) part: Arc<P>,
     pub(crate) slot: Slot,
     pub(crate) payload: Arc<Payload>,
-    /// When it was queued; `None`: it has been held back, so that it is late anyway.
+    /// When it was queued. `None`: it was held back.
     pub(crate) since: Option<Instant>,
-    /// Its part was not all read then, and what was read had no such record.
+    /// It was queued before all of its part was read, and what was read had no such record.
     pub(crate) unseen: bool,
 }
 
-/// Starts the writer.
+/// Starts the writer's thread.
 pub(crate) type Start<P> = Box<dyn Fn(&Arc<Shared<P>>) -> Option<JoinHandle<()>> + Send + Sync>;
 
-/// Whose records wait.
+/// Where queued records belong.
 pub(crate) trait Destination {
-    /// This record is not written.
+    /// A record will not be written.
     fn unwritten(&self, slot: Slot, payload: &Arc<Payload>);
 }
 
-/// How it went to wait for the writer.
+/// The outcome of waiting for the writer.
 pub(crate) enum Joined {
-    /// There is none: nothing has called for one, the system refuses the thread, or it has died.
+    /// There is no writer: it was never needed, the system refuses the thread, or it panicked.
     Nobody,
     /// Everything is done.
     Ended,
-    /// It is not done, and goes on by itself.
+    /// It is not done, and continues after the stash is closed.
     GoesOn,
 }
 
-/// Shared by the stash, its parts (`P`) and its writer.
+/// The state that the stash, its parts (`P`), the writer and the helper share.
 pub(crate) struct Shared<P> {
     pub(crate) tallies: Tallies,
     pub(crate) reporter: Mutex<Option<Reporter>>,
-    /// For the writer, which starts when there is something to write.
+    /// Starts the writer when there is something to write.
     pub(crate) start: OnceLock<Start<P>>,
     pub(crate) writer: WriterThread,
     pub(crate) helper: HelperThread,
-    pub(crate) haste: Haste,
+    pub(crate) waits: WaitLimits,
     pub(crate) modules_of: OnceLock<ModulesOf>,
-    /// How long the program has waited for parts to be opened, in microseconds.
+    /// Time that the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
-    /// Every part that was opened.
+    /// All parts that were opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
-    /// The same once the stash is closed: the writer needs them for as long as it takes.
-    kept: Mutex<Vec<Arc<P>>>,
+    /// The live parts when the stash was closed: the writer may need them for longer than the program does.
+    parts_at_close: Mutex<Vec<Arc<P>>>,
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
     touched: AtomicBool,
-    /// There is something for the helper to do.
+    /// The helper has something to do.
     asked_for_help: AtomicBool,
-    /// In [`Shared::now_ms`]: when the helper tries again what it could not do; the greatest number where there is nothing.
+    /// When the helper repeats a failed task, in [`Shared::now_ms`]; the greatest number if there is none.
     retry_at: AtomicU64,
-    /// For who waits for the end of a thread.
+    /// With `ended`: waiting for the end of a thread.
     ending: Mutex<()>,
     ended: Condvar,
-    /// The writer sleeps for a moment, out of which a record should wake it.
+    /// The writer sleeps for a short time; a record must wake it.
     dozing: AtomicBool,
-    /// The writer sleeps so long that a record should wake it.
+    /// The writer sleeps until it is woken; anything must wake it.
     asleep: AtomicBool,
     closing: AtomicBool,
-    /// The process is about to end with the stash open.
+    /// The process exits with the stash open.
     leaving: AtomicBool,
     flushes_asked: AtomicU64,
     flushes_done: Mutex<u64>,
-    /// The same as `flushes_done`, for who does not want to wait for the lock.
+    /// A copy of `flushes_done` that is read without the lock.
     flushed_up_to: AtomicU64,
     flushed: Condvar,
     opened: Instant,
@@ -150,19 +145,19 @@ pub(crate) struct Shared<P> {
 }
 
 impl<P: Destination> Shared<P> {
-    /// With nothing in it.
-    pub(crate) fn new(haste: Haste) -> Arc<Shared<P>> {
+    /// With empty queues.
+    pub(crate) fn new(waits: WaitLimits) -> Arc<Shared<P>> {
         Arc::new(Shared {
             tallies: Tallies::default(),
             reporter: Mutex::new(None),
             start: OnceLock::new(),
             writer: WriterThread::default(),
             helper: HelperThread::default(),
-            haste,
+            waits,
             modules_of: OnceLock::new(),
             waited: AtomicU64::new(0),
             parts: Mutex::default(),
-            kept: Mutex::default(),
+            parts_at_close: Mutex::default(),
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
@@ -184,14 +179,13 @@ impl<P: Destination> Shared<P> {
         })
     }
 
-    /// How long the program may wait for the next part. The first one leaves some of it for the next.
+    /// How long the program may wait for the next part.
     pub(crate) fn left_for_opening(&self) -> Duration {
-        let all = self.haste.opening;
-        let left = all.saturating_sub(Duration::from_micros(self.waited.load(Ordering::Relaxed)));
-        left.min(all * 2 / 3)
+        let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
+        self.waits.opening.saturating_sub(waited)
     }
 
-    /// The program has waited so long for a part.
+    /// Notes that the program has waited for a part.
     pub(crate) fn spent_on_opening(&self, waited: Duration) {
         self.waited.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
     }
@@ -201,8 +195,8 @@ impl<P: Destination> Shared<P> {
         self.opened.elapsed().as_millis() as u64 + 1
     }
 
-    /// Whether this is a forked child of the process that opened the stash: there is no writer here, and locks
-    /// may be held by threads that don't exist.
+    /// Whether this is a forked child of the process that opened the stash. A child has no writer, and threads that do not
+    /// exist in it may hold locks.
     pub(crate) fn is_inert(&self) -> bool {
         self.process != fork::now()
     }
@@ -217,22 +211,22 @@ impl<P: Destination> Shared<P> {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// Whether the process is about to end with the stash open.
+    /// Whether the process exits with the stash open.
     pub(crate) fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::SeqCst)
     }
 
-    /// The parts that somebody holds.
+    /// The parts that are in use.
     pub(crate) fn live_parts(&self) -> Vec<Arc<P>> {
         lock(&self.parts).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Whether somebody writes, or could be started to.
+    /// Whether records are written: a writer runs or can be started.
     pub(crate) fn is_open(&self) -> bool {
         !self.is_inert() && !self.is_closing() && !self.writer.has_failed()
     }
 
-    /// Room in the queue for a payload of that length. False: full.
+    /// Reserves room in the queue for a payload of that length. False: the queue is full.
     pub(crate) fn reserve(&self, length: usize) -> bool {
         let cost = length + RECORD_OVERHEAD;
         let before = self.waiting_bytes.fetch_add(cost, Ordering::Relaxed);
@@ -243,22 +237,22 @@ impl<P: Destination> Shared<P> {
         fits
     }
 
-    /// Queues a record for which there is room.
+    /// Queues a record whose room is reserved.
     pub(crate) fn push(&self, pending: Pending<P>) {
         self.records.push(pending);
     }
 
-    /// The next record to write. Its room stays taken until [`Shared::release`].
+    /// The next record to write. Its room stays reserved until [`Shared::release`].
     pub(crate) fn pop(&self) -> Option<Pending<P>> {
         self.records.pop()
     }
 
-    /// Gives the room of a written payload back.
+    /// Frees the room of a payload.
     pub(crate) fn release(&self, length: usize) {
         self.waiting_bytes.fetch_sub(length + RECORD_OVERHEAD, Ordering::Relaxed);
     }
 
-    /// Records were queued: the writer also ends a shorter sleep.
+    /// A record was queued: starts or wakes the writer.
     pub(crate) fn wake_for_records(self: &Arc<Self>) {
         self.wake();
         if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
@@ -269,42 +263,42 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// There is something to do: starts the writer, or wakes it where it sleeps for good.
+    /// Starts the writer, or wakes it from a sleep without an end.
     fn wake(self: &Arc<Self>) {
         self.start_writer();
-        // With the writer's fence in `may_sleep`: either it sees what there is to do or we see that it sleeps.
+        // Pairs with the fence in `may_sleep`: the writer sees what was stored before, or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.writer.unpark();
         }
     }
 
-    /// There is something for the helper to do, which the writer starts.
+    /// The helper has something to do. The writer starts the helper.
     pub(crate) fn ask_for_help(self: &Arc<Self>) {
         self.asked_for_help.store(true, Ordering::Relaxed);
-        // While the stash is being opened there is no writer yet; whoever opens it sees to that.
+        // While the stash is being opened there is no writer to wake; `Stash::open` asks again.
         if self.start.get().is_some() && self.is_open() {
             self.wake();
         }
     }
 
-    /// The same for what has just failed, so many times in a row: the helper waits before it tries again.
+    /// The helper's task has failed, this many times in a row. It is repeated later.
     pub(crate) fn ask_for_help_later(self: &Arc<Self>, failures: u32) {
         let delay = RETRY_AFTER * (1 << failures.saturating_sub(1).min(RETRY_DOUBLINGS));
         self.retry_at.fetch_min(self.now_ms() + delay.as_millis() as u64, Ordering::Relaxed);
         if self.is_open() {
-            // A writer that sleeps for good is to sleep until then.
+            // The writer must not sleep for longer.
             self.wake();
         }
     }
 
-    /// How long it is until then; `None`: there is nothing to try again.
+    /// Time until the failed task is repeated. `None`: there is none.
     pub(crate) fn until_retry(&self) -> Option<Duration> {
         let at = self.retry_at.load(Ordering::Relaxed);
         (at != u64::MAX).then(|| Duration::from_millis(at.saturating_sub(self.now_ms())))
     }
 
-    /// Whether help was asked for since the last call, or it is time to try again.
+    /// Whether the helper was asked for since the last call, or a failed task is due.
     pub(crate) fn take_asked_for_help(&self) -> bool {
         let again = self.until_retry().is_some_and(|wait| wait.is_zero());
         if again {
@@ -314,29 +308,30 @@ impl<P: Destination> Shared<P> {
         again | (asked && self.asked_for_help.swap(false, Ordering::Relaxed))
     }
 
-    /// The writer or the helper has ended: wakes who waits for that.
+    /// The writer or the helper has ended.
     pub(crate) fn notify_ended(&self) {
         let _ending = lock(&self.ending);
         self.ended.notify_all();
     }
 
-    /// Waits until `is_over` says true, for at most so long.
+    /// Waits until `is_over` says true, at most for `limit`.
     pub(crate) fn await_end(&self, limit: Duration, is_over: impl Fn() -> bool) {
         drop(self.ended.wait_timeout_while(lock(&self.ending), limit, |()| !is_over()));
     }
 
-    /// For the last of whoever writes and closes the stash: nothing more comes of what was put meanwhile, and nobody
-    /// asks for a report.
+    /// For the last user of a closed stash, which is the writer or the thread that closes it: drops what was queued too late,
+    /// the reporter and the parts.
     pub(crate) fn discard_after_close(&self) {
-        // What is queued holds its part, which would never be freed.
+        // A queued record holds its part, which holds this.
         self.discard();
-        // Parts may outlive the stash; what the program's closure holds must not. Neither is dropped under the lock.
+        // The program may keep a part for longer; the reporter's closure must not live on with it. Dropping either may run
+        // other code, so no lock is held.
         let reporter = lock(&self.reporter).take();
-        let kept = std::mem::take(&mut *lock(&self.kept));
+        let kept = std::mem::take(&mut *lock(&self.parts_at_close));
         drop((reporter, kept));
     }
 
-    /// Nobody will write what is queued: counts it as dropped.
+    /// Drops and counts everything in the queues.
     pub(crate) fn discard(&self) {
         while self.pop_use().is_some() {
             self.tallies.dropped(1);
@@ -348,7 +343,7 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// Called by the writer before it sleeps until somebody wakes it. False: there is something to do.
+    /// For the writer, before a sleep without an end. False: there is something to do.
     pub(crate) fn may_sleep(&self) -> bool {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -364,7 +359,7 @@ impl<P: Destination> Shared<P> {
         idle
     }
 
-    /// Called by the writer before a shorter sleep, out of which records alone wake it. False: there is something to do.
+    /// For the writer, before a short sleep. False: there is something to do.
     pub(crate) fn may_doze(&self) -> bool {
         self.dozing.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -376,13 +371,13 @@ impl<P: Destination> Shared<P> {
         idle
     }
 
-    /// Called by the writer after any sleep.
+    /// For the writer, after a sleep.
     pub(crate) fn set_awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
         self.dozing.store(false, Ordering::Relaxed);
     }
 
-    /// Notes a use; a writer that does not sleep for good finds it by itself. False: the ring is full.
+    /// Queues a use. A writer in a short sleep is not woken. False: the queue is full.
     pub(crate) fn push_use(self: &Arc<Self>, noted: Use<P>) -> bool {
         if !self.is_open() {
             return false;
@@ -392,12 +387,12 @@ impl<P: Destination> Shared<P> {
         queued
     }
 
-    /// The next noted use.
+    /// The next use.
     pub(crate) fn pop_use(&self) -> Option<Use<P>> {
         self.uses.get()?.pop()
     }
 
-    /// The report has changed.
+    /// The counters of the report have changed.
     pub(crate) fn touch(self: &Arc<Self>) {
         if !self.touched.load(Ordering::Relaxed) && self.is_open() {
             self.touched.store(true, Ordering::Release);
@@ -405,12 +400,12 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// Whether the report has changed since the last call.
+    /// Whether the counters have changed since the last call.
     pub(crate) fn take_touched(&self) -> bool {
         self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Acquire)
     }
 
-    /// Whether nothing waits for the writer.
+    /// Whether the writer has nothing to do.
     fn is_drained(&self) -> bool {
         let uses = self.uses.get().is_none_or(ArrayQueue::is_empty);
         self.waiting_bytes.load(Ordering::Relaxed) == 0 && uses && !self.touched.load(Ordering::Relaxed)
@@ -422,26 +417,26 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// Waits for the end of the writer and of the helper, for as long as the haste of the stash allows; where that does
-    /// not come they go on by themselves, as the process does.
+    /// Waits for the end of the writer and of the helper, within the limits of the stash. After that they go on, detached.
     pub(crate) fn join(&self) -> Joined {
         let Some(handle) = self.writer.take_to_join() else { return Joined::Nobody };
-        // A reporter that holds the last reference to the stash would have the writer wait for itself.
+        // If the reporter holds the last reference to the stash, the writer drops it and must not wait for itself.
         if self.writer.is_me() {
             return Joined::GoesOn;
         }
-        self.await_end(self.haste.end, || self.writer.has_ended());
-        self.await_end(self.haste.helper, || !self.helper.is_busy());
+        self.await_end(self.waits.end, || self.writer.has_ended());
+        self.await_end(self.waits.helper, || !self.helper.is_busy());
         self.helper.join();
         if !self.writer.has_ended() {
             return Joined::GoesOn;
         }
-        // A panic was caught inside.
+        // The thread's body catches panics.
         let _ = handle.join();
         if self.writer.has_failed() { Joined::Nobody } else { Joined::Ended }
     }
 
-    /// Asks the writer to write everything, and waits for it; at most `limit`. False: it did not come to that.
+    /// Has the writer write everything that is queued, and waits for that at most for `limit`. False: it is not known to be
+    /// written.
     pub(crate) fn flush(self: &Arc<Self>, limit: Duration) -> bool {
         if !self.is_open() || self.is_drained() && !self.writer.is_running() {
             return false;
@@ -449,13 +444,12 @@ impl<P: Destination> Shared<P> {
         self.flush_in_any_case(limit)
     }
 
-    /// The process is about to end in order, with the stash open: the writer is told so, and then asked to write everything
-    /// and the report. Waits for that as long as closing would. False: there is no writer. Where there is none yet it
-    /// is started only if `called_for`.
+    /// The process exits with the stash open: has the writer remove the guard files and write everything, and waits for that
+    /// as long as for closing. A writer that does not run is started only if `called_for`. False: there can be no writer.
     pub(crate) fn leave(self: &Arc<Self>, called_for: bool) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         if self.is_open() && (called_for || !self.writer.is_not_started()) {
-            self.flush_in_any_case(self.haste.end);
+            self.flush_in_any_case(self.waits.end);
         }
         !self.writer.has_failed()
     }
@@ -464,7 +458,7 @@ impl<P: Destination> Shared<P> {
         self.start_writer();
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
         self.writer.unpark();
-        // Where the writer needs no longer than it takes to fall asleep and be woken, that is spared.
+        // Sleeping and being woken takes as long as the writer usually does.
         let began = Instant::now();
         while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {
             std::thread::yield_now();
@@ -475,17 +469,17 @@ impl<P: Destination> Shared<P> {
         waited.is_ok_and(|(done, _)| *done >= mine)
     }
 
-    /// The number of the latest flush that was asked for.
+    /// The number of the latest flush.
     pub(crate) fn flush_asked(&self) -> u64 {
         self.flushes_asked.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody waits for flush number `asked`.
+    /// Whether a thread waits for flush number `asked`.
     pub(crate) fn flush_is_open(&self, asked: u64) -> bool {
         *lock(&self.flushes_done) < asked
     }
 
-    /// Everything that was queued before flush number `asked` is on disk.
+    /// Everything that was queued before flush number `asked` is written.
     pub(crate) fn flush_done(&self, asked: u64) {
         let mut done = lock(&self.flushes_done);
         *done = (*done).max(asked);
@@ -493,10 +487,10 @@ impl<P: Destination> Shared<P> {
         self.flushed.notify_all();
     }
 
-    /// No more records are taken; the writer does what is left to do, and ends. Where there is none yet it is started only
-    /// if `called_for`.
+    /// Closes the queues: the writer does what is left to do, and ends. A writer that does not run is started only if
+    /// `called_for`.
     pub(crate) fn close(self: &Arc<Self>, called_for: bool) {
-        *lock(&self.kept) = self.live_parts();
+        *lock(&self.parts_at_close) = self.live_parts();
         self.closing.store(true, Ordering::SeqCst);
         if called_for {
             self.start_writer();

@@ -1,4 +1,4 @@
-//! What the store met so far, counted for the report; the log tells of each kind once.
+//! Counters of the store for the report. The log gets one line for each reason.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 
 use crate::base::util::lock;
 use crate::format::refusal::Refusal;
+use crate::maintenance::outcome::Outcome;
 use crate::reports::model::StoreReport;
-use crate::upkeep::outcome::Outcome;
 
-/// What the store met so far.
+/// The counters.
 #[derive(Default)]
 pub(crate) struct Tallies {
-    /// Why the stash cannot be used, where that was found out late.
+    /// Why the stash cannot be used, if that was found out after it was opened.
     unusable: Mutex<String>,
     refused: Mutex<BTreeMap<String, u64>>,
     write_errors: Mutex<BTreeMap<String, u64>>,
@@ -21,10 +21,10 @@ pub(crate) struct Tallies {
     written_records: AtomicU64,
     written_bytes: AtomicU64,
     dropped: AtomicU64,
-    upkeep: Mutex<Outcome>,
+    maintenance: Mutex<Outcome>,
 }
 
-/// Adds one, and says whether it is the first of its kind: the log tells of each kind once.
+/// Adds one. True: it is the first with this reason.
 fn count_one(tally: &Mutex<BTreeMap<String, u64>>, reason: String) -> bool {
     let mut tally = lock(tally);
     let seen = tally.entry(reason).or_default();
@@ -49,7 +49,7 @@ impl Tallies {
         }
     }
 
-    /// The stash cannot be used.
+    /// The stash cannot be used, for this reason.
     pub(crate) fn set_unusable(&self, reason: String) {
         *lock(&self.unusable) = reason;
     }
@@ -61,14 +61,14 @@ impl Tallies {
         }
     }
 
-    /// Records did not match their checksums.
+    /// Records are damaged.
     pub(crate) fn damaged(&self, count: u64) {
         if count > 0 && self.damaged.fetch_add(count, Ordering::Relaxed) == 0 {
             tracing::warn!("the stash holds damaged records; they are skipped");
         }
     }
 
-    /// Something was written.
+    /// The writer has written this much.
     pub(crate) fn written(&self, records: usize, bytes: u64) {
         self.written_records.fetch_add(records as u64, Ordering::Relaxed);
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -79,14 +79,14 @@ impl Tallies {
         self.dropped.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// What was evicted and merged.
-    pub(crate) fn tended(&self, outcome: Outcome) {
-        *lock(&self.upkeep) = outcome;
+    /// What maintenance has evicted and merged.
+    pub(crate) fn set_maintained(&self, outcome: Outcome) {
+        *lock(&self.maintenance) = outcome;
     }
 
-    /// All of it.
+    /// The counters as the report has them.
     pub(crate) fn report(&self) -> StoreReport {
-        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.upkeep).clone();
+        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.maintenance).clone();
         StoreReport {
             unusable: lock(&self.unusable).clone(),
             refused: lock(&self.refused).clone(),

@@ -1,4 +1,4 @@
-//! The two threads of a stash as its parts and the program's threads see them. What they do is not known here.
+//! The writer and the helper as other threads see them: whether they run, and how to wake and join them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -12,10 +12,10 @@ const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const GONE: u8 = 3;
 const FAILED: u8 = 4;
-/// Everything is written and sealed; there may be something to merge.
+/// Everything is written and sealed. Merging may go on.
 const WRITTEN: u8 = 5;
 
-/// The writer thread as the others see it.
+/// The writer as other threads see it.
 #[derive(Default)]
 pub(crate) struct WriterThread {
     state: AtomicU8,
@@ -24,12 +24,12 @@ pub(crate) struct WriterThread {
 }
 
 impl WriterThread {
-    /// Whether nobody has tried to start it.
+    /// Whether no thread has tried to start it.
     pub(crate) fn is_not_started(&self) -> bool {
         self.state.load(Ordering::Acquire) == NOT_STARTED
     }
 
-    /// Starts the thread unless that has been done.
+    /// Starts the thread, once.
     pub(crate) fn start(&self, spawn: impl FnOnce() -> Option<JoinHandle<()>>) {
         let claim = self.state.compare_exchange(NOT_STARTED, STARTING, Ordering::SeqCst, Ordering::SeqCst);
         if claim.is_err() {
@@ -37,14 +37,14 @@ impl WriterThread {
         }
         let state = match spawn() {
             Some(handle) => {
-                // Set once: only the winner of the exchange above gets here.
+                // The thread that wins the exchange above is the only one to set it.
                 let _ = self.thread.set(handle.thread().clone());
                 *lock(&self.join) = Some(handle);
                 RUNNING
             }
             None => FAILED,
         };
-        // The thread may have failed already.
+        // The new thread may have ended already.
         let _ = self.state.compare_exchange(STARTING, state, Ordering::SeqCst, Ordering::SeqCst);
     }
 
@@ -55,32 +55,32 @@ impl WriterThread {
         }
     }
 
-    /// Whether there is a thread.
+    /// Whether the thread takes records.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING)
     }
 
-    /// Whether the thread takes no more records, or will never start.
+    /// Whether the thread takes no records any more, or never started.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), NOT_STARTED | WRITTEN | GONE | FAILED)
     }
 
-    /// Whether the thread has ended, or will never start.
+    /// Whether the thread has ended, or never started.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), NOT_STARTED | GONE | FAILED)
     }
 
-    /// Whether there can be no thread: the system refused it, or it died.
+    /// Whether the system refused the thread, or it panicked.
     pub(crate) fn has_failed(&self) -> bool {
         self.state.load(Ordering::Acquire) == FAILED
     }
 
-    /// Whether this is it.
+    /// Whether the caller is this thread.
     pub(crate) fn is_me(&self) -> bool {
         self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
     }
 
-    /// For whoever waits for its end: the thread, unless it is this one or is waited for already.
+    /// The handle, for the one thread that joins it. `None`: it was taken, or there is no thread.
     pub(crate) fn take_to_join(&self) -> Option<JoinHandle<()>> {
         while self.state.load(Ordering::SeqCst) == STARTING {
             std::thread::yield_now();
@@ -88,17 +88,17 @@ impl WriterThread {
         lock(&self.join).take()
     }
 
-    /// Everything is written.
+    /// For the writer: everything is written.
     pub(crate) fn set_written(&self) {
         self.state.store(WRITTEN, Ordering::SeqCst);
     }
 
-    /// It ends, in order or not.
+    /// For the writer: it ends, after a panic if not `in_order`.
     pub(crate) fn ends(&self, in_order: bool) {
         self.state.store(if in_order { GONE } else { FAILED }, Ordering::SeqCst);
     }
 
-    /// In a forked child: the thread is not here, and nothing may be asked of it.
+    /// For a forked child, which does not have the thread: the handle must not be dropped.
     pub(crate) fn forget(&self) {
         if let Ok(mut join) = self.join.try_lock() {
             std::mem::forget(join.take());
@@ -106,7 +106,7 @@ impl WriterThread {
     }
 }
 
-/// The helper's thread as the others see it.
+/// The helper as other threads see it.
 #[derive(Default)]
 pub(crate) struct HelperThread {
     busy: AtomicBool,
@@ -114,12 +114,13 @@ pub(crate) struct HelperThread {
 }
 
 impl HelperThread {
-    /// Whether it is at work.
+    /// Whether it runs.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// For the writer: starts the thread, whose body says [`HelperThread::set_done`] at its end. False: there can be none.
+    /// For the writer: starts the thread. `body` calls [`HelperThread::set_done`] at its end. False: the system refuses the
+    /// thread.
     pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> bool {
         self.join();
         self.busy.store(true, Ordering::Release);
@@ -132,21 +133,21 @@ impl HelperThread {
         started
     }
 
-    /// It has done its work.
+    /// For the helper: it ends.
     pub(crate) fn set_done(&self) {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Joins a thread that has ended; one that has not goes on by itself.
+    /// Joins the thread if it has ended. Otherwise it goes on, detached.
     pub(crate) fn join(&self) {
         let handle = lock(&self.join).take();
         if let Some(handle) = handle.filter(|_| !self.is_busy()) {
-            // A panic was caught inside.
+            // The thread's body catches panics.
             let _ = handle.join();
         }
     }
 
-    /// In a forked child: the thread is not here, and nothing may be asked of it.
+    /// For a forked child, which does not have the thread: the handle must not be dropped.
     pub(crate) fn forget(&self) {
         if let Ok(mut join) = self.join.try_lock() {
             std::mem::forget(join.take());

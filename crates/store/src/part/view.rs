@@ -1,5 +1,5 @@
-//! The segments of a part as this process sees them: what it found when it opened the part, and what others have
-//! written since.
+//! The segments of a part as this process knows them: those that it found when it opened the part, and those that other
+//! processes have written since.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::format::footer::encode_end;
 use crate::format::record_header::IndexEntry;
 use crate::format::refusal::Refusal;
 use crate::format::sizes::VERSION;
-use crate::segment::cleanup::sweep;
+use crate::segment::cleanup::clean_up;
 use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
 use crate::segment::load::State;
@@ -25,35 +25,35 @@ use crate::segment::name;
 use crate::segment::scan;
 use crate::segment::scan::Scan;
 
-/// Between two looks for what others have written, in milliseconds.
-const LOOK_EVERY_MS: u64 = 100;
+/// The shortest time between two refreshes after misses, in milliseconds.
+const REFRESH_EVERY_MS: u64 = 100;
 
-/// Newest first.
+/// Segments, the newest first.
 type Segments = Vec<Arc<Segment>>;
 
-/// What this process knows of a part's folder.
+/// The segments in a part's folder.
 #[derive(Default)]
 pub(crate) struct View {
     segments: ArcSwap<Segments>,
-    next_look: AtomicU64,
-    /// Held during a look, which may take long: nobody waits for it.
+    next_refresh: AtomicU64,
+    /// Locked during a refresh. No thread waits for this lock, because a refresh may take long.
     known: Mutex<Known>,
-    /// Files of our own, which need no look.
+    /// Names of the segments that this process writes.
     ours: Mutex<HashSet<String>>,
-    /// Records that turned out to be damaged: the name of their file, and where their heads start.
+    /// Damaged records: the name of the segment and the offset of the record header.
     lost: Mutex<HashSet<(String, u64)>>,
     any_lost: AtomicBool,
-    /// There is more than a thread of the program had the time to look at.
+    /// Not everything is read: it would take longer than a thread of the program may wait.
     behind: AtomicBool,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Every file that was looked at, so that it is not looked at again.
+    /// Every file that was examined. It is not examined again.
     names: HashSet<String>,
-    /// Files that others are writing, and where what was read of them ends.
+    /// Files that other processes write, and the offset up to which each was read.
     followed: HashMap<String, u64>,
-    /// Files whose writers died.
+    /// Unsealed files without a live writer.
     orphans: Vec<Orphan>,
 }
 
@@ -63,113 +63,103 @@ struct Orphan {
     bytes: u64,
 }
 
-/// How long a look may take.
-#[derive(Clone, Copy)]
-pub(crate) enum Haste<'a> {
-    /// A thread of the program waits for it. No file takes more than half of that.
-    Within(Duration),
-    /// Nobody does; it ends early where this says true.
-    Unless(&'a dyn Fn() -> bool),
+/// How long a refresh may take.
+pub(crate) struct ReadLimit<'a> {
+    /// A file that takes longer is put off. None: no thread of the program waits.
+    pub(crate) file: Option<Duration>,
+    /// The refresh stops when this says true.
+    pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
-/// What a look has found.
+/// What a refresh has found.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Records that others appended to files that they are writing, in order.
+    /// Records that other processes appended to the files that they write, in order.
     pub(crate) appended: Vec<(Arc<Segment>, Vec<IndexEntry>)>,
-    /// Files that are not used, and why.
+    /// Why files are not used.
     pub(crate) refused: Vec<Refusal>,
-    /// Damaged places.
+    /// The number of damaged places.
     pub(crate) damaged: u64,
     /// The age of the newest file.
     pub(crate) newest: u64,
-    /// Files that were followed, and are gone or found by tables of their own now.
-    pub(crate) left: Vec<Arc<Segment>>,
-    /// Something is left for another look.
+    /// Segments that were followed and are sealed or removed now.
+    pub(crate) retired: Vec<Arc<Segment>>,
+    /// Something is left for another refresh.
     pub(crate) put_off: bool,
 }
 
 impl View {
-    /// The segments whose tables are to be asked, newest first.
+    /// The segments that have tables, the newest first.
     pub(crate) fn segments(&self) -> Guard<Arc<Segments>> {
         self.segments.load()
     }
 
-    /// Whether a record has turned out to be damaged.
+    /// Whether a record is known to be damaged.
     pub(crate) fn is_lost(&self, segment: &Segment, offset: u64) -> bool {
         self.any_lost.load(Ordering::Acquire)
             && lock(&self.lost).contains(&(segment.name().to_owned(), offset))
     }
 
-    /// A record has turned out to be damaged. False: that is known.
+    /// Notes that a record is damaged. False: that was known.
     pub(crate) fn lose(&self, segment: &Segment, offset: u64) -> bool {
         let new = lock(&self.lost).insert((segment.name().to_owned(), offset));
         self.any_lost.store(true, Ordering::Release);
         new
     }
 
-    /// A file of our own, which needs no look.
+    /// Notes the name of a segment that this process writes.
     pub(crate) fn add_ours(&self, name: &str) {
         lock(&self.ours).insert(name.to_owned());
     }
 
-    /// Whether there is more than the program's threads had the time to look at.
+    /// Whether not everything is read.
     pub(crate) fn is_behind(&self) -> bool {
         self.behind.load(Ordering::Acquire)
     }
 
-    /// Whether there are files of dead writers that nobody has sealed.
+    /// Whether there may be unsealed files of dead writers.
     pub(crate) fn has_orphans(&self) -> bool {
-        // Who holds the lock may be about to add one.
+        // A thread that holds the lock may be about to add one.
         self.known.try_lock().map_or(true, |known| !known.orphans.is_empty())
     }
 
-    /// There is more to look at than a thread of the program has time for.
+    /// Notes that not everything is read.
     pub(crate) fn fall_behind(&self) {
         self.behind.store(true, Ordering::Release);
     }
 
-    /// All of it has been looked at.
+    /// Notes that everything is read.
     pub(crate) fn set_caught_up(&self) {
         self.behind.store(false, Ordering::Release);
     }
 
-    /// It is time.
-    pub(crate) fn hurry(&self) {
-        self.next_look.store(0, Ordering::Relaxed);
+    /// The next miss refreshes the view, however recent the last refresh is.
+    pub(crate) fn invalidate(&self) {
+        self.next_refresh.store(0, Ordering::Relaxed);
     }
 
-    /// Whether it is time to look again; then it is the caller's turn.
+    /// Whether a refresh is due. Of the threads that ask, one is told so.
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
-        let due = self.next_look.load(Ordering::Relaxed);
-        let next = now_ms + LOOK_EVERY_MS;
+        let due = self.next_refresh.load(Ordering::Relaxed);
+        let next = now_ms + REFRESH_EVERY_MS;
         now_ms >= due
-            && self.next_look.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self.next_refresh.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Looks for files that are new or gone and for what was appended to those that others are writing. `None`:
-    /// somebody else is at it.
-    pub(crate) fn look(
+    /// Finds new files, files that are gone, and what was appended to files that other processes write. `None`: another
+    /// thread refreshes the view now.
+    pub(crate) fn refresh(
         &self,
         folder: &Arc<Folder>,
         identity: &PartIdentity,
-        haste: Haste<'_>,
+        limit: &ReadLimit<'_>,
     ) -> Option<std::io::Result<Found>> {
         let mut known = match self.known.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
             Err(TryLockError::WouldBlock) => return None,
         };
-        let timer = match haste {
-            Haste::Within(limit) => Some((Timer::of(limit), limit)),
-            Haste::Unless(_) => None,
-        };
-        let over = || match (&timer, haste) {
-            (Some((timer, _)), _) => timer.is_over(),
-            (None, Haste::Unless(interrupted)) => interrupted(),
-            (None, Haste::Within(_)) => true,
-        };
-        let (names, complete) = match folder.names_until(".vks", &over) {
+        let (names, complete) = match folder.names_until(".vks", limit.interrupted) {
             Ok(names) => names,
             Err(error) => return Some(Err(error)),
         };
@@ -177,7 +167,7 @@ impl View {
         let before = self.segments.load_full();
         let mut added: Segments = Vec::new();
 
-        // Whoever compacts takes files away; who has them open goes on reading them until here.
+        // Merging removes files. This process read them until now, because it has them open.
         let present: HashSet<&str> = names.iter().map(String::as_str).collect();
         let is_there = |name: &str| !complete || present.contains(name);
         let mut gone: Segments = before.iter().filter(|segment| !is_there(segment.name())).cloned().collect();
@@ -185,14 +175,14 @@ impl View {
         known.followed.retain(|name, _| is_there(name));
         lock(&self.ours).retain(|name| is_there(name));
 
-        // The newest first: if there is no time for all, they count most.
+        // The newest first, because their records supersede those of the others if there is no time for all.
         for name in names.into_iter().rev() {
             let followed = known.followed.get(&name).copied();
             if followed.is_none() && (known.names.contains(&name) || lock(&self.ours).contains(&name)) {
                 continue;
             }
-            let one = timer.as_ref().map(|(_, limit)| Timer::of(*limit / 2));
-            let interrupted = || over() || one.as_ref().is_some_and(Timer::is_over);
+            let timer = limit.file.map(Timer::of);
+            let interrupted = || (limit.interrupted)() || timer.as_ref().is_some_and(Timer::is_over);
             let mut replaced = None;
             if let Some(end) = followed {
                 let Some(segment) = before.iter().find(|segment| segment.name() == name).cloned() else {
@@ -244,16 +234,16 @@ impl View {
             }
             known.names.insert(name);
         }
-        // What is appended to the newest file counts most: it comes last.
+        // Records of the newest file supersede the others, so they come last.
         found.appended.reverse();
         if !added.is_empty() || !gone.is_empty() {
             self.change(&gone, &added);
         }
-        found.left = gone;
+        found.retired = gone;
         Some(Ok(found))
     }
 
-    /// Takes segments out of the list, and others in. The writer does so too, without waiting for a look.
+    /// Removes segments from the list and adds others. The writer may do so during a refresh.
     fn change(&self, gone: &[Arc<Segment>], added: &[Arc<Segment>]) {
         self.segments.rcu(|segments| {
             let goes = |segment: &Arc<Segment>| gone.iter().any(|gone| Arc::ptr_eq(gone, segment));
@@ -264,22 +254,22 @@ impl View {
         });
     }
 
-    /// Looks at what the program's threads have put off. False: not all of it.
+    /// Scans the segments that the program's threads could not wait for. False: one of them is not scanned.
     pub(crate) fn catch_up(&self, instead: &DamagedIndex<'_>) -> bool {
         self.segments.load().iter().all(|segment| segment.catch_up(instead))
     }
 
-    /// Gives the files of dead writers their index, so that nobody has to scan them again, and takes away what they left
-    /// half made. What fails is left for the next.
+    /// Seals the files of dead writers, so that no process has to scan them again, and removes unfinished files. The next
+    /// process tries again what fails.
     pub(crate) fn seal_orphans(
         &self,
         folder: &Arc<Folder>,
         identity: &PartIdentity,
         interrupted: &dyn Fn() -> bool,
     ) {
-        sweep(folder);
+        clean_up(folder);
         while !interrupted() {
-            // Not waited for: who holds it finds them there again.
+            // If a refresh holds the lock, its process finds the orphans at its next attempt.
             let Some(orphan) = self.known.try_lock().ok().and_then(|mut known| known.orphans.pop()) else {
                 break;
             };
@@ -292,13 +282,13 @@ impl View {
         }
     }
 
-    /// A file of our own is sealed: its table is asked from now on.
+    /// Adds a segment of this process that is sealed now and has a table.
     pub(crate) fn add_sealed(&self, segment: Arc<Segment>) {
         self.change(&[], &[segment]);
     }
 }
 
-/// What was appended to a file behind `end`, and whether its writer goes on with it.
+/// The records that were appended to a file after `end`, and whether its writer is alive.
 fn tail(
     folder: &Arc<Folder>,
     name: &str,
@@ -317,7 +307,7 @@ fn tail(
     (found, goes_on)
 }
 
-/// `None`: somebody else is at it, the file has changed, or it cannot be written.
+/// Seals a file. `None`: another process does, the file has changed, or it cannot be written.
 fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     let fd = folder.open_to_seal(orphan.segment.name()).ok()?;
     disk::try_lock(&fd).ok()?;
@@ -327,10 +317,10 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     let rows = orphan.segment.rows(&DamagedIndex::WHOLLY);
     let base = orphan.segment.end();
     let end = encode_end(&orphan.header, base, &rows);
-    // A torn tail must not stand between the records and the index.
+    // The index has to follow the last whole record.
     disk::ftruncate(&fd, base).ok()?;
     if write_all_at(&fd, &end, base).is_err() {
-        // Scanned again by the next.
+        // The next process scans it again.
         let _ = disk::ftruncate(&fd, base);
         return None;
     }

@@ -1,10 +1,10 @@
-//! What processes did.
+//! The reports of processes.
 //!
 //! | file | what it knows |
 //! |---|---|
 //! | `model` | the report of one process |
-//! | `runs` | reports as files |
-//! | `totals` | what they add up to |
+//! | `runs` | the files of reports |
+//! | `totals` | the sums of many reports |
 
 pub mod model;
 pub mod runs;

@@ -1,21 +1,21 @@
-//! What one process did, as it is kept in the stash: counters of its devices, and what its store met.
+//! The report of one process, as it is kept in the stash: counters of its devices and of its store.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Bypassed pipelines of one reason.
+/// Pipelines that were bypassed for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BypassReport {
     /// The reason's name.
     pub reason: String,
     /// The VkStructureType to blame, or 0.
     pub s_type: i32,
-    /// How many pipelines.
+    /// The number of pipelines.
     pub count: u64,
 }
 
-/// What one device of one process did.
+/// The counters of one device of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceReport {
     /// VkPhysicalDeviceProperties::deviceName.
@@ -28,16 +28,16 @@ pub struct DeviceReport {
     pub driver_id: u32,
     /// The driver's own version number.
     pub driver_version: u32,
-    /// Digest of the device header: the name of the device part, in hexadecimal. Empty without a store.
+    /// The name of the device part: the digest of the device header in hexadecimal. Empty without a store.
     pub part: String,
-    /// A counter's name to value; counters that are zero are left out.
+    /// Values of counters by name. Zeros are left out.
     pub counters: BTreeMap<String, u64>,
     /// Bypassed pipelines by reason.
     pub bypassed: Vec<BypassReport>,
 }
 
 impl DeviceReport {
-    /// Whether both are of one device, driver and set of enabled features.
+    /// Whether both belong to the same device, driver and set of enabled features.
     pub fn is_of_the_same(&self, other: &DeviceReport) -> bool {
         let id = |report: &DeviceReport| {
             (report.vendor_id, report.device_id, report.driver_id, report.driver_version)
@@ -45,7 +45,7 @@ impl DeviceReport {
         self.part == other.part && id(self) == id(other)
     }
 
-    /// Adds what another report of the same device counted.
+    /// Adds the counters of another report of the same device.
     pub fn add(&mut self, other: &DeviceReport) {
         add_maps(&mut self.counters, &other.counters);
         for bypass in &other.bypassed {
@@ -58,7 +58,7 @@ impl DeviceReport {
         }
     }
 
-    /// Adds this report to the one of the same device, or to the end.
+    /// Adds this report to that of the same device in the list, or appends it.
     pub fn add_to(self, reports: &mut Vec<DeviceReport>) {
         match reports.iter_mut().find(|known| known.is_of_the_same(&self)) {
             Some(known) => known.add(&self),
@@ -74,36 +74,36 @@ fn add_maps<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) 
     }
 }
 
-/// What the store met in one process.
+/// The counters of the store in one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreReport {
-    /// Why there is no store in this run; empty where there is one.
+    /// Why there is no store in this run. Empty if there is one.
     pub unusable: String,
     /// Files that were refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Records whose checksum did not match.
+    /// Records with a wrong checksum.
     pub damaged_records: u64,
-    /// Records written.
+    /// Records that were written.
     pub written_records: u64,
-    /// Bytes written.
+    /// Bytes that were written.
     pub written_bytes: u64,
     /// Writes that failed (disk full, folder gone, ...), by reason.
     pub write_errors: BTreeMap<String, u64>,
-    /// Records that were not queued because the writer's queue was full or its disk was.
+    /// Records that were dropped because the queue was full, or nothing could be written.
     pub dropped: u64,
     /// Bytes that were evicted, by cause ([`crate::bounds::Cause::name`]).
     pub evicted_bytes: BTreeMap<String, u64>,
     /// Records that were evicted.
     pub evicted_records: u64,
-    /// Bytes that compaction wrote.
+    /// Bytes that compaction has written.
     pub compacted_bytes: u64,
-    /// By how many bytes eviction and compaction have made files smaller.
+    /// Bytes by which eviction and compaction have reduced the files.
     pub reclaimed_bytes: u64,
 }
 
 impl StoreReport {
-    /// Adds what another store met, but for the reason why there is none. A report is input: whoever wrote it may
-    /// have written anything, so nothing overflows.
+    /// Adds the counters of another store, but not the reason why there is none. Reports are input that anybody may
+    /// have written, so the sums saturate.
     pub fn add(&mut self, other: &StoreReport) {
         add_maps(&mut self.refused, &other.refused);
         add_maps(&mut self.write_errors, &other.write_errors);
@@ -119,18 +119,19 @@ impl StoreReport {
     }
 }
 
-/// What one process did, as it is kept in the stash and read by `vkstash stats`.
+/// The report of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The application's name as the stash knows it.
     pub application: String,
-    /// Milliseconds since the Unix epoch at which the process opened its stash for the first time.
+    /// When the process opened its stash for the first time, in Unix milliseconds.
     pub started_unix_ms: u64,
-    /// The same for the last change of this report.
+    /// The last change of this report, in Unix milliseconds.
     pub updated_unix_ms: u64,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// Its devices. Those of one device, driver and set of features are added up, in the order of the first.
+    /// Its devices. Reports of the same device, driver and set of features are added up, in the order of the first
+    /// ones.
     pub devices: Vec<DeviceReport>,
     /// Its store.
     pub store: StoreReport,

@@ -1,4 +1,4 @@
-//! Reports of runs: one small file a process. [`crate::reports::totals`] folds old ones together.
+//! The files of reports: one for each process. [`crate::reports::totals`] folds old ones together.
 
 use std::io;
 use std::path::Path;
@@ -14,21 +14,21 @@ use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
 use crate::reports::model::RunReport;
 
-/// How a report starts.
+/// The first bytes of a report.
 pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
-/// How a totals file starts.
+/// The first bytes of a totals file.
 pub(crate) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
 const VERSION: u32 = 2;
-const HEAD_BYTES: usize = 24;
+const RECORD_HEADER_BYTES: usize = 24;
 const MAX_BODY: usize = 4 << 20;
-/// How a report's file name ends.
+/// The end of a report's file name.
 pub(crate) const SUFFIX: &str = ".vkr";
 
 type Config =
     Configuration<bincode::config::LittleEndian, bincode::config::Varint, bincode::config::Limit<MAX_BODY>>;
 const CONFIG: Config = bincode::config::standard().with_limit::<MAX_BODY>();
 
-/// The name of a report's file, and whose turn it is to write it. Clones are of the same file.
+/// The name of a report's file. Clones share a lock, so that one thread at a time writes it.
 #[derive(Clone, Debug)]
 pub struct RunName {
     file: String,
@@ -36,29 +36,29 @@ pub struct RunName {
 }
 
 impl RunName {
-    /// Of a run of this process that starts now. No two are equal.
+    /// A new name for a run of this process that starts now.
     pub fn of_this_process() -> RunName {
         RunName::new(unix_ms(), std::process::id(), random())
     }
 
-    /// Of the process `pid` that started then.
+    /// The name for a run of process `pid` that started then.
     pub(crate) fn new(started_unix_ms: u64, pid: u32, random: u64) -> RunName {
         let file = format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}");
         RunName { file, turn: Arc::default() }
     }
 
-    /// Makes a report and writes it. One at a time: however long the disk takes for one, it never takes the place of a
-    /// later one.
+    /// Makes and writes a report while no other thread does. So a report that the disk delays never replaces a later
+    /// one.
     pub fn in_turn<T>(&self, make_and_write: impl FnOnce() -> T) -> T {
         let _turn = lock(&self.turn);
         make_and_write()
     }
 }
 
-/// Puts a head with version and checksums before a body.
+/// Puts a header with version and checksums before a body.
 pub(crate) fn encode(magic: [u8; 8], content: &impl Serialize) -> io::Result<Vec<u8>> {
     let body = bincode::serde::encode_to_vec(content, CONFIG).map_err(io::Error::other)?;
-    let mut bytes = vec![0; HEAD_BYTES];
+    let mut bytes = vec![0; RECORD_HEADER_BYTES];
     bytes[..8].copy_from_slice(&magic);
     put_u32(&mut bytes, 8, VERSION);
     let length = u32::try_from(body.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -70,27 +70,27 @@ pub(crate) fn encode(magic: [u8; 8], content: &impl Serialize) -> io::Result<Vec
     Ok(bytes)
 }
 
-/// `None`: damaged, of another version, or something else.
+/// `None`: damaged, of another version, or another kind of file.
 pub(crate) fn decode<T: DeserializeOwned>(magic: [u8; 8], bytes: &[u8]) -> Option<T> {
-    let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let (head, body) = bytes.split_first_chunk::<RECORD_HEADER_BYTES>()?;
     let mut reader = Reader::new(head);
     let (found, version, length) = (reader.array::<8>()?, reader.u32()?, reader.u32()?);
-    let (body_crc, head_crc) = (reader.u32()?, reader.u32()?);
+    let (body_crc, header_crc) = (reader.u32()?, reader.u32()?);
     let sound = found == magic
         && version == VERSION
-        && crc32c::crc32c(&head[..20]) == head_crc
+        && crc32c::crc32c(&head[..20]) == header_crc
         && length as usize == body.len()
         && crc32c::crc32c(body) == body_crc;
     let (content, used) = sound.then(|| bincode::serde::decode_from_slice(body, CONFIG).ok())??;
     (used == body.len()).then_some(content)
 }
 
-/// Reads a file of [`encode`]'s making.
+/// Reads a file that [`encode`] has made.
 pub(crate) fn read_file<T: DeserializeOwned>(folder: &Folder, name: &str, magic: [u8; 8]) -> Option<T> {
     try_read_file(folder, name, magic).ok()?
 }
 
-/// The same; an error where the system does not let it be read now.
+/// [`read_file`], with an error if the system cannot read the file now.
 pub(crate) fn try_read_file<T: DeserializeOwned>(
     folder: &Folder,
     name: &str,
@@ -101,14 +101,14 @@ pub(crate) fn try_read_file<T: DeserializeOwned>(
         Err(Refusal::Unreadable(reason)) => return Err(io::Error::other(reason)),
         Err(_) => return Ok(None),
     };
-    let length = usize::try_from(length).ok().filter(|&length| length <= HEAD_BYTES + MAX_BODY);
+    let length = usize::try_from(length).ok().filter(|&length| length <= RECORD_HEADER_BYTES + MAX_BODY);
     let Some(length) = length else { return Ok(None) };
     let mut bytes = Vec::new();
     read_at(&fd, &mut bytes, length, 0)?;
     Ok(decode(magic, &bytes))
 }
 
-/// Writes a report as that file of `folder`, in place of an earlier one.
+/// Writes a report, in place of an earlier one of the same name.
 pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> io::Result<()> {
     folder.replace_file(&name.file, random(), &encode(REPORT_MAGIC, report)?)
 }
@@ -122,11 +122,11 @@ pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
     reports
 }
 
-/// Writes a report as one file of its own into `folder`, replacing this process's earlier one. For the
-/// folder named by VKSTASH_REPORT and for a stash's runs/ folder alike. The folder is made where missing.
+/// Writes a report to a file of its own, in place of an earlier report of this process. For the folder that
+/// VKSTASH_REPORT names. The folder is created if it is missing.
 pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
     static PROCESS: OnceLock<u64> = OnceLock::new();
-    // One process may have the stashes of several applications open.
+    // A process may have the stashes of several applications open.
     let application = u64::from(crc32c::crc32c(report.application.as_bytes()));
     let random = *PROCESS.get_or_init(random) ^ application;
     let name = RunName::new(report.started_unix_ms, report.pid, random);
@@ -134,8 +134,7 @@ pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
     write_in(&folder, &name, report)
 }
 
-/// Every readable report in `folder`, oldest first. Files that are damaged, of another version or not
-/// reports at all are left out.
+/// All readable reports in `folder`, oldest first.
 pub fn read_all(folder: &Path) -> Vec<RunReport> {
     let Ok(folder) = Folder::shared(folder, false) else { return Vec::new() };
     read_in(&folder).into_iter().map(|(_, report)| report).collect()

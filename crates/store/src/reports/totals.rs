@@ -1,4 +1,4 @@
-//! What the reports of many runs add up to, and the file into which old reports are folded.
+//! The sums of many reports, and the file into which old reports are folded.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,33 +12,33 @@ use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::ops as disk;
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
 use crate::reports::runs::{TOTALS_MAGIC, encode, read_file, read_in, try_read_file};
-use crate::segment::cleanup::sweep;
+use crate::segment::cleanup::clean_up;
 
 const NAME: &str = "totals.vkt";
 const LOCK: &str = ".lock";
-/// Reports that are kept one by one.
+/// The number of reports that are kept separately.
 const KEEP: usize = 64;
-/// Names that the totals remember. Each fold deletes what it has folded, so only the latest matter.
+/// The number of file names that the totals remember. A fold deletes what it has folded, so only the latest matter.
 const REMEMBER: usize = 1024;
 
-/// Runs added up.
+/// The sums of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Unix time in milliseconds at which the first of them started; 0 where there is none.
+    /// The start of the first run, in Unix milliseconds; 0 if there is none.
     pub since_unix_ms: u64,
-    /// The same for the last change of any.
+    /// The last change of a report, in Unix milliseconds.
     pub until_unix_ms: u64,
-    /// What they did on each device. Runs whose device part is the same are added up.
+    /// The counters of each device. Runs with the same device part are added up.
     pub devices: Vec<DeviceReport>,
-    /// What the store met. `unusable` is empty.
+    /// The counters of the store. `unusable` is empty.
     pub store: StoreReport,
     /// Runs without a store, by reason.
     pub unusable: BTreeMap<String, u64>,
-    /// Files that are in here already, should they still exist.
+    /// Names of files that are included, in case they still exist.
     folded: Vec<String>,
-    /// The report that changed last. Not in the file: the latest reports are kept one by one.
+    /// The report that changed last. Not in the file, because the latest reports are kept separately.
     #[serde(skip)]
     pub last: Option<RunReport>,
 }
@@ -61,7 +61,7 @@ impl Totals {
     }
 }
 
-/// Every run whose report is in `folder`, those that were folded included.
+/// The sums of all reports in `folder`, folded ones included.
 pub fn read(folder: &Path) -> Totals {
     let Ok(folder) = Folder::shared(folder, false) else { return Totals::default() };
     read_from(&folder)
@@ -69,8 +69,8 @@ pub fn read(folder: &Path) -> Totals {
 
 /// [`read`] of an open folder.
 pub(crate) fn read_from(folder: &Folder) -> Totals {
-    // The totals first: a report that is folded between the two reads is then missed for a moment, instead of
-    // being counted twice.
+    // The totals are read first: a report that is folded between the two reads is then missing for a moment, and not
+    // counted twice.
     let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
     for (name, report) in read_in(folder) {
         if !totals.folded.contains(&name) {
@@ -83,10 +83,10 @@ pub(crate) fn read_from(folder: &Folder) -> Totals {
     totals
 }
 
-/// Takes away what dead processes have left half made, and folds the oldest reports into the totals where there are
-/// more than [`KEEP`]. Does nothing while another process does it.
+/// Removes unfinished files of dead processes, and folds the oldest reports if there are more than [`KEEP`]. Does
+/// nothing while another process does.
 pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
-    sweep(folder);
+    clean_up(folder);
     let names = folder.names(crate::reports::runs::SUFFIX)?;
     if names.len() <= KEEP {
         return Ok(());
@@ -94,14 +94,14 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = disk::openat(folder, LOCK, flags, FILE_MODE)?;
     disk::try_lock(&lock)?;
-    // One that cannot be read now is not replaced.
+    // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
     let reports = read_in(folder);
     let surplus = reports.len().saturating_sub(KEEP);
     let mut done = Vec::new();
     for (name, report) in reports.iter().take(surplus) {
         if totals.folded.contains(name) {
-            // Its process died, or lost its disk, between the two steps below.
+            // A process died between the two steps below, or its disk failed.
             done.push(name.clone());
         } else if !is_running(report.pid) {
             totals.add(report);
@@ -115,7 +115,7 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     done.iter().try_for_each(|name| folder.remove_file(name))
 }
 
-/// Whether that process may still write its report. A wrong yes costs one file.
+/// Whether that process may still write its report. If it does not live, one file more is kept.
 fn is_running(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))

@@ -1,4 +1,5 @@
-//! Writing segments: one exclusively created file, records appended in batches, sealed with an index.
+//! Writing a segment: an exclusively created file, to which batches of records are appended, and which is sealed with
+//! an index.
 
 use std::hash::{Hash, Hasher};
 use std::io;
@@ -9,41 +10,41 @@ use crate::base::util::unix_ms;
 use crate::codec;
 use crate::disk::folder::{Folder, write_all_at};
 use crate::disk::ops as disk;
-use crate::format::checkpoint::{MARK_BYTES, Mark, encode_checkpoint};
+use crate::format::checkpoint::{CheckpointPointer, POINTER_BYTES, encode_checkpoint};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record::{Key, Kind};
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::sizes::{
-    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEAD_BYTES, HEADER_BYTES, MARKS_BYTES, VERSION,
+    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEADER_BYTES, POINTERS_BYTES, RECORD_HEADER_BYTES, VERSION,
 };
 use crate::format::table::Row;
 use crate::segment::file::{Location, Segment};
 use crate::segment::name::new_name;
 
-/// A segment is sealed when it is longer than this.
+/// A segment of this size is sealed.
 const ROTATE_BYTES: u64 = 1 << 30;
-/// A segment is sealed when it has this many records, which bounds what its writer keeps of them in memory.
+/// A segment with this many records is sealed, because its writer keeps a row of each in memory.
 const ROTATE_RECORDS: usize = 1 << 17;
-/// After this many records there is a checkpoint, which bounds what a reader scans after a `kill -9`.
+/// After this many records a checkpoint is written, which bounds what is scanned after a `kill -9`.
 const CHECKPOINT_RECORDS: usize = 192;
-/// A buffer that has grown past this is given back.
+/// A larger buffer is freed after a batch.
 const KEEP_BUFFER: usize = 4 << 20;
 
 /// A record to be written.
 pub(crate) type Item = (Slot, Arc<Payload>);
 
-/// The segment that this process is writing in one part.
+/// The segment that this process writes in one part.
 pub(crate) struct Appender {
     segment: Arc<Segment>,
     folder: Arc<Folder>,
     header: FileHeader,
     tag: [u8; 8],
-    /// Where the next record goes. 0: not even the header is there.
+    /// The offset of the next record. 0: the header is not written yet.
     end: u64,
     rows: Vec<Row>,
-    /// How many of them stand in checkpoints, where the newest of those starts (0: there is none), and how many
-    /// there are.
+    /// The number of rows that are in checkpoints, the offset of the newest checkpoint (0: none), and the number of
+    /// checkpoints.
     checkpointed: usize,
     checkpoint: u64,
     checkpoints: u64,
@@ -52,8 +53,7 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Creates the file; its header is written together with the first records. `age` orders it among the
-    /// part's segments.
+    /// Creates the file. Its header is written with the first records. `age` orders it among the segments of the part.
     pub(crate) fn create(folder: Arc<Folder>, identity: PartIdentity, age: u64) -> io::Result<Appender> {
         let (name, serial, fd) = new_name(age, |name| folder.create_locked(name))?;
         let tag = identity.tag();
@@ -72,19 +72,19 @@ impl Appender {
         })
     }
 
-    /// Appends the items with one write, as they are if there is no time to compress them: whoever merges the file does
-    /// that. Says where each of them is now; on failure only the first ones are there, and the error says why.
+    /// Appends the records with one write, uncompressed if `plain`; merging compresses them later. Returns the
+    /// locations of the records that were written, the bytes, and the error if these are not all.
     pub(crate) fn append(&mut self, items: &[Item], plain: bool) -> (Vec<Location>, u64, io::Result<()>) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        // No record grows by more than its head and what it is rounded up by.
-        let most = items.iter().map(|(_, payload)| payload.0.len() + HEAD_BYTES + ALIGN as usize);
-        if !memory::reserve(&mut buffer, most.sum::<usize>() + HEADER_BYTES + MARKS_BYTES) {
+        // A record grows by its header and padding at most.
+        let most = items.iter().map(|(_, payload)| payload.0.len() + RECORD_HEADER_BYTES + ALIGN as usize);
+        if !memory::reserve(&mut buffer, most.sum::<usize>() + HEADER_BYTES + POINTERS_BYTES) {
             return (Vec::new(), 0, Err(io::ErrorKind::OutOfMemory.into()));
         }
         if self.end == 0 {
             buffer.extend_from_slice(&self.header.encode());
-            buffer.resize(HEADER_BYTES + MARKS_BYTES, 0);
+            buffer.resize(HEADER_BYTES + POINTERS_BYTES, 0);
         }
         let entries: Vec<_> = items
             .iter()
@@ -114,7 +114,7 @@ impl Appender {
             self.end = last.end();
         }
         if outcome.is_err() {
-            // More may have arrived than is said.
+            // More than was reported may have been written.
             self.cut();
         }
         let locations = entries[..intact].iter().map(|entry| Location::new(&self.segment, entry)).collect();
@@ -126,7 +126,7 @@ impl Appender {
         (locations, self.end - before, outcome)
     }
 
-    /// Writes down where the records since the last time stand.
+    /// Writes a checkpoint with the rows since the last one, if there are enough.
     fn checkpoint_if_due(&mut self) -> io::Result<()> {
         if self.rows.len() - self.checkpointed < CHECKPOINT_RECORDS {
             return Ok(());
@@ -136,14 +136,14 @@ impl Appender {
         let entry =
             encode_record(&mut bytes, self.end, self.tag, CHECKPOINT_KIND, &[0; 32], Stored::plain(&payload));
         self.write_at(&bytes, self.end).inspect_err(|_| self.cut())?;
-        let mark = Mark { offset: self.end, count: self.rows.len() as u32 };
-        // In turn: a torn one leaves the one before.
-        let slot = HEADER_BYTES as u64 + self.checkpoints % 2 * MARK_BYTES as u64;
+        let pointer = CheckpointPointer { offset: self.end, count: self.rows.len() as u32 };
+        // The two pointers are written in turn, so a torn one leaves the other.
+        let slot = HEADER_BYTES as u64 + self.checkpoints % 2 * POINTER_BYTES as u64;
         self.checkpoint = self.end;
         self.end = entry.end();
         self.checkpointed = self.rows.len();
         self.checkpoints += 1;
-        self.write_at(&mark.encode(), slot)
+        self.write_at(&pointer.encode(), slot)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -160,25 +160,25 @@ impl Appender {
         }
     }
 
-    /// Takes what a failed write has left behind the last whole record.
+    /// Cuts off what a failed write has left after the last whole record.
     fn cut(&self) {
         if let Some(fd) = self.segment.descriptor() {
-            // Where even that fails, readers take the rest for a torn tail, and the next write goes over it.
+            // If that fails, readers take the rest for a torn tail, and the next write overwrites it.
             let _ = disk::ftruncate(fd, self.end);
         }
     }
 
-    /// The file.
+    /// The segment.
     pub(crate) fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }
 
-    /// Whether it is time for a new segment.
+    /// Whether the segment is to be sealed.
     pub(crate) fn is_full(&self) -> bool {
         self.end >= ROTATE_BYTES || self.rows.len() >= ROTATE_RECORDS
     }
 
-    /// Ends the file with its index; a file without records is removed. Says how many bytes were added.
+    /// Seals the file; a file without records is removed. Returns the bytes that were added.
     pub(crate) fn seal(self) -> io::Result<u64> {
         if self.rows.is_empty() {
             self.folder.remove_file(self.segment.name())?;
@@ -202,8 +202,8 @@ pub(crate) struct Slot {
 
 impl Hash for Slot {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Keys are digests already. Only a driver's identifiers may be short or badly spread, so both ends
-        // are taken and stirred once.
+        // Keys are digests, but for identifiers of drivers, which may be short or unevenly spread. So both ends are
+        // mixed.
         let word = |at: usize| self.key[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let folded = word(0) ^ word(24).rotate_left(29) ^ (self.kind as u64) << 56;
         let stirred = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -211,6 +211,6 @@ impl Hash for Slot {
     }
 }
 
-/// A payload on its way to the disk. Its allocation is the caller's: it is never copied.
+/// A payload that waits to be written. It is the caller's allocation, never a copy.
 #[derive(Debug)]
 pub(crate) struct Payload(pub(crate) Box<[u8]>);

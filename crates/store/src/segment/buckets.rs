@@ -1,25 +1,24 @@
-//! The rows of a segment that has no index, in memory. Hashes are spread evenly, so that distributing the rows over
-//! buckets by their first bits takes a fraction of the time that sorting them takes, which whoever opens what a killed
-//! process has left waits for.
+//! The rows of a segment without an index, in memory. Hashes are spread evenly, so distributing the rows over buckets
+//! by their first bits is much faster than sorting, and the reader of a killed process's segment waits for it.
 
 use std::cmp::Reverse;
 
 use crate::format::table::{Packed, ROW_BYTES, Row, hash_of};
 
-/// Rows that fall into one bucket on average, about.
+/// The average number of rows in a bucket.
 const EACH: usize = 4;
 
 /// Rows by hash.
 pub(crate) struct Buckets {
     rows: Box<[Packed]>,
-    /// Where each bucket starts, and the end of the last one.
+    /// The start of each bucket, and the end of the last one.
     starts: Box<[u32]>,
-    /// How far a hash is shifted to give its bucket.
+    /// The shift that turns a hash into the number of its bucket.
     shift: u32,
 }
 
 impl Buckets {
-    /// Of rows in any order.
+    /// From rows in any order.
     pub(crate) fn of(rows: &[Packed]) -> Buckets {
         let bits = (rows.len() / EACH).max(2).ilog2();
         let shift = u64::BITS - bits;
@@ -30,7 +29,7 @@ impl Buckets {
             end += *at;
             *at = end;
         }
-        // Filled from the end of each bucket down to its start.
+        // Each bucket is filled from its end to its start.
         let mut out = vec![[0; ROW_BYTES]; rows.len()].into_boxed_slice();
         for row in rows {
             let start = &mut starts[(hash_of(row) >> shift) as usize];
@@ -40,12 +39,12 @@ impl Buckets {
         Buckets { rows: out, starts: starts.into_boxed_slice(), shift }
     }
 
-    /// All of them, in no order.
+    /// All rows, in no order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
         self.rows.iter().map(Row::unpack)
     }
 
-    /// Calls `each` on the rows of this hash, the newest first, until it says true.
+    /// Calls `each` with the rows of this hash, the newest first, until it says true.
     pub(crate) fn find(&self, hash: u64, mut each: impl FnMut(Row) -> bool) -> bool {
         let bucket = (hash >> self.shift) as usize;
         let bucket = &self.rows[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
@@ -72,7 +71,7 @@ mod tests {
     #[test]
     fn every_row_is_found_the_newest_first_and_nothing_else() {
         for count in [0, 1, 2, 3, 7, 8, 9, 100, 5000] {
-            // Some are there several times, in an order that is none.
+            // Some several times, in a scattered order.
             let rows: Vec<Row> = (0..count).map(|number| row(number * 7919 % 10_007, 900)).collect();
             let buckets = Buckets::of(&rows.iter().map(Row::pack).collect::<Vec<_>>());
             let found = |hash| {

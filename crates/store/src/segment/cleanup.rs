@@ -1,21 +1,19 @@
-//! What a process that was killed has left half made. Whoever writes to the same folder next takes it away.
+//! Clean-up: removing files that killed processes have left unfinished.
 
 use crate::base::descriptor::Descriptor;
 use crate::base::util::unix_ms;
-use crate::disk::folder::{ASIDE, Folder};
+use crate::disk::folder::{Folder, TEMPORARY};
 use crate::disk::ops as disk;
 
-/// A file that is being made has its lock from its first moment on, all but one call. So young a file is not looked at:
-/// it would only be in the way of whoever is between the two.
-/// In seconds.
+/// The creator of a file holds its lock from its second call on. A younger file, in seconds, may be between the two
+/// calls.
 const YOUNG: i64 = 60;
 
-/// Takes away segments and guard files to which nothing was written, and files that were not renamed to what they were
-/// to be; neither where somebody holds the lock, and only what has a name of ours and belongs to the user. What fails is
-/// left for the next.
-pub(crate) fn sweep(folder: &Folder) {
+/// Removes empty segments and guard files, and old temporary files. Files that are locked, have another name than ours,
+/// or belong to another user stay. The next process tries again what fails.
+pub(crate) fn clean_up(folder: &Folder) {
     let empty = |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| stat.st_size == 0);
-    // The clock may have been set back since.
+    // Negative if the clock was set back.
     let now = i64::try_from(unix_ms() / 1000).unwrap_or(0);
     let old =
         |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= YOUNG);
@@ -24,24 +22,24 @@ pub(crate) fn sweep(folder: &Folder) {
             remove(folder, &name, empty);
         }
     }
-    for name in folder.names_aside().unwrap_or_default() {
-        if is_aside(&name) {
+    for name in folder.temporary_names().unwrap_or_default() {
+        if is_temporary(&name) {
             remove(folder, &name, old);
         }
     }
 }
 
-/// Whoever makes a file is without its lock for one call only, and stands back from a file whose lock it then cannot
-/// have. A file whose lock is free has no live writer.
+/// Removes a file that `is_left`. A file whose lock is free has no live writer: a creator lacks the lock for one call
+/// only, and gives up a file whose lock it cannot get.
 fn remove(folder: &Folder, name: &str, is_left: impl Fn(&Descriptor) -> bool) {
     let Ok((file, _)) = folder.open_file(name) else { return };
-    // Asked before, for the lock, and again under it.
+    // Checked before locking, which others could notice, and again under the lock.
     if is_left(&file) && disk::try_lock(&file).is_ok() && is_left(&file) {
         let _ = folder.remove_file(name);
     }
 }
 
-/// Whether the text is made of so many hexadecimal digits each, with hyphens between.
+/// Whether the text consists of hexadecimal numbers of these lengths with hyphens between them.
 fn is_hex(text: &str, lengths: &[std::ops::RangeInclusive<usize>]) -> bool {
     let pieces: Vec<&str> = text.split('-').collect();
     let digits = |piece: &str| piece.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -57,8 +55,8 @@ fn is_guard(name: &str) -> bool {
     name.strip_suffix(".vkg").is_some_and(|name| is_hex(name, &[8..=8, 16..=16]))
 }
 
-fn is_aside(name: &str) -> bool {
-    let name = name.strip_prefix(ASIDE);
+fn is_temporary(name: &str) -> bool {
+    let name = name.strip_prefix(TEMPORARY);
     name.is_some_and(|name| is_segment(name) || is_guard(name) || is_hex(name, &[1..=8, 16..=16]))
 }
 
@@ -69,19 +67,19 @@ mod tests {
     #[test]
     fn only_names_of_our_own_are_recognised() {
         let segment = "0123456789abcdef-01234567-0123456789abcdef.vks";
-        assert!(is_segment(segment) && is_aside(&format!(".tmp-{segment}")));
-        assert!(is_guard("01234567-0123456789abcdef.vkg") && is_aside(".tmp-1f-0123456789abcdef"));
-        assert!(is_aside(".tmp-01234567-0123456789abcdef.vkg"));
+        assert!(is_segment(segment) && is_temporary(&format!(".tmp-{segment}")));
+        assert!(is_guard("01234567-0123456789abcdef.vkg") && is_temporary(".tmp-1f-0123456789abcdef"));
+        assert!(is_temporary(".tmp-01234567-0123456789abcdef.vkg"));
         for name in
             ["", ".vks", "a.vks", &segment.to_uppercase(), &segment[1..], &format!("{segment}.vks"), "-.vkg"]
         {
-            assert!(!is_segment(name) && !is_guard(name) && !is_aside(name), "{name}");
-            assert!(!is_aside(&format!(".tmp-{name}")), "{name}");
+            assert!(!is_segment(name) && !is_guard(name) && !is_temporary(name), "{name}");
+            assert!(!is_temporary(&format!(".tmp-{name}")), "{name}");
         }
         for name in
             [".tmp-", ".tmp-1-2", ".tmp-012345678-0123456789abcdef", ".tmp-1f-0123456789abcdeg", ".lock"]
         {
-            assert!(!is_aside(name), "{name}");
+            assert!(!is_temporary(name), "{name}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One segment file: its descriptor, what is in it, and reading from it with positioned reads only. A mapping
-//! would kill the host as soon as somebody truncates the file.
+//! An open segment file, and positioned reads from it. A memory mapping would kill the host process as soon as another
+//! process truncates the file.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,69 +14,69 @@ use crate::format::codec::{Codec, CodecError};
 use crate::format::footer::Tally;
 use crate::format::record::Key;
 use crate::format::record_header::{IndexEntry, payload_crc};
-use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, HEAD_BYTES};
+use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, RECORD_HEADER_BYTES};
 use crate::format::table;
 use crate::format::table::{BLOCK_BYTES, Block, Packed, Row};
 use crate::segment::buckets::Buckets;
 use crate::segment::scan;
 
-/// How many segments a process keeps open for reading; others are opened for each read. A stash of thousands
-/// of small segments must not use up the host's descriptors.
-const MAX_KEPT_OPEN: usize = 48;
+/// The number of segments that a process keeps open. Others are opened for each read, because a stash of thousands of
+/// small segments must not use up the descriptors of the host process.
+const MAX_OPEN: usize = 48;
 
-static KEPT_OPEN: AtomicUsize = AtomicUsize::new(0);
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// A segment file of a part.
 pub(crate) struct Segment {
     folder: Arc<Folder>,
     name: String,
-    fd: OnceLock<KeptOpen>,
-    /// Where its records end.
+    fd: OnceLock<OpenFile>,
+    /// The end of its records.
     end: u64,
     tag: [u8; 8],
     table: Table,
     tally: Tally,
-    /// Something of it could not be read, so that there may be more in it than is known.
+    /// Some of it could not be read, so it may have more records than are known.
     failed: AtomicBool,
-    /// Its index is damaged, and looking at its heads instead takes longer than a thread of the program can wait.
+    /// Its index is damaged, and scanning it takes longer than a thread of the program may wait.
     put_off: AtomicBool,
 }
 
-/// What to do where the index cannot be used.
+/// What to do if the index is damaged.
 pub(crate) struct DamagedIndex<'a> {
-    /// It is told of the damage.
+    /// Called when the damage is found.
     pub(crate) damaged: &'a dyn Fn(),
-    /// Where it says true, somebody else must look at the heads.
+    /// The scan stops, and is left to another thread, when this says true.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
 impl DamagedIndex<'static> {
-    /// Looking at all heads, however long that takes.
+    /// Scans the segment, however long that takes.
     pub(crate) const WHOLLY: DamagedIndex<'static> = DamagedIndex { damaged: &|| (), interrupted: &never };
 }
 
-/// How a segment's records are found.
+/// How the records of a segment are found.
 pub(crate) enum Table {
-    /// By the part's map: it is being written.
+    /// By the index of the part, because this process writes the segment.
     Elsewhere,
-    /// By the blocks of its index, each read when it is first needed.
+    /// By the blocks of its index. Each block is read when it is first needed.
     Blocks {
-        /// Where the first one starts.
+        /// The offset of the first block.
         start: u64,
         blocks: Box<[OnceLock<Option<Block>>]>,
-        /// Where a block turned out to be damaged: what the heads say.
+        /// The rows that a scan has found after a block turned out to be damaged.
         scanned: OnceLock<Buckets>,
     },
-    /// In memory: there is no index.
+    /// By rows in memory: the segment has no index.
     Rows(Buckets),
 }
 
-/// A descriptor that counts towards [`MAX_KEPT_OPEN`].
-struct KeptOpen(Descriptor);
+/// A descriptor that counts towards [`MAX_OPEN`].
+struct OpenFile(Descriptor);
 
-impl Drop for KeptOpen {
+impl Drop for OpenFile {
     fn drop(&mut self) {
-        KEPT_OPEN.fetch_sub(1, Ordering::Relaxed);
+        OPEN.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -86,22 +86,22 @@ impl fmt::Debug for Segment {
     }
 }
 
-/// What a read came to.
+/// The outcome of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// Verified and in the buffer.
+    /// The payload is verified and in the buffer.
     Good,
-    /// The bytes are not what was written, or no longer there.
+    /// The bytes differ from what was written, or are missing.
     Damaged,
-    /// The file is no longer there: whoever compacts has taken it away.
+    /// The file was removed by merging.
     Gone,
-    /// A record of another key stands there, whole.
+    /// A whole record of another key is there.
     Other,
-    /// For now the system would not read it (out of descriptors, memory, ...).
+    /// The system cannot read it for now (no descriptors, no memory, ...).
     Failed,
 }
 
-/// Where a record's payload stands.
+/// Where the payload of a record is.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     pub(crate) segment: Arc<Segment>,
@@ -112,9 +112,9 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Of a record in `segment`.
+    /// The location of a record of `segment`.
     pub(crate) fn new(segment: &Arc<Segment>, entry: &IndexEntry) -> Location {
-        let offset = entry.offset + HEAD_BYTES as u64;
+        let offset = entry.offset + RECORD_HEADER_BYTES as u64;
         Location {
             segment: segment.clone(),
             offset,
@@ -124,23 +124,23 @@ impl Location {
         }
     }
 
-    /// Replaces `buffer` by the payload. Whatever the outcome, it holds no unverified byte.
+    /// Reads the payload into `buffer`, which never has unverified bytes afterwards.
     pub(crate) fn read(&self, key: &Key, buffer: &mut Vec<u8>) -> Read {
         if self.codec == CODEC_PLAIN {
             return self.segment.read_payload(self.offset, self.length, self.crc, key, buffer);
         }
-        self.segment.read_compressed(self.offset - HEAD_BYTES as u64, self.length, key, buffer)
+        self.segment.read_compressed(self.offset - RECORD_HEADER_BYTES as u64, self.length, key, buffer)
     }
 }
 
-/// Whether trying again would fail again: the file was replaced, or its disk is broken.
+/// Whether the read would fail again: the file was replaced, or its disk is broken.
 fn is_lasting(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lasting = [Errno::LOOP, Errno::IO, Errno::SPIPE, Errno::ISDIR, Errno::NXIO, Errno::STALE];
     Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
-/// What a failed read came to.
+/// The outcome of a failed read.
 pub(crate) fn failed(error: &io::Error) -> Read {
     match error {
         error if error.kind() == io::ErrorKind::NotFound => Read::Gone,
@@ -149,13 +149,13 @@ pub(crate) fn failed(error: &io::Error) -> Read {
     }
 }
 
-/// The stored payload among the bytes of a record.
+/// The stored payload in the bytes of a record.
 pub(crate) fn payload_of(record: &[u8]) -> &[u8] {
-    record.get(HEAD_BYTES..).unwrap_or_default()
+    record.get(RECORD_HEADER_BYTES..).unwrap_or_default()
 }
 
 impl Segment {
-    /// With what was found in it. An empty name stands for none.
+    /// A segment with this table. An empty name stands for a file without a name.
     pub(crate) fn new(
         folder: &Arc<Folder>,
         name: &str,
@@ -178,43 +178,43 @@ impl Segment {
         }
     }
 
-    /// Keeps the descriptor of a file without a name: it cannot be opened again.
-    pub(crate) fn keep_unnamed(&self, fd: Descriptor) {
-        KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
-        drop(self.fd.set(KeptOpen(fd)));
+    /// Keeps the descriptor of a file without a name, which cannot be opened again.
+    pub(crate) fn stay_open_unnamed(&self, fd: Descriptor) {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        drop(self.fd.set(OpenFile(fd)));
     }
 
     /// The segment that this process writes, with its descriptor.
     pub(crate) fn of_writer(folder: Arc<Folder>, name: String, fd: Descriptor, tag: [u8; 8]) -> Arc<Segment> {
-        // Counted like the others, but never turned away: there are few of them.
-        KEPT_OPEN.fetch_add(1, Ordering::Relaxed);
-        let fd = OnceLock::from(KeptOpen(fd));
+        // Counted, but not limited: there are few of them.
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        let fd = OnceLock::from(OpenFile(fd));
         let (table, tally) = (Table::Elsewhere, Tally::default());
         let (failed, put_off) = (AtomicBool::new(false), AtomicBool::new(false));
         Arc::new(Segment { folder, name, fd, end: 0, tag, table, tally, failed, put_off })
     }
 
-    /// The file's name in its folder.
+    /// The name of the file in its folder.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it holds; nothing while it is being written.
+    /// The records by kind; none while this process writes the segment.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Where its records end.
+    /// The end of its records.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// The writer's descriptor; `None` for a segment that was never opened for writing and not read yet.
+    /// The descriptor, if the file is open.
     pub(crate) fn descriptor(&self) -> Option<&Descriptor> {
         self.fd.get().map(|kept| &kept.0)
     }
 
-    /// Replaces `buffer` by what the compressed record at `offset` stands for. Its head knows the length.
+    /// Reads and decompresses the record at `offset` into `buffer`. The record header has the length of the payload.
     fn read_compressed(&self, offset: u64, stored: u32, key: &Key, buffer: &mut Vec<u8>) -> Read {
         buffer.clear();
         let mut bytes = Vec::new();
@@ -223,7 +223,7 @@ impl Segment {
             Err(outcome) => return outcome,
         };
         if entry.key != *key {
-            // The same hash, by chance.
+            // Two keys with the same hash.
             return Read::Other;
         }
         let Some(codec) = Codec::from_number(entry.codec) else { return Read::Other };
@@ -234,7 +234,7 @@ impl Segment {
         }
     }
 
-    /// Replaces `bytes` by the whole record at `offset`, verified. [`payload_of`] finds the stored payload in them.
+    /// Reads the whole record at `offset` into `bytes` and verifies it. [`payload_of`] finds the stored payload in it.
     pub(crate) fn read_record(
         &self,
         offset: u64,
@@ -242,9 +242,9 @@ impl Segment {
         bytes: &mut Vec<u8>,
     ) -> Result<IndexEntry, Read> {
         bytes.clear();
-        self.read_at(bytes, HEAD_BYTES + stored as usize, offset).map_err(|error| failed(&error))?;
+        self.read_at(bytes, RECORD_HEADER_BYTES + stored as usize, offset).map_err(|error| failed(&error))?;
         let (head, payload) = bytes.split_first_chunk().ok_or(Read::Damaged)?;
-        let (entry, tag) = IndexEntry::decode_head(head, offset).ok_or(Read::Damaged)?;
+        let (entry, tag) = IndexEntry::decode_header(head, offset).ok_or(Read::Damaged)?;
         let whole = tag == self.tag && payload.len() == entry.stored as usize;
         if whole && payload_crc(&entry.key, payload) == entry.crc { Ok(entry) } else { Err(Read::Damaged) }
     }
@@ -263,17 +263,18 @@ impl Segment {
         outcome
     }
 
-    /// Replaces `buffer` by the payload of a row that was found for `key`.
+    /// Reads the payload of a row that was found for `key` into `buffer`.
     pub(crate) fn read_row(&self, row: &Row, key: &Key, buffer: &mut Vec<u8>) -> Read {
         if row.codec != CODEC_PLAIN {
             return self.read_compressed(row.offset, row.stored, key, buffer);
         }
-        let outcome = self.read_payload(row.offset + HEAD_BYTES as u64, row.stored, row.crc, key, buffer);
+        let outcome =
+            self.read_payload(row.offset + RECORD_HEADER_BYTES as u64, row.stored, row.crc, key, buffer);
         if outcome == Read::Damaged {
-            // Another key of the same hash, by chance?
-            if let Some(entry) = self.head_at(row.offset).filter(|entry| entry.key != *key) {
+            // Two keys may have the same hash.
+            if let Some(entry) = self.header_at(row.offset).filter(|entry| entry.key != *key) {
                 return match self.read_payload(
-                    row.offset + HEAD_BYTES as u64,
+                    row.offset + RECORD_HEADER_BYTES as u64,
                     row.stored,
                     row.crc,
                     &entry.key,
@@ -290,15 +291,15 @@ impl Segment {
         outcome
     }
 
-    /// The head that stands at `offset`, if it is whole.
-    pub(crate) fn head_at(&self, offset: u64) -> Option<IndexEntry> {
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        self.read_at(&mut head, HEAD_BYTES, offset).ok()?;
-        let (entry, tag) = IndexEntry::decode_head(head.first_chunk()?, offset)?;
+    /// The record header at `offset`, if it is valid.
+    pub(crate) fn header_at(&self, offset: u64) -> Option<IndexEntry> {
+        let mut head = Vec::with_capacity(RECORD_HEADER_BYTES);
+        self.read_at(&mut head, RECORD_HEADER_BYTES, offset).ok()?;
+        let (entry, tag) = IndexEntry::decode_header(head.first_chunk()?, offset)?;
         (tag == self.tag).then_some(entry)
     }
 
-    /// Calls `each` on the rows of this hash, the newest first, until it says true.
+    /// Calls `each` with the rows of this hash, the newest first, until it says true.
     pub(crate) fn find(
         &self,
         hash: u64,
@@ -330,7 +331,7 @@ impl Segment {
         slot.get_or_init(|| Block::check(bytes)).as_ref()
     }
 
-    /// The rows that the heads give, where the index cannot be used. `None`: they are not known yet.
+    /// The rows that a scan finds in place of a damaged index. `None`: they are not known yet.
     fn scan_instead(&self, instead: &DamagedIndex<'_>) -> Option<&Buckets> {
         let Table::Blocks { scanned, .. } = &self.table else { return None };
         if let Some(rows) = scanned.get() {
@@ -343,13 +344,13 @@ impl Segment {
         let opened;
         let (fd, length) = match self.fd.get() {
             // A file without a name cannot be opened again.
-            Some(KeptOpen(fd)) => (fd, disk::fstat(fd).map_or(self.end, |stat| stat.st_size as u64)),
+            Some(OpenFile(fd)) => (fd, disk::fstat(fd).map_or(self.end, |stat| stat.st_size as u64)),
             None => match self.folder.open_file(&self.name) {
                 Ok(file) => {
                     opened = file;
                     (&opened.0, opened.1)
                 }
-                // Out of descriptors, perhaps: the next one tries again.
+                // There may be no descriptors; the next caller tries again.
                 Err(_) => {
                     self.failed.store(true, Ordering::Relaxed);
                     return None;
@@ -366,7 +367,7 @@ impl Segment {
             self.failed.store(true, Ordering::Relaxed);
         }
         let rows: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
-        // Another thread may have been faster.
+        // Another thread may have set it first.
         if scanned.set(Buckets::of(&rows)).is_ok() {
             (instead.damaged)();
         }
@@ -374,17 +375,17 @@ impl Segment {
         scanned.get()
     }
 
-    /// Whether somebody other than the program's threads has to look at its heads.
+    /// Whether the scan in place of its damaged index is left to the helper.
     pub(crate) fn is_put_off(&self) -> bool {
         self.put_off.load(Ordering::Acquire)
     }
 
-    /// Looks at them, if that is so. False: not all of them.
+    /// Scans the segment if that was left to the helper. False: the scan is not complete.
     pub(crate) fn catch_up(&self, instead: &DamagedIndex<'_>) -> bool {
         !self.is_put_off() || self.scan_instead(instead).is_some()
     }
 
-    /// Every row, in no order.
+    /// All rows, in no order.
     pub(crate) fn rows(&self, instead: &DamagedIndex<'_>) -> Vec<Row> {
         match &self.table {
             Table::Elsewhere => Vec::new(),
@@ -402,7 +403,7 @@ impl Segment {
         }
     }
 
-    /// Whether something of it could not be read: nobody may say that all that it holds stands elsewhere.
+    /// Whether some of it could not be read. Then the segment must not be deleted.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -423,20 +424,20 @@ impl Segment {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = disk::open_briefly(&*self.folder, self.name.as_str(), flags)?;
         read_at(&file, buffer, length, offset)?;
-        self.keep_if_room(|| file.keep().ok());
+        self.stay_open_if_room(|| file.keep().ok());
         Ok(())
     }
 
     pub(crate) fn keep(&self, fd: Descriptor) {
-        self.keep_if_room(|| Some(fd));
+        self.stay_open_if_room(|| Some(fd));
     }
 
-    fn keep_if_room(&self, fd: impl FnOnce() -> Option<Descriptor>) {
-        let has_room = KEPT_OPEN.fetch_add(1, Ordering::Relaxed) < MAX_KEPT_OPEN;
+    fn stay_open_if_room(&self, fd: impl FnOnce() -> Option<Descriptor>) {
+        let has_room = OPEN.fetch_add(1, Ordering::Relaxed) < MAX_OPEN;
         match has_room.then(fd).flatten() {
-            // Where another thread was faster, dropping ours takes it off the count again.
-            Some(fd) => drop(self.fd.set(KeptOpen(fd))),
-            None => _ = KEPT_OPEN.fetch_sub(1, Ordering::Relaxed),
+            // If another thread has set it first, dropping the value reduces the count again.
+            Some(fd) => drop(self.fd.set(OpenFile(fd))),
+            None => _ = OPEN.fetch_sub(1, Ordering::Relaxed),
         }
     }
 }

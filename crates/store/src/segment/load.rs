@@ -1,4 +1,4 @@
-//! Opening a segment file: by its footer, by its checkpoints, or by looking for records.
+//! Opening a segment file by its footer, by its checkpoints, or by a scan.
 
 use std::io;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;
 use crate::disk::ops as disk;
 use crate::format::bytes::padded;
-use crate::format::checkpoint::Mark;
+use crate::format::checkpoint::CheckpointPointer;
 use crate::format::checkpoint::decode_checkpoint;
 use crate::format::file::FileHeader;
 use crate::format::file::PartIdentity;
-use crate::format::footer::Foot;
-use crate::format::footer::Foot1;
+use crate::format::footer::Footer;
+use crate::format::footer::Footer1;
 use crate::format::footer::Tally;
 use crate::format::record_header::IndexEntry;
 use crate::format::record_header::payload_crc;
 use crate::format::refusal::Refusal;
 use crate::format::sizes::ENTRY_BYTES;
 use crate::format::sizes::FIRST_RECORD;
-use crate::format::sizes::FOOT_BYTES;
-use crate::format::sizes::FOOT_BYTES_1;
-use crate::format::sizes::HEAD_BYTES;
+use crate::format::sizes::FOOTER_BYTES;
+use crate::format::sizes::FOOTER_BYTES_1;
 use crate::format::sizes::HEADER_BYTES;
 use crate::format::sizes::INDEX_KIND;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::sizes::MOST_BYTES;
 use crate::format::sizes::MOST_RECORDS;
+use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::table::BLOCK_BYTES;
 use crate::format::table::Packed;
 use crate::format::table::Row;
@@ -38,14 +38,14 @@ use crate::segment::file::Segment;
 use crate::segment::file::Table;
 use crate::segment::scan;
 
-/// What opening a segment found.
+/// An opened segment.
 pub(crate) struct Loaded {
     pub(crate) segment: Arc<Segment>,
-    /// Where a valid one was found, at the head or before the foot.
+    /// The valid header, at the start or before the footer.
     pub(crate) header: Option<FileHeader>,
-    /// Places where something else than a record stood.
+    /// The number of places that are no record.
     pub(crate) damaged: u64,
-    /// Length of the file, in bytes.
+    /// The length of the file, in bytes.
     pub(crate) bytes: u64,
     pub(crate) state: State,
 }
@@ -53,27 +53,27 @@ pub(crate) struct Loaded {
 /// Who may still write to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody: it ends in a good index.
+    /// No process: it ends in a valid index.
     Sealed,
-    /// Nobody, but it has no index.
+    /// No process, but it has no index.
     Orphaned,
-    /// The same, and not all of it can be read now: it must not be sealed.
+    /// No process, and some of it cannot be read now: it must not be sealed.
     Unreadable,
-    /// A process that holds its lock. Its records are found by [`scan::scan`] alone.
+    /// A process that holds its lock. A scan finds its records.
     Written,
 }
 
-/// Whether somebody holds the lock of a segment's file, which dies with its process.
+/// Whether a process holds the lock of the file. A lock ends with its process.
 pub(crate) fn is_locked(fd: &Descriptor) -> bool {
     match disk::try_lock(fd) {
-        // A lock of ours would look like a writer's to others. Where it cannot be given back, closing does.
+        // A lock of this process would look like a writer's. If unlocking fails, closing the file unlocks it.
         Ok(()) => disk::unlock(fd).is_err(),
-        // Held, or a file system without locks: nothing of it is touched.
+        // The file is locked, or the file system has no locks. Such a file is not changed.
         Err(_) => true,
     }
 }
 
-/// Opens the segment `name`. `expected`: the part that it must belong to; `None` lets its own header decide.
+/// Opens the segment `name`, which must belong to the part `expected`. With `None` its own header decides.
 pub(crate) fn load(
     folder: &Arc<Folder>,
     name: &str,
@@ -82,7 +82,7 @@ pub(crate) fn load(
     load_until(folder, name, expected, &never)
 }
 
-/// The same, put off where `interrupted` says true before it is done.
+/// [`load`] that gives up with [`Refusal::PutOff`] when `interrupted` says true.
 pub(crate) fn load_until(
     folder: &Arc<Folder>,
     name: &str,
@@ -96,7 +96,7 @@ pub(crate) fn load_until(
     load_file(folder, name, fd, length, expected, interrupted)
 }
 
-/// The same for a file that has no name, whose descriptor the segment keeps.
+/// [`load`] of a file without a name, whose descriptor the segment keeps.
 pub(crate) fn load_unnamed(
     folder: &Arc<Folder>,
     fd: Descriptor,
@@ -106,7 +106,7 @@ pub(crate) fn load_unnamed(
     load_file(folder, "", fd, length.st_size as u64, expected, &never)
 }
 
-/// An empty name stands for none.
+/// An empty name stands for a file without a name.
 fn load_file(
     folder: &Arc<Folder>,
     name: &str,
@@ -115,7 +115,7 @@ fn load_file(
     expected: Option<&PartIdentity>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Loaded, Refusal> {
-    // Whether it grew between the two questions: then its writer was at it, and has sealed it or died since.
+    // If the file has grown since its length was read, its writer has sealed it or died in between.
     let grown = |fd: &Descriptor| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
     if length < HEADER_BYTES as u64 {
         return match is_locked(&fd) {
@@ -143,11 +143,13 @@ fn load_file(
     let mut damaged = u64::from(header.is_none());
     let (mut state, mut failed) = (State::Sealed, false);
     let version = header.as_ref().map_or(0, |header| header.version);
-    let (table, tally, records_end) = if let Some(foot) = end.foot(length, tag).filter(|_| version != 1) {
-        let blocks = (0..foot.blocks).map(|_| OnceLock::new()).collect();
-        let start = foot.index_offset + HEAD_BYTES as u64;
-        (Table::Blocks { start, blocks, scanned: OnceLock::new() }, foot.tally, foot.index_offset)
-    } else if let Some((rows, index)) = end.foot_1(tag).and_then(|foot| read_index_1(&fd, length, &foot)) {
+    let (table, tally, records_end) = if let Some(footer) = end.footer(length, tag).filter(|_| version != 1) {
+        let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
+        let start = footer.index_offset + RECORD_HEADER_BYTES as u64;
+        (Table::Blocks { start, blocks, scanned: OnceLock::new() }, footer.tally, footer.index_offset)
+    } else if let Some((rows, index)) =
+        end.footer_1(tag).and_then(|footer| read_index_1(&fd, length, &footer))
+    {
         let tally = Tally::of(rows.iter().map(Row::unpack));
         (Table::Rows(Buckets::of(&rows)), tally, index)
     } else {
@@ -156,9 +158,10 @@ fn load_file(
             return load_until(folder, name, expected, interrupted);
         }
         let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
-        let mark = head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(Mark::newest);
-        let (mut rows, from) = mark
-            .and_then(|mark| checkpointed(&fd, length, tag, mark, interrupted))
+        let pointer =
+            head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(CheckpointPointer::newest);
+        let (mut rows, from) = pointer
+            .and_then(|pointer| checkpointed(&fd, length, tag, pointer, interrupted))
             .unwrap_or((Vec::new(), first));
         let found = scan::scan(&fd, from, length, tag, state == State::Written, interrupted);
         if found.stopped {
@@ -178,21 +181,21 @@ fn load_file(
     }
     let segment = Segment::new(folder, name, records_end, tag, table, tally, failed);
     if name.is_empty() {
-        segment.keep_unnamed(fd);
+        segment.stay_open_unnamed(fd);
     } else if state == State::Sealed {
-        // Not one that is followed: it may be sealed by then, and many may be.
+        // The file of a live writer is reopened for each read, because many may be followed.
         segment.keep(fd);
     }
     Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state })
 }
 
-/// Bytes of the end of a file.
+/// The last bytes of a file.
 struct End {
     bytes: Vec<u8>,
 }
 
 fn read_end(fd: &Descriptor, length: u64) -> io::Result<End> {
-    let wanted = (HEADER_BYTES + FOOT_BYTES) as u64;
+    let wanted = (HEADER_BYTES + FOOTER_BYTES) as u64;
     let mut bytes = Vec::new();
     let wanted = wanted.min(length);
     read_at(fd, &mut bytes, wanted as usize, length - wanted)?;
@@ -200,26 +203,26 @@ fn read_end(fd: &Descriptor, length: u64) -> io::Result<End> {
 }
 
 impl End {
-    /// The foot of this version, if all that it says can be so.
-    fn foot(&self, length: u64, tag: [u8; 8]) -> Option<Foot> {
-        let foot = self.bytes.last_chunk::<FOOT_BYTES>().and_then(Foot::decode)?;
-        let table = u64::from(foot.blocks) * BLOCK_BYTES as u64;
-        let end = foot.index_offset.checked_add(HEAD_BYTES as u64 + table)?;
-        let fits = end.checked_add((HEADER_BYTES + FOOT_BYTES) as u64)? == length;
-        // An index is a record like any other.
-        let sane = foot.blocks > 0 && table <= u64::from(MAX_PAYLOAD);
-        (fits && sane && foot.tag == tag).then_some(foot)
+    /// The footer of the present version, if its claims are possible.
+    fn footer(&self, length: u64, tag: [u8; 8]) -> Option<Footer> {
+        let footer = self.bytes.last_chunk::<FOOTER_BYTES>().and_then(Footer::decode)?;
+        let table = u64::from(footer.blocks) * BLOCK_BYTES as u64;
+        let end = footer.index_offset.checked_add(RECORD_HEADER_BYTES as u64 + table)?;
+        let fits = end.checked_add((HEADER_BYTES + FOOTER_BYTES) as u64)? == length;
+        // The index is a record, whose length is limited.
+        let sane = footer.blocks > 0 && table <= u64::from(MAX_PAYLOAD);
+        (fits && sane && footer.tag == tag).then_some(footer)
     }
 
-    fn foot_1(&self, tag: [u8; 8]) -> Option<Foot1> {
-        let foot = self.bytes.last_chunk::<FOOT_BYTES_1>().and_then(Foot1::decode)?;
-        (foot.tag == tag).then_some(foot)
+    fn footer_1(&self, tag: [u8; 8]) -> Option<Footer1> {
+        let footer = self.bytes.last_chunk::<FOOTER_BYTES_1>().and_then(Footer1::decode)?;
+        (footer.tag == tag).then_some(footer)
     }
 
-    /// The header's copy.
+    /// The copy of the header.
     fn header(&self) -> Result<Option<FileHeader>, Refusal> {
-        for foot in [FOOT_BYTES, FOOT_BYTES_1] {
-            let start = self.bytes.len().checked_sub(foot + HEADER_BYTES);
+        for footer in [FOOTER_BYTES, FOOTER_BYTES_1] {
+            let start = self.bytes.len().checked_sub(footer + HEADER_BYTES);
             let copy = start.and_then(|start| self.bytes.get(start..start + HEADER_BYTES));
             if let Some(header) = copy.map(FileHeader::decode).transpose()?.flatten() {
                 return Ok(Some(header));
@@ -229,82 +232,82 @@ impl End {
     }
 }
 
-/// What is read of a checkpoint at once: all of it, as a rule.
+/// Bytes that are read of a checkpoint at once; usually all of it.
 const CHECKPOINT_AT_ONCE: usize = 8 << 10;
 
-/// What the checkpoints say, and where the records behind the last one start. `None`: one of them is damaged, or it was
-/// `interrupted`.
+/// The rows of the checkpoints, and the end of the newest one. `None`: one of them is damaged, or `interrupted` says
+/// true.
 fn checkpointed(
     fd: &Descriptor,
     length: u64,
     tag: [u8; 8],
-    mark: Mark,
+    pointer: CheckpointPointer,
     interrupted: &dyn Fn() -> bool,
 ) -> Option<(Vec<Packed>, u64)> {
     let length = length.min(MOST_BYTES);
-    // As many as are said to come, if the file has room for them.
-    let room = usize::try_from(length / HEAD_BYTES as u64).unwrap_or(usize::MAX);
-    if mark.count as usize > room.min(MOST_RECORDS) {
+    // Memory is reserved only for as many rows as the file can have.
+    let room = usize::try_from(length / RECORD_HEADER_BYTES as u64).unwrap_or(usize::MAX);
+    if pointer.count as usize > room.min(MOST_RECORDS) {
         return None;
     }
     let mut rows = Vec::new();
-    rows.try_reserve_exact(mark.count as usize).ok()?;
-    let (mut at, mut behind, mut bytes, mut limit) = (mark.offset, None, Vec::new(), length);
+    rows.try_reserve_exact(pointer.count as usize).ok()?;
+    let (mut at, mut behind, mut bytes, mut limit) = (pointer.offset, None, Vec::new(), length);
     while at != 0 {
         if interrupted() {
             return None;
         }
         bytes.clear();
         read_at(fd, &mut bytes, CHECKPOINT_AT_ONCE, at).ok()?;
-        let (entry, found) = IndexEntry::decode_head(bytes.first_chunk()?, at)?;
+        let (entry, found) = IndexEntry::decode_header(bytes.first_chunk()?, at)?;
         if found != tag || entry.kind != crate::format::sizes::CHECKPOINT_KIND || entry.end() > limit {
             return None;
         }
-        let whole = HEAD_BYTES + entry.stored as usize;
+        let whole = RECORD_HEADER_BYTES + entry.stored as usize;
         let missing = whole.saturating_sub(bytes.len());
         let there = at + bytes.len() as u64;
         read_at(fd, &mut bytes, missing, there).ok()?;
-        let payload = bytes.get(HEAD_BYTES..whole)?;
+        let payload = bytes.get(RECORD_HEADER_BYTES..whole)?;
         if payload_crc(&entry.key, payload) != entry.crc {
             return None;
         }
         behind.get_or_insert(entry.end());
         let (before, listed) = decode_checkpoint(payload)?;
         rows.extend(listed);
-        if rows.len() > mark.count as usize {
+        if rows.len() > pointer.count as usize {
             return None;
         }
-        // Backwards only, and none inside another: no circle, and never more rows than the file has room for.
+        // Each checkpoint must be before the previous one and not overlap it, so there are no circles.
         if before >= at {
             return None;
         }
         (limit, at) = (at, before);
     }
-    (rows.len() == mark.count as usize).then_some((rows, behind?))
+    (rows.len() == pointer.count as usize).then_some((rows, behind?))
 }
 
-/// The rows of an index of version 1, and where it starts; `None` unless all of it is as it was written.
-fn read_index_1(fd: &Descriptor, length: u64, foot: &Foot1) -> Option<(Vec<Packed>, u64)> {
-    let size = foot.count as usize * ENTRY_BYTES;
+/// The rows of an index of version 1, and its offset. `None`: the index is damaged.
+fn read_index_1(fd: &Descriptor, length: u64, footer: &Footer1) -> Option<(Vec<Packed>, u64)> {
+    let size = footer.count as usize * ENTRY_BYTES;
     if size > MAX_PAYLOAD as usize {
         return None;
     }
-    let start = foot.index_offset.checked_add(HEAD_BYTES as u64)?;
+    let start = footer.index_offset.checked_add(RECORD_HEADER_BYTES as u64)?;
     let end = start.checked_add(padded(size as u64))?;
-    if end.checked_add((HEADER_BYTES + FOOT_BYTES_1) as u64)? != length {
+    if end.checked_add((HEADER_BYTES + FOOTER_BYTES_1) as u64)? != length {
         return None;
     }
     let mut bytes = Vec::new();
     read_at(fd, &mut bytes, size, start).ok()?;
-    if bytes.len() != size || payload_crc(&[0; 32], &bytes) != foot.index_crc {
+    if bytes.len() != size || payload_crc(&[0; 32], &bytes) != footer.index_crc {
         return None;
     }
     let inside = |entry: &IndexEntry| {
-        let end = entry.offset.checked_add(HEAD_BYTES as u64 + padded(u64::from(entry.stored)));
-        entry.kind != INDEX_KIND && end.is_some_and(|end| end <= foot.index_offset)
+        let end = entry.offset.checked_add(RECORD_HEADER_BYTES as u64 + padded(u64::from(entry.stored)));
+        entry.kind != INDEX_KIND && end.is_some_and(|end| end <= footer.index_offset)
     };
     let entries = bytes.chunks_exact(ENTRY_BYTES).filter_map(|bytes| bytes.first_chunk());
     let row = |bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry).pack());
     let rows: Option<Vec<Packed>> = entries.map(row).collect();
-    Some((rows?, foot.index_offset))
+    Some((rows?, footer.index_offset))
 }

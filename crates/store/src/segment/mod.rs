@@ -2,13 +2,13 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `file` | one of them, open for positioned reads |
-//! | `load` | what is in it, with its index or without |
+//! | `file` | an open segment, and positioned reads |
+//! | `load` | opening a segment, with its index or without |
 //! | `scan` | finding records without an index |
 //! | `buckets` | the rows of a segment without an index |
-//! | `append` | writing one |
-//! | `name` | names of files |
-//! | `cleanup` | what killed processes have left half made |
+//! | `append` | writing a segment |
+//! | `name` | names of segment files |
+//! | `cleanup` | removing unfinished files |
 
 pub(crate) mod append;
 pub(crate) mod buckets;

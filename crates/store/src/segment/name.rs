@@ -1,11 +1,11 @@
-//! Names of segment files: they sort in the order of writing.
+//! Names of segment files, which sort in the order of writing.
 
 use std::io;
 
 use crate::base::util::random;
 
-/// Makes a segment of that age under a name that nothing else has: the name, its serial number, and what `create`
-/// made of it.
+/// Creates a segment of that age under a new name. Returns the name, the serial number in it, and the result of
+/// `create`.
 pub(crate) fn new_name<T>(age: u64, create: impl Fn(&str) -> io::Result<T>) -> io::Result<(String, u64, T)> {
     let mut attempts = 0;
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn new_name<T>(age: u64, create: impl Fn(&str) -> io::Result<T>) -> i
     }
 }
 
-/// The age that a segment's name gives, in Unix milliseconds; 0 for a name that no writer makes.
+/// The age in a segment's name, in Unix milliseconds; 0 for a name of another form.
 pub fn age_of(name: &str) -> u64 {
     let age = name.split_once('-').map(|(age, _)| age).filter(|age| age.len() == 16);
     age.and_then(|age| u64::from_str_radix(age, 16).ok()).unwrap_or(0)

@@ -1,42 +1,42 @@
-//! Finding the records of a segment that has no good index: from head to head, and past damage to the next
-//! good one.
+//! Finding the records of a segment without an index: from record header to record header, and across damage to the
+//! next valid record.
 
 use crate::base::descriptor::Descriptor;
 use crate::disk::folder::read_at;
 use crate::disk::ops as disk;
 use crate::format::file::FileHeader;
-use crate::format::footer::{Foot, Foot1};
+use crate::format::footer::{Footer, Footer1};
 use crate::format::record_header::IndexEntry;
 use crate::format::sizes::{
-    ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOT_BYTES, FOOT_BYTES_1, FOOT_MAGIC, HEAD_BYTES, HEADER_BYTES,
-    INDEX_KIND, MOST_BYTES, MOST_RECORDS, RECORD_MAGIC,
+    ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOTER_BYTES, FOOTER_BYTES_1, FOOTER_MAGIC, HEADER_BYTES, INDEX_KIND,
+    MOST_BYTES, MOST_RECORDS, RECORD_HEADER_BYTES, RECORD_MAGIC,
 };
 
-/// How much is read at once where heads follow each other closely.
+/// Bytes that are read at once if record headers are close to each other.
 const NEAR: usize = 4 << 10;
-/// How much is read at once while looking for the next good record.
+/// Bytes that are read at once in the search for a valid record.
 const FAR: usize = 256 << 10;
-/// How much is read at once of payloads.
+/// Bytes of payloads that are read at once.
 const PAYLOAD: usize = 64 << 10;
-/// Of payloads that decide whether their heads are believed, at most so many times what the file takes is read, and
-/// [`AT_LEAST`]. What was damaged by chance takes less than twice; a file that was made to take longer has its heads
-/// believed then.
+/// After damage, payloads decide whether record headers are believed. At most this many times the allocated size of the
+/// file, and [`AT_LEAST`], is read for that. Accidental damage takes less than twice; in a file that was made to take
+/// longer, record headers are then believed.
 const TIMES: u64 = 4;
 const AT_LEAST: u64 = 64 << 20;
 
-/// What a scan found.
+/// The result of a scan.
 pub(crate) struct Scan {
-    /// The records, in the order in which they stand.
+    /// The records, in the order of the file.
     pub(crate) entries: Vec<IndexEntry>,
-    /// Stretches in which there was no good record.
+    /// The number of damaged stretches.
     pub(crate) damaged: u64,
-    /// Where the last whole record ends.
+    /// The end of the last whole record.
     pub(crate) end: u64,
-    /// Whether an index follows: its writer has sealed it, or died at it.
+    /// An index follows: the writer has sealed the file, or died while it did.
     pub(crate) sealed: bool,
-    /// Something could not be read: there may be more than was found.
+    /// Some of the file could not be read, so records may be missing.
     pub(crate) failed: bool,
-    /// It was told to stop: this is not all.
+    /// The scan was interrupted, so records may be missing.
     pub(crate) stopped: bool,
 }
 
@@ -45,11 +45,11 @@ struct Window<'a> {
     fd: &'a Descriptor,
     bytes: Vec<u8>,
     start: u64,
-    /// How many bytes were read from the file.
+    /// Bytes that were read from the file.
     read: u64,
     /// Whether a read has failed.
     failed: bool,
-    /// Asked before each read; where it says true, nothing more is read.
+    /// Asked before each read. If it says true, nothing more is read.
     interrupted: &'a dyn Fn() -> bool,
     stopped: bool,
 }
@@ -64,7 +64,7 @@ impl<'a> Window<'a> {
         at.checked_sub(self.start).is_some_and(|skip| skip < self.bytes.len() as u64)
     }
 
-    /// The bytes from `at` on: at least `wanted` of them, or `None` where the file ends or can't be read.
+    /// At least `wanted` bytes from `at` on. `None`: the file ends, or cannot be read.
     fn get(&mut self, at: u64, wanted: usize, ahead: usize) -> Option<&[u8]> {
         let inside = |window: &Self| {
             let skip = usize::try_from(at.checked_sub(window.start)?).ok()?;
@@ -78,7 +78,7 @@ impl<'a> Window<'a> {
             self.bytes.clear();
             self.start = at;
             if read_at(self.fd, &mut self.bytes, ahead.max(wanted), at).is_err() {
-                // A file that can't be read any further ends here.
+                // The scan ends where the file cannot be read.
                 self.failed = true;
                 return None;
             }
@@ -87,10 +87,10 @@ impl<'a> Window<'a> {
         inside(self).map(|skip| &self.bytes[skip..])
     }
 
-    /// Whether the payload of this record is the one that its head speaks of. False where it cannot be read.
+    /// Whether the payload of a record matches its header. False if it cannot be read.
     fn is_whole(&mut self, entry: &IndexEntry) -> bool {
         let mut crc = crc32c::crc32c(&entry.key);
-        let (mut at, mut left) = (entry.offset + HEAD_BYTES as u64, entry.stored as usize);
+        let (mut at, mut left) = (entry.offset + RECORD_HEADER_BYTES as u64, entry.stored as usize);
         while left > 0 {
             let step = left.min(PAYLOAD);
             let Some(bytes) = self.get(at, step, PAYLOAD) else { return false };
@@ -101,16 +101,15 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Looks at the heads of the file's records from `from` up to `length`. Payloads are read behind damage only.
+/// Finds the records from `from` to `length`, and reads payloads only after damage.
 ///
-/// From head to head one comes to nothing but heads, because a head is believed for its checksum. Behind damage that is
-/// no longer so: what is found there may be what somebody has put into a payload, and say that it takes the place of
-/// good records, or that it reaches past the end of the file. So from the first damage on a record counts only with its
-/// payload, and one that does not count hides nothing. `alive`: the file's writer goes on with it, so that a record that
-/// reaches past the end is one that is being written.
+/// Up to the first damage each record header follows the previous record, and its checksum is enough. After damage,
+/// what looks like a record header may be bytes of a payload, and may claim the place of good records or reach past the
+/// end of the file. So from then on a record counts only if its payload is valid too, and one that does not count hides
+/// nothing. If the writer is `alive`, a record that reaches past the end is being written.
 ///
-/// What no writer makes is not looked for: records behind [`MOST_BYTES`], more than [`MOST_RECORDS`] of them, or any in
-/// a hole. `interrupted` is asked before each read.
+/// Records after [`MOST_BYTES`], more than [`MOST_RECORDS`] records, and records in holes of the file are not looked
+/// for, because no writer makes them. `interrupted` is asked before each read.
 pub(crate) fn scan(
     fd: &Descriptor,
     from: u64,
@@ -123,22 +122,22 @@ pub(crate) fn scan(
     let mut found = Scan { entries, damaged: 0, end, sealed: false, failed: false, stopped: false };
     let (mut window, mut payloads) = (Window::new(fd, interrupted), Window::new(fd, interrupted));
     let length = length.min(MOST_BYTES);
-    // Where the system does not say what it takes, its length.
+    // Without an allocated size the length counts.
     let taken =
         disk::fstat(fd).map_or(length, |stat| (stat.st_blocks as u64).saturating_mul(512).min(length));
     let most = AT_LEAST.saturating_add(taken.saturating_mul(TIMES));
     let mut at = from;
-    // Between damage and the next record; behind something that the file may end with; and, from the first of either
-    // on, not certain to be where a record starts.
+    // `lost`: between damage and the next record. `ended`: after something that may be the end of the file. `adrift`:
+    // after the first of these, so that a record may start anywhere.
     let (mut lost, mut ended, mut adrift) = (false, false, false);
     let mut large = false;
-    while at + HEAD_BYTES as u64 <= length {
-        // Of a record that is larger than what is read at once only the head is wanted.
-        let near = if large { HEAD_BYTES } else { NEAR };
+    while at + RECORD_HEADER_BYTES as u64 <= length {
+        // Only the header of a large record is needed.
+        let near = if large { RECORD_HEADER_BYTES } else { NEAR };
         let ahead = if lost { FAR } else { near };
-        let Some(bytes) = window.get(at, HEAD_BYTES, ahead) else { break };
-        let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_head(head, at));
-        let reaches = |entry: &IndexEntry| at + HEAD_BYTES as u64 + u64::from(entry.stored);
+        let Some(bytes) = window.get(at, RECORD_HEADER_BYTES, ahead) else { break };
+        let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_header(head, at));
+        let reaches = |entry: &IndexEntry| at + RECORD_HEADER_BYTES as u64 + u64::from(entry.stored);
         match head {
             Some((entry, _)) if reaches(&entry) > length => {
                 if alive && !adrift {
@@ -148,7 +147,7 @@ pub(crate) fn scan(
                 ended |= !lost;
             }
             Some((entry, record_tag)) if !adrift || payloads.read > most || payloads.is_whole(&entry) => {
-                // What looked like the end was none.
+                // It was not the end of the file.
                 found.damaged += u64::from(ended);
                 (lost, ended) = (false, false);
                 if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
@@ -170,7 +169,7 @@ pub(crate) fn scan(
             None if lost => {}
             None => {
                 let rest = length - at;
-                let whole = usize::try_from(rest).map_or(FOOT_BYTES, |rest| rest.min(FOOT_BYTES));
+                let whole = usize::try_from(rest).map_or(FOOTER_BYTES, |rest| rest.min(FOOTER_BYTES));
                 let Some(bytes) = window.get(at, whole, ahead) else { break };
                 match block_of_a_sealed_end(bytes) {
                     Some(block) if block <= rest && !adrift => {
@@ -183,7 +182,7 @@ pub(crate) fn scan(
             }
         }
         (lost, adrift) = (true, true);
-        let Some(bytes) = window.get(at, HEAD_BYTES, FAR) else { break };
+        let Some(bytes) = window.get(at, RECORD_HEADER_BYTES, FAR) else { break };
         at += distance_to_magic(bytes);
         if !window.holds(at) {
             at = disk::next_data(fd, at).map_or(length, |data| at.max(data - data % ALIGN));
@@ -194,22 +193,22 @@ pub(crate) fn scan(
     found
 }
 
-/// The length of a header's copy or a foot, which are no damage; also of one that was cut off.
+/// The length of a copy of the header or of a footer, which are not damage, even if the latter is cut off.
 fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
-    if bytes.first_chunk().and_then(Foot::decode).is_some() {
-        return Some(FOOT_BYTES as u64);
+    if bytes.first_chunk().and_then(Footer::decode).is_some() {
+        return Some(FOOTER_BYTES as u64);
     }
-    if bytes.first_chunk().and_then(Foot1::decode).is_some() {
-        return Some(FOOT_BYTES_1 as u64);
+    if bytes.first_chunk().and_then(Footer1::decode).is_some() {
+        return Some(FOOTER_BYTES_1 as u64);
     }
-    if bytes.len() < FOOT_BYTES && bytes.starts_with(&FOOT_MAGIC) {
-        return Some(FOOT_BYTES as u64);
+    if bytes.len() < FOOTER_BYTES && bytes.starts_with(&FOOTER_MAGIC) {
+        return Some(FOOTER_BYTES as u64);
     }
     let cut = bytes.len() < HEADER_BYTES && bytes.starts_with(&FILE_MAGIC);
     (cut || matches!(FileHeader::decode(bytes), Ok(Some(_)))).then_some(HEADER_BYTES as u64)
 }
 
-/// How far it is from the start of `bytes`, where there is no record, to the next place that could be one.
+/// The distance from the start of `bytes`, where there is no record, to the next place where one may start.
 fn distance_to_magic(bytes: &[u8]) -> u64 {
     let step = ALIGN as usize;
     let mut at = step;

@@ -1,4 +1,4 @@
-//! Artifacts whose data this process has already written to the same part: of those only a reference is written.
+//! Artifacts with equal data: if this process has written the data to the part, only a reference is written.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,10 +11,10 @@ use crate::format::same::{Fingerprint, Same, data_of};
 use crate::part::open::Part;
 use crate::segment::append::{Item, Payload, Slot};
 
-/// How many artifacts are remembered. When there are more, remembering starts anew.
+/// The number of artifacts that are remembered. After that many the memory is cleared.
 const REMEMBERED: usize = 1 << 14;
 
-/// The artifacts that this process has written, by part and by what their data looks like.
+/// The artifacts that this process has written, by part and by the fingerprint of their data.
 #[derive(Default)]
 pub(crate) struct Duplicates {
     parts: HashMap<String, HashMap<Fingerprint, Key, FxBuildHasher>>,
@@ -23,7 +23,7 @@ pub(crate) struct Duplicates {
 }
 
 impl Duplicates {
-    /// What is to be written in place of these records: references instead of artifacts whose data the part has.
+    /// The records to be written in place of `items`: a reference in place of each artifact whose data was written.
     pub(crate) fn replace<'a>(&mut self, part: &Part, items: &'a [Item]) -> Cow<'a, [Item]> {
         let mut replaced = Cow::Borrowed(items);
         if !part.is_of_a_device() {
@@ -40,7 +40,7 @@ impl Duplicates {
         replaced
     }
 
-    /// The reference for an artifact, or `None`: it is written itself. `before`: what comes before it in the same batch.
+    /// The reference for an artifact. `None`: the artifact itself is written. `before` are the records before it in the batch.
     fn reference(&mut self, part: &Part, item: &Item, before: &[Item]) -> Option<Item> {
         let (slot, payload) = item;
         let print = Fingerprint::of(&payload.0)?;
@@ -57,11 +57,11 @@ impl Duplicates {
         };
         let has_the_data = part.read_itself(Kind::Artifact, &target, &mut self.buffer)
             && data_of(&self.buffer) == data_of(&payload.0);
-        if !has_the_data || part.deaths(&target) > 0 || part.deaths(&slot.key) > 0 {
+        if !has_the_data || part.crash_count(&target) > 0 || part.crash_count(&slot.key) > 0 {
             known.insert(print, slot.key);
             return None;
         }
-        // An artifact record hides a reference, so a key that has one gets another.
+        // A reader finds an artifact record before a reference of the same key.
         if before.iter().any(|(other, _)| other == slot) || part.supersedes(slot) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Records that wait until everything is read that they have to be compared with: nothing is written twice because a disk
-//! is slow.
+//! Records that the writer holds back until it can compare them with all that their part has, so that a slow disk does not
+//! make a record be written twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::base::timer::never;
 use crate::part::open::{Part, Pending, Shared};
 
-/// Between two looks at whoever else is reading a part.
+/// Time between two looks at another thread that reads a part.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Records of parts of which not all is read, and of parts of which it is by now.
+/// Held records: those that still wait, and those that may be written.
 #[derive(Default)]
 pub(crate) struct Held {
     waiting: Vec<Pending>,
@@ -19,13 +19,13 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Whether there are records that wait.
+    /// Whether no record is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.ready.is_empty()
     }
 
-    /// The record, if it can be written now. Otherwise it waits here, or is there already. No record overtakes another one of
-    /// its part.
+    /// The record, if it is to be written now. Otherwise it is held, or dropped because the part has it. Records of a part stay
+    /// in order.
     pub(crate) fn pass(&mut self, pending: Pending, shared: &Shared) -> Option<Pending> {
         let part = &pending.part;
         if part.holds_back() || self.waiting.iter().any(|other| Arc::ptr_eq(&other.part, part)) {
@@ -35,13 +35,13 @@ impl Held {
         compared(pending, shared)
     }
 
-    /// The next record that has waited for long enough.
+    /// The next held record that may be written.
     pub(crate) fn next(&mut self) -> Option<Pending> {
         self.ready.pop_front()
     }
 
-    /// Looks which of them still wait. Those that were not seen in the part, and are there now, are dropped.
-    pub(crate) fn look(&mut self, shared: &Shared) {
+    /// Releases the records of parts that are read by now.
+    pub(crate) fn release(&mut self, shared: &Shared) {
         if self.waiting.is_empty() {
             return;
         }
@@ -51,15 +51,15 @@ impl Held {
         self.ready.extend(read.into_iter().filter_map(|pending| compared(pending, shared)));
     }
 
-    /// At the end: reads what they wait for, because nobody else will.
+    /// At the end: reads the parts of the records that wait, because the helper does not any more.
     pub(crate) fn read_for(&self, shared: &Shared) {
         for pending in &self.waiting {
             let part: &Part = &pending.part;
             if !part.holds_back() {
                 continue;
             }
-            // Both have been told that the stash closes, and end by themselves.
-            while part.is_opening() || shared.helper.is_busy() {
+            // It sees that the stash closes, and ends.
+            while shared.helper.is_busy() {
                 std::thread::sleep(LOOK_EVERY);
             }
             part.catch_up(&never);
@@ -70,7 +70,7 @@ impl Held {
     }
 }
 
-/// The record, unless it was not seen in its part when it was queued, and turned out to be there.
+/// The record, unless it was queued before all was read, and the part has it.
 fn compared(pending: Pending, shared: &Shared) -> Option<Pending> {
     if pending.unseen && pending.part.has_already(&pending.slot, &pending.payload) {
         pending.part.index().unwritten(pending.slot, &pending.payload);

@@ -1,34 +1,33 @@
-//! The thread for whatever takes long: reading what the program could not wait for, sealing the files of dead writers,
-//! folding reports, keeping bounds. Started by the writer, which so never keeps records waiting, and gone when nothing is
-//! left to do.
+//! The helper: a thread for work that would delay records. It reads what the program could not wait for, seals the files of
+//! dead writers, folds reports, and does maintenance. The writer starts it, and it ends when its work is done.
 
 use std::sync::Arc;
 
 use crate::base::thread;
 use crate::part::open::Shared;
 use crate::reports::totals;
-use crate::stash::maintenance::Keeper;
 use crate::stash::own_report::Runs;
+use crate::stash::schedule::Schedule;
 
-/// What there is to do beside what the parts themselves wait for.
+/// The work of one helper thread, beside what the parts ask for.
 pub(crate) struct Job {
     pub(crate) runs: Arc<Runs>,
-    pub(crate) keeper: Arc<Keeper>,
-    /// Reports are to be folded.
+    pub(crate) schedule: Arc<Schedule>,
+    /// Whether reports are to be folded.
     pub(crate) folds: bool,
-    /// Bounds are to be kept.
-    pub(crate) tends: bool,
+    /// Whether maintenance is due.
+    pub(crate) maintains: bool,
 }
 
-/// Folds the reports of others.
+/// Folds old reports of other processes.
 pub(crate) fn fold(runs: &Runs) {
     if let Ok(folder) = runs.home.open().and_then(|home| home.folder.sub("runs", false)) {
-        // Another process may be at it, or the next one will be.
+        // If it fails, the next process tries again.
         let _ = totals::fold(&folder);
     }
 }
 
-/// Starts the thread with this job. False: there can be none.
+/// Starts the thread. False: the system refuses it.
 pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> bool {
     let working = shared.clone();
     shared.helper.start(move || {
@@ -53,7 +52,7 @@ impl Job {
         if self.folds {
             fold(&self.runs);
         }
-        if self.tends && !interrupted() && self.keeper.tend(shared) {
+        if self.maintains && !interrupted() && self.schedule.maintain(shared) {
             shared.touch();
         }
     }

@@ -1,4 +1,4 @@
-//! What is stored, for people: the stashes below a root, their parts and their runs. Nothing is changed.
+//! A list of everything that is stored: the stashes below a root, their parts and their runs. Reads only.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,36 +20,36 @@ use crate::segment::load::State;
 /// One application's stash.
 #[derive(Clone, Debug, Serialize)]
 pub struct ApplicationInfo {
-    /// The folder's name below the root.
+    /// The name of the folder below the root.
     pub folder: String,
-    /// What people read of it.
+    /// The part of the name that people read.
     pub display: String,
-    /// The portable part first.
+    /// The parts, the portable one first.
     pub parts: Vec<PartInfo>,
-    /// What its runs add up to.
+    /// The sums of its runs.
     pub runs: Totals,
-    /// Folders that can't be used, by name, with the reason in words.
+    /// Folders that cannot be used, by name, with the reason in words.
     pub unusable: BTreeMap<String, String>,
 }
 
 /// One part of a stash.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartInfo {
-    /// "portable", or 16 hexadecimal digits.
+    /// The part's name: "portable", or 16 hexadecimal digits.
     pub name: String,
-    /// What its artifacts are bound to; `None` for the portable part, and where no file says so any more.
+    /// The device header of a device part. `None` for the portable part, and if no file has a valid header.
     pub device: Option<DeviceHeader>,
-    /// Segment files that can be read.
+    /// The number of segments that can be read.
     pub segments: u64,
-    /// Of those, how many end in an index.
+    /// The number of them that are sealed.
     pub sealed: u64,
-    /// Bytes of those files.
+    /// The size of these segments.
     pub bytes: u64,
-    /// Records by [`Kind::name`], superseded ones included; "unknown" for kinds of newer programs.
+    /// The number of records by [`Kind::name`], superseded ones included; "unknown" for kinds of newer programs.
     pub records: BTreeMap<String, u64>,
-    /// Payload bytes by the same names.
+    /// Bytes of payloads by the same names.
     pub payload_bytes: BTreeMap<String, u64>,
-    /// Places in those files that are damaged.
+    /// The number of damaged places in these segments.
     pub damaged: u64,
     /// Files that were refused.
     pub refused: Vec<RefusedFile>,
@@ -58,13 +58,13 @@ pub struct PartInfo {
 /// A file that was refused.
 #[derive(Clone, Debug, Serialize)]
 pub struct RefusedFile {
-    /// Its name in the part's folder.
+    /// The name in the part's folder.
     pub file: String,
-    /// Why.
+    /// The reason.
     pub reason: Refusal,
 }
 
-/// Everything below `root`, sorted by folder name. A root that does not exist holds nothing.
+/// All stashes below `root`, sorted by folder name. A missing root counts as empty.
 pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError> {
     let root = match Folder::root(root, false) {
         Ok(root) => root,
@@ -78,7 +78,7 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
     for name in root.names("").map_err(unreadable)? {
         match root.sub(&name, false) {
             Ok(folder) => applications.push(application(&Arc::new(folder), &name)),
-            // Something else that lies here.
+            // The entry is not a folder, so it is not a stash.
             Err(OpenError::NotAFolder { .. }) => {}
             Err(error) => {
                 let mut unusable = blank(&name);
@@ -135,7 +135,7 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
     let files = folder.names(".vks").unwrap_or_default();
     let mut identity = device_name.is_none().then_some(PartIdentity::Portable);
     if let Some(digest) = device_name {
-        // The folder's name tells which of the headers found in it is its own.
+        // The folder's name has the digest of the header that counts.
         let found = files.iter().filter_map(|file| load::load(folder, file, None).ok()?.header);
         identity = found.map(|header| header.identity).find(
             |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
@@ -146,7 +146,7 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
     }
     for file in files {
         match load::load(folder, &file, identity.as_ref()) {
-            // Nothing of this folder's own device is left to compare it with.
+            // No header of this folder is left to compare the segment with.
             Ok(_) if identity.is_none() => {
                 info.refused.push(RefusedFile { file, reason: Refusal::OtherPart })
             }

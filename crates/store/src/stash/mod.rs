@@ -1,23 +1,23 @@
-//! One application's stash, and the thread that writes it.
+//! One application's stash, and the threads that work for it.
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `open` | what the rest of the program holds |
-//! | `writer` | the thread that writes |
-//! | `duplicates` | artifacts whose data has been written already |
-//! | `held` | records that wait until everything is read |
+//! | `open` | the stash as the layer and the tool hold it |
+//! | `writer` | the thread that writes records and reports |
+//! | `duplicates` | artifacts whose data was written before |
+//! | `held` | records that wait until their part is read |
 //! | `own_report` | the report of this process |
-//! | `helper` | the thread for whatever takes long |
-//! | `maintenance` | when bounds are kept, and whether there is room to write |
-//! | `inspect` | what is stored, for people |
-//! | `transfer` | segment files on their way out of a stash, and into one |
+//! | `helper` | the thread for work that takes long |
+//! | `schedule` | when limits are enforced, and whether there is room to write |
+//! | `inspect` | a list of everything that is stored |
+//! | `transfer` | segment files that are exported and imported |
 
 pub(crate) mod duplicates;
 pub(crate) mod held;
 pub(crate) mod helper;
 pub mod inspect;
-pub(crate) mod maintenance;
 pub mod open;
 pub(crate) mod own_report;
+pub(crate) mod schedule;
 pub mod transfer;
 pub(crate) mod writer;

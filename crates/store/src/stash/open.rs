@@ -1,4 +1,4 @@
-//! One application's stash, and the thread that writes it.
+//! One application's stash, as the layer and the tool hold it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 pub use crate::format::refusal::OpenError;
+use crate::maintenance::work::ModulesOf;
 use crate::part::open::Part;
 use crate::part::open::{Shared, Use};
 pub use crate::part::queue::END;
-use crate::part::queue::{Haste, Joined};
+use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
-use crate::upkeep::work::ModulesOf;
 
-/// An open stash. Dropping the last reference has what is queued and the report written and this process's segments sealed,
-/// and waits for that and for what else is due, but for a moment only. What is not done by then goes on beside the program for
-/// as long as the process lives; what is left of it the next process does, and what was not written is lost.
+/// An open stash. When the last reference is dropped, the writer writes queued records and the report, seals the segments of
+/// this process, and does maintenance that is due. The dropping thread waits for that for a bounded time. After that the
+/// writer goes on for as long as the process lives; queued records that it does not get to are lost.
 ///
-/// In a forked child it is inert: records are still read, nothing is written, and dropping it does nothing.
+/// In a forked child a stash is inert: records can be read, nothing is written, and dropping it does nothing.
 pub struct Stash {
     shared: Arc<Shared>,
     home: Arc<Home>,
@@ -36,17 +36,16 @@ pub struct Stash {
 }
 
 impl Stash {
-    /// Opens (and creates where missing) the application's folder below `root`. Starts no thread.
+    /// Opens the application's folder below `root`, and creates it if it is missing.
     ///
-    /// A stash whose disk is read-only, or full, opens as long as its folder is there: it serves what it has,
-    /// and drops and counts what it can't write. What takes long to read is not there at first: it is read beside the
-    /// program, and counted.
+    /// A stash on a read-only or full disk can be opened if its folder exists: records are served, and records that cannot be
+    /// written are dropped and counted. Whatever cannot be read in the usual time is read by another thread, and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
         Stash::open_in_run(root, app, RunName::of_this_process(), None, None)
     }
 
-    /// The same for a process that may have had this stash open before: its run has one report. `opening`, `end`: how long
-    /// the program waits until its parts are open, and until the stash is closed, where that is not the usual time.
+    /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one report.
+    /// `opening` and `end` replace the usual limits for waiting until parts are open and until the stash is closed.
     pub fn open_in_run(
         root: &Path,
         app: &AppName,
@@ -54,35 +53,36 @@ impl Stash {
         opening: Option<Duration>,
         end: Option<Duration>,
     ) -> Result<Arc<Stash>, OpenError> {
-        let usual = Haste::PROGRAM;
+        let usual = WaitLimits::PROGRAM;
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
-        Stash::open_within(root, app, run, Haste { opening, end, ..usual })
+        Stash::open_within(root, app, run, WaitLimits { opening, end, ..usual })
     }
 
-    /// The same for who waits until all of it is read, and in the end until everything is done.
+    /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.
     pub fn open_patiently(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_within(root, app, RunName::of_this_process(), Haste::NONE)
+        Stash::open_within(root, app, RunName::of_this_process(), WaitLimits::UNLIMITED)
     }
 
-    /// The same for who waits for so long.
+    /// [`Stash::open`] with these limits.
     pub(crate) fn open_within(
         root: &Path,
         app: &AppName,
         run: RunName,
-        haste: Haste,
+        waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
         let home = Arc::new(Home::new(root, &app.folder));
-        if !haste.beside {
+        if waits.opening >= WaitLimits::UNLIMITED.opening {
+            // A tool says why it cannot go on.
             home.open()?;
         }
-        let shared = Shared::new(haste);
+        let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
         let runs = Arc::new(Runs { home: home.clone(), name: run });
         let start = Start { portable: Arc::downgrade(&portable), runs: runs.clone(), home: home.clone() };
-        // The only place that sets it.
+        // Set here only.
         let _ = shared.start.set(Box::new(move |shared| writer::spawn(shared, &start)));
         if portable.view().is_behind() {
             shared.ask_for_help();
@@ -90,16 +90,16 @@ impl Stash {
         Ok(Arc::new(Stash { shared, home, portable, devices: Mutex::default(), runs }))
     }
 
-    /// The part that every device shares.
+    /// The part that all devices share.
     pub fn portable(&self) -> &Arc<Part> {
         &self.portable
     }
 
-    /// The part of this device header, opened on first use, the same object afterwards.
+    /// The part of this device header. The first call opens it.
     pub fn device(&self, header: &DeviceHeader) -> Result<Arc<Part>, OpenError> {
         let digest = header.digest();
         if self.shared.is_inert() {
-            // Locks may be held by threads that are not in this process.
+            // A thread that this process does not have may hold the lock.
             let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
             return devices.get(&digest).cloned().ok_or(OpenError::Forked);
         }
@@ -112,35 +112,35 @@ impl Stash {
         Ok(part)
     }
 
-    /// Who makes this process's report; polled by the writer while something has changed, and once more
-    /// when the stash closes. It is told what the store met. It must not hold the stash itself.
+    /// Sets the function that makes this process's report from the store's counters. The writer calls it after changes and
+    /// when the stash closes. It must not hold a reference to the stash.
     pub fn set_reporter(&self, report: Box<dyn Fn(StoreReport) -> RunReport + Send + Sync>) {
         if !self.shared.is_inert() {
             *lock(&self.shared.reporter) = Some(Arc::from(report));
         }
     }
 
-    /// Who finds the modules that a recipe names: without it modules count as used when they were written.
+    /// Sets the function that finds the modules that a recipe names. Without it a module counts as used when it was written.
     pub fn set_modules_of(&self, modules_of: ModulesOf) {
-        // The first one counts.
+        // Later calls are ignored.
         let _ = self.shared.modules_of.set(modules_of);
     }
 
-    /// Notes a use of a record without waking anybody: a bounded lock-free ring, dropped when full. The
-    /// writer writes the first use of each key in a run as a Kind::Use record and refreshes the report.
+    /// Notes a use of a record. The writer writes the first use of each key in a run as a [`Kind::Use`] record. Uses that do
+    /// not fit into the queue are dropped and counted.
     ///
-    /// A [`Kind::Use`] record is known by the key alone: an artifact and its recipe are used as one.
+    /// A [`Kind::Use`] record has the key only: an artifact and its recipe are used together.
     pub fn note_use(&self, _kind: Kind, key: &Key) {
         self.note(key, || None);
     }
 
-    /// The same for an artifact of `part` that the driver has just taken: from now on it is proven. Says whether this is
-    /// the first use of that key in this run.
+    /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it. True: it is the first use of
+    /// the key in this run.
     pub fn note_taken(&self, part: &Arc<Part>, key: &Key) -> bool {
         self.note(key, || Some(part.clone()))
     }
 
-    /// True once a key; false where it could not be noted.
+    /// True once for each key. False: it was noted before, or cannot be noted.
     fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) -> bool {
         if !self.portable.note(key) {
             return false;
@@ -153,39 +153,39 @@ impl Stash {
         noted
     }
 
-    /// Tells the writer that the report has changed, without waking it unless it sleeps for good. Starts it where
-    /// there is none yet.
+    /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps without an
+    /// end.
     pub fn touch(&self) {
         self.shared.touch();
     }
 
-    /// Writes everything that is queued, and the report; waits at most `limit`. For an exit handler. False: not all
-    /// of it is known to be written.
+    /// Has the writer write queued records and the report, and waits for that at most for `limit`. False: not everything is
+    /// known to be written.
     pub fn flush(&self, limit: Duration) -> bool {
         self.shared.flush(limit)
     }
 
-    /// For an exit handler: the process is about to end in order, and what drivers are looking at now does not kill it.
-    /// What is queued and the report are written, and waited for as when the stash is closed.
+    /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the report
+    /// are written, and waited for as when the stash is closed.
     pub fn leave(&self) {
-        if !self.shared.is_inert() && !self.shared.leave(self.has_last_words()) {
+        if !self.shared.is_inert() && !self.shared.leave(self.has_final_work()) {
             self.end_alone();
         }
     }
 
-    /// Whether there is something to do at the end even where nothing was written.
-    fn has_last_words(&self) -> bool {
+    /// Whether there is something to do at the end even if nothing was written.
+    fn has_final_work(&self) -> bool {
         let has_guard = || self.shared.live_parts().iter().any(|part| part.has_guard());
         lock(&self.shared.reporter).is_some() || has_guard()
     }
 
-    /// In a process that gets no thread: what the writer would do at the end, without records.
+    /// In a process that gets no threads: what the writer does at the end, but for records.
     fn end_alone(&self) {
         self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
         self.runs.write(&self.shared);
     }
 
-    /// What the store met so far.
+    /// The store's counters.
     pub fn report(&self) -> StoreReport {
         self.shared.tallies.report()
     }
@@ -198,7 +198,7 @@ impl Drop for Stash {
             self.shared.helper.forget();
             return;
         }
-        self.shared.close(self.has_last_words());
+        self.shared.close(self.has_final_work());
         match self.shared.join() {
             Joined::Nobody => self.end_alone(),
             Joined::Ended => {}

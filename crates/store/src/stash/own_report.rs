@@ -1,4 +1,4 @@
-//! The report of this process, as a file of its stash.
+//! Writing the report of this process to its stash.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::disk::home::Home;
 use crate::part::open::Shared;
 use crate::reports::runs::{self, RunName};
 
-/// Where this process's report goes.
+/// The file of the report.
 pub(crate) struct Runs {
-    /// Has the application's folder, in which runs/ is.
+    /// The application's folder has the folder `runs`.
     pub(crate) home: Arc<Home>,
     pub(crate) name: RunName,
 }
 
 impl Runs {
-    /// Writes the report, if somebody makes one.
+    /// Writes the report, if there is a function that makes it.
     pub(crate) fn write(&self, shared: &Shared) {
-        // Not called under the lock: it is the program's closure.
+        // The layer's closure is not called under the lock.
         let Some(reporter) = lock(&shared.reporter).clone() else { return };
         let written = self.name.in_turn(|| {
             let report = reporter(shared.tallies.report());

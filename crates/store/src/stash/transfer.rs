@@ -1,4 +1,4 @@
-//! Segment files on their way out of a stash, and into one.
+//! Segment files that are exported and imported.
 
 use std::cmp::Reverse;
 use std::io::{self, Read};
@@ -22,11 +22,11 @@ use crate::segment::name::new_name;
 use crate::settings::Settings;
 use crate::stash::writer::TOO_LITTLE_SPACE;
 
-/// So much is copied at once.
+/// Bytes that are copied at once.
 const AT_ONCE: usize = 256 << 10;
-/// After so much somebody looks again what is free.
+/// The free space is checked again after this many bytes.
 const LOOK_AFTER: u64 = 16 << 20;
-/// How often files may be merged away between listing and opening them before that counts as an error.
+/// How often files may be merged between listing and opening them before that is an error.
 const ATTEMPTS: usize = 16;
 
 /// Which part of an application's folder.
@@ -34,7 +34,7 @@ const ATTEMPTS: usize = 16;
 pub enum Place {
     /// The portable part.
     Portable,
-    /// The part of the device header whose digest starts with these 16 hexadecimal digits.
+    /// The part of a device header whose digest starts with these 16 hexadecimal digits.
     Device(String),
 }
 
@@ -51,28 +51,28 @@ impl Place {
     }
 }
 
-/// A segment file of a stash, open. It is read as it was then: exactly [`Outgoing::bytes`], whatever its writer appends.
-/// Where somebody cuts a torn tail off meanwhile, zeros stand for that.
+/// An open segment file that is exported. Exactly [`Outgoing::bytes`] bytes are read, whatever its writer appends. If
+/// another process cuts off a torn tail, zeros are read in its place.
 pub struct Outgoing {
     name: String,
     bytes: u64,
     fd: Descriptor,
-    /// How far it was read.
+    /// How many bytes were read.
     at: u64,
 }
 
 impl Outgoing {
-    /// Its name in the part's folder.
+    /// The name in the part's folder.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long it is.
+    /// The length.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The age that its name gives, in Unix milliseconds.
+    /// The age in the name, in Unix milliseconds.
     pub fn age(&self) -> u64 {
         age_of(&self.name)
     }
@@ -90,7 +90,7 @@ impl Read for Outgoing {
     }
 }
 
-/// The segments of an application's part, newest first, open: merging takes none of them away any more.
+/// The open segments of an application's part, newest first. Merging does not affect open files.
 pub fn outgoing(root: &Path, application: &str, part: &str) -> Result<Vec<Outgoing>, OpenError> {
     let folder = Folder::root(root, false)?.sub(application, false)?.sub(part, false)?;
     let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
@@ -100,10 +100,10 @@ pub fn outgoing(root: &Path, application: &str, part: &str) -> Result<Vec<Outgoi
         let open = |name: String| match folder.open_file(&name) {
             Ok((fd, bytes)) => Some(Ok(Outgoing { name, bytes, fd, at: 0 })),
             Err(Refusal::NotYet) => Some(Err(())),
-            // Not a segment of the user's.
+            // Not a segment file of the user.
             Err(_) => None,
         };
-        // One that was merged meanwhile stands in a file that was not listed.
+        // The segment was merged into a file that was not listed.
         if let Ok(files) = names.into_iter().filter_map(open).collect() {
             return Ok(files);
         }
@@ -111,30 +111,30 @@ pub fn outgoing(root: &Path, application: &str, part: &str) -> Result<Vec<Outgoi
     Err(unreadable(io::ErrorKind::ResourceBusy.into()))
 }
 
-/// Why a segment could not be brought in.
+/// Why a segment cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum IncomingError {
-    /// It came to an end, or to an error.
+    /// Reading the archive has failed.
     #[error("{0}")]
     Source(io::Error),
-    /// There is no place for it.
+    /// The temporary file cannot be written.
     #[error("{0}")]
-    Aside(io::Error),
-    /// The same: the rest of the file system is to stay free.
+    Temporary(io::Error),
+    /// Copying it would take space that must stay free.
     #[error("{TOO_LITTLE_SPACE}")]
     TooLittleSpace,
-    /// It is none of that part's.
+    /// It is not a segment of that part.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
 
-/// Where segment files from elsewhere are looked at: in files of this root's file system that have no name, so that
-/// nothing is left of them whatever ends the process.
+/// Where imported segment files are examined: in files without a name on the file system of the root, so that nothing
+/// is left if the process ends.
 pub struct Intake {
     root: Arc<Folder>,
 }
 
-/// A segment file from elsewhere.
+/// An imported segment file.
 pub struct Incoming {
     segment: Arc<Segment>,
     device: Option<DeviceHeader>,
@@ -142,12 +142,12 @@ pub struct Incoming {
 }
 
 impl Intake {
-    /// Makes the root where missing.
+    /// Opens the root, and creates it if it is missing.
     pub fn open(root: &Path) -> Result<Intake, OpenError> {
         Ok(Intake { root: Arc::new(Folder::root(root, true)?) })
     }
 
-    /// Copies a whole segment file of `bytes` bytes, which nobody has looked at yet, and reads what is in it.
+    /// Copies a segment file of `bytes` bytes and reads its index.
     pub fn copied(
         &self,
         place: &Place,
@@ -156,7 +156,7 @@ impl Intake {
     ) -> Result<Incoming, IncomingError> {
         self.has_room(bytes)?;
         let (_, _, fd) =
-            new_name(unix_ms(), |name| self.root.create_unnamed(name)).map_err(IncomingError::Aside)?;
+            new_name(unix_ms(), |name| self.root.create_unnamed(name)).map_err(IncomingError::Temporary)?;
         self.copy(source, &fd)?;
         let expected = (*place == Place::Portable).then_some(PartIdentity::Portable);
         let loaded = load::load_unnamed(&self.root, fd, expected.as_ref())?;
@@ -173,9 +173,9 @@ impl Intake {
         Ok(Incoming { segment: loaded.segment, device, damaged: loaded.damaged })
     }
 
-    /// Whether so much can be written and the free-space floor still be kept.
+    /// Whether so many bytes can be written without using space that must stay free.
     fn has_room(&self, bytes: u64) -> Result<(), IncomingError> {
-        // A file system that does not say is written until it is full.
+        // A file system that does not tell its free space is written until it is full.
         let Ok(space) = disk::fstatvfs(&*self.root) else { return Ok(()) };
         let size = space.f_blocks.saturating_mul(space.f_frsize);
         let floor = Settings::read_in(&self.root).limits(size).free_space_floor;
@@ -193,24 +193,24 @@ impl Intake {
                 Err(error) => return Err(IncomingError::Source(error)),
             };
             if at - looked >= LOOK_AFTER {
-                // Others write too.
+                // Other processes write too.
                 self.has_room(AT_ONCE as u64)?;
                 looked = at;
             }
-            write_all_at(file, &buffer[..count], at).map_err(|(_, error)| IncomingError::Aside(error))?;
+            write_all_at(file, &buffer[..count], at).map_err(|(_, error)| IncomingError::Temporary(error))?;
             at += count as u64;
         }
     }
 }
 
 impl Incoming {
-    /// What its records are bound to; `None` for those of the portable part.
+    /// The device header of its part; `None` for the portable part.
     pub fn device(&self) -> Option<&DeviceHeader> {
         self.device.as_ref()
     }
 
-    /// Calls `each` for the newest good record of each kind and key, in the order in which they stand; says how many
-    /// there are of which none is good. Kinds that this program does not know are passed over.
+    /// Calls `each` with the newest good record of each kind and key, in the order of the file. Returns the number of
+    /// records of which no version is good. Unknown kinds are passed over.
     pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8])) -> u64 {
         let mut damaged = self.damaged;
         let mut rows = self.segment.rows(&DamagedIndex::WHOLLY);
@@ -223,12 +223,12 @@ impl Incoming {
             given.clear();
             let mut unknown = false;
             for row in rows {
-                let Some(entry) = self.segment.head_at(row.offset) else { continue };
+                let Some(entry) = self.segment.header_at(row.offset) else { continue };
                 let Some(kind) = Kind::from_number(entry.kind) else {
                     unknown = true;
                     continue;
                 };
-                // Rows are alike for their hash; different keys may be, by chance.
+                // Two keys may have the same hash.
                 if given.contains(&(kind, entry.key)) {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! The writer thread: started when there is something to write, joined when the stash closes. It looks at the
-//! queues by timer, so that the threads of the program need not wake it.
+//! The writer: a thread that is started when there is something to write, and joined when the stash closes. It looks at
+//! the queues in intervals, so that threads of the program rarely have to wake it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -11,7 +11,8 @@ use crate::base::timer::Timer;
 use crate::base::util::{random, unix_ms};
 use crate::disk::home::Home;
 use crate::format::record::{Key, Kind, UseRecord};
-use crate::format::sizes::HEAD_BYTES;
+use crate::format::sizes::RECORD_HEADER_BYTES;
+use crate::maintenance::work::CROWDED;
 use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
@@ -19,35 +20,34 @@ use crate::stash::duplicates::Duplicates;
 use crate::stash::held::Held;
 use crate::stash::helper;
 use crate::stash::helper::Job;
-use crate::stash::maintenance::{Keeper, Space};
 use crate::stash::own_report::Runs;
-use crate::upkeep::work::CROWDED;
+use crate::stash::schedule::{Schedule, Space};
 
-/// Between two looks at the queues while records come in.
+/// Time between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
-/// The same after [`QUIET_AFTER`]; also the least time between two reports of a process that has just started, ...
+/// The same after [`QUIET_AFTER`], and the shortest time between two reports of a new process, ...
 const QUIET: Duration = Duration::from_millis(250);
-/// ... and of one that has run for long: a program that never stops asking has its report written once in this time.
+/// ... and of an old one.
 const SELDOM: Duration = Duration::from_secs(2);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
-/// After so long without anything to do the writer sleeps until it is woken.
+/// After so long without work the writer sleeps until it is woken.
 const IDLE_AFTER: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(20) };
-/// Records that have waited for so long are written as they are: what a killed process loses counts, not their size.
-const LATE: Duration = Duration::from_millis(100);
-/// A batch is written when its records have this many bytes.
+/// Records that have waited for this long are written uncompressed, so that a killed process loses less.
+const OVERDUE: Duration = Duration::from_millis(100);
+/// Payload bytes of one batch.
 const BATCH_BYTES: usize = 1 << 20;
-/// Of so many processes that end before the helper was called, one folds the reports at its end.
+/// One in so many processes that end before the helper ran folds the reports at its end.
 const FOLDS_AT_END: u64 = 16;
-/// What a write that the user's file system has no room for is counted under.
+/// The reason for a write that the free-space limit forbids.
 pub(crate) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
 
 /// What the writer needs to start.
 pub(crate) struct Start {
-    /// Where uses are written. Weak: the parts hold [`Shared`], which holds this.
+    /// The part for use records. A weak reference, because the parts hold [`Shared`], which holds this.
     pub(crate) portable: Weak<Part>,
-    /// Where reports are written.
+    /// Writes the report.
     pub(crate) runs: Arc<Runs>,
-    /// The application's folder, and that of all applications.
+    /// The folders of the application and of all applications.
     pub(crate) home: Arc<Home>,
 }
 
@@ -55,10 +55,10 @@ pub(crate) struct Start {
 pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()>> {
     let shared = shared.clone();
     let home = start.home.clone();
-    let keeper = Arc::new(Keeper::new(home.clone()));
+    let schedule = Arc::new(Schedule::new(home.clone()));
     let (portable, runs) = (start.portable.clone(), start.runs.clone());
     let body = move || {
-        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(home), keeper);
+        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(home), schedule);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
         shared.writer.ends(outcome.is_ok());
         if outcome.is_err() {
@@ -67,7 +67,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()
             shared.flush_done(u64::MAX);
         }
         shared.notify_ended();
-        // Also where nobody has waited for so long.
+        // Also if the closing thread has stopped waiting.
         if shared.is_closing() {
             shared.discard_after_close();
         }
@@ -80,18 +80,18 @@ struct Writer {
     portable: Weak<Part>,
     runs: Arc<Runs>,
     space: Space,
-    keeper: Arc<Keeper>,
-    /// The segments that are being written, by part.
+    schedule: Arc<Schedule>,
+    /// The segments that this process writes, by part.
     appenders: HashMap<String, Appender>,
     duplicates: Duplicates,
     held: Held,
-    /// Keys whose first use in this run has been written.
+    /// Keys whose first use in this run is written.
     used: HashSet<Key>,
-    /// Something that belongs into the report has happened since it was written.
+    /// The report has changed since it was written.
     report_due: bool,
     reported: Option<Instant>,
     started: Instant,
-    /// Reports of others are still to be folded.
+    /// Old reports of other processes are to be folded.
     folds: bool,
 }
 
@@ -101,14 +101,14 @@ impl Writer {
         portable: Weak<Part>,
         runs: Arc<Runs>,
         space: Space,
-        keeper: Arc<Keeper>,
+        schedule: Arc<Schedule>,
     ) -> Writer {
         Writer {
             shared,
             portable,
             runs,
             space,
-            keeper,
+            schedule,
             appenders: HashMap::new(),
             duplicates: Duplicates::default(),
             held: Held::default(),
@@ -121,17 +121,18 @@ impl Writer {
     }
 
     fn run(&mut self) {
-        // As urgent as the program: it writes little, and what waits for it dies with the process.
-        // Unless something has happened before: started for the report alone.
+        // The writer keeps the priority of the program: it writes little, and unwritten records die with the process.
+        // The writer was started for the report alone, unless it finds something else to do.
         let mut for_the_report = self.shared.is_closing();
-        // When there was something to write, and when there was anything at all.
+        // The last time that there was something to write, and the last time that there was anything to do.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
         let ending = loop {
-            // Read before draining: what was queued before the question is written before the answer.
+            // Read before the queues: what was queued before a flush is written before its answer.
             let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
-            let ending = closing.then(|| Timer::of(self.shared.haste.end));
+            let ending = closing.then(|| Timer::of(self.shared.waits.end));
             if closing || self.shared.is_leaving() {
-                // First, because a process that dies from here on must not count as one that died of an artifact.
+                // Removed first, so that a process that dies from here on does not look as if an artifact had killed
+                // it.
                 self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
             }
             if self.drain() {
@@ -153,7 +154,7 @@ impl Writer {
             self.sleep(active.elapsed(), stirred.elapsed());
         };
         if !self.held.is_empty() {
-            // What follows may take long.
+            // Reading the parts may take long.
             self.report(true);
         }
         while !self.held.is_empty() {
@@ -161,54 +162,54 @@ impl Writer {
             self.drain();
         }
         self.seal();
-        // One for all of it: to replace a file costs more than to make one.
+        // One report for everything, because replacing a file is dear.
         self.report(true);
         self.shared.flush_done(u64::MAX);
         let parts = self.shared.live_parts();
         if for_the_report || !self.has_more_to_do(&parts) {
             return;
         }
-        // The closing thread waits for what follows as long as `haste.end` allows.
+        // The closing thread waits for the following within the limit, too.
         self.shared.writer.set_written();
         let interrupted = || ending.is_over();
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds && !interrupted() {
             helper::fold(&self.runs);
         }
-        if self.keeper.tend_in_haste(&self.shared, &interrupted) {
+        if self.schedule.run_at_shutdown(&self.shared, &interrupted) {
             self.report_due = true;
             self.report(true);
         }
     }
 
-    /// Whether there is more to do at the end than to write. A program finds out without asking the disk, and looks after
-    /// the reports of others only now and then.
+    /// Whether there is more to do at the end than to write. Answered without the disk. Reports of other processes are
+    /// folded only now and then.
     fn has_more_to_do(&self, parts: &[Arc<Part>]) -> bool {
-        let patient = !self.shared.haste.helper.is_zero();
+        let patient = !self.shared.waits.helper.is_zero();
         let crowded = || parts.iter().any(|part| part.view().segments().len() + 1 >= CROWDED);
         patient
             || parts.iter().any(|part| part.view().has_orphans())
-            || !self.keeper.is_done() && crowded()
+            || !self.schedule.is_done() && crowded()
             || self.folds && random() % FOLDS_AT_END == 0
     }
 
-    /// Has done by another thread what takes long.
+    /// Starts the helper if there is work for it.
     fn call_the_helper(&mut self, quiet_for: Duration) {
         if self.shared.helper.is_busy() {
             return;
         }
-        let (asked, tends) =
-            (self.shared.take_asked_for_help(), self.keeper.is_due(quiet_for, &self.portable));
-        if asked || self.folds || tends {
-            let (runs, keeper) = (self.runs.clone(), self.keeper.clone());
-            let job = Job { runs, keeper, folds: self.folds, tends };
-            // Where there can be no other thread, what it is for is left for another run.
+        let (asked, maintains) =
+            (self.shared.take_asked_for_help(), self.schedule.is_due(quiet_for, &self.portable));
+        if asked || self.folds || maintains {
+            let (runs, schedule) = (self.runs.clone(), self.schedule.clone());
+            let job = Job { runs, schedule, folds: self.folds, maintains };
+            // Without another thread the work is left for another run.
             let started = helper::start(&self.shared, job);
             self.folds &= !started;
         }
     }
 
-    /// Writes a report for a flush that is still open, and says whether there was one.
+    /// Writes the report for a flush that waits. False: none does.
     fn answer(&mut self, flush: u64) -> bool {
         if !self.shared.flush_is_open(flush) || !self.held.is_empty() {
             return false;
@@ -221,21 +222,21 @@ impl Writer {
     fn sleep(&self, quiet_for: Duration, idle_for: Duration) {
         if quiet_for < QUIET_AFTER || !self.held.is_empty() {
             std::thread::park_timeout(BUSY);
-        } else if idle_for < IDLE_AFTER || self.report_due || !self.keeper.is_done() {
+        } else if idle_for < IDLE_AFTER || self.report_due || !self.schedule.is_done() {
             if self.shared.may_doze() {
                 std::thread::park_timeout(QUIET);
                 self.shared.set_awake();
             }
         } else if self.shared.may_sleep() {
-            // An idle program is not woken by us: whoever has something for the writer wakes it.
+            // An idle program is not woken: the thread that has something for the writer wakes it.
             match self.shared.until_retry() {
-                // It may be time, and the helper not free.
+                // A failed task may be due when the helper is busy.
                 Some(wait) => std::thread::park_timeout(wait.max(BUSY)),
                 None => std::thread::park(),
             }
             self.shared.set_awake();
         } else if self.shared.helper.is_busy() {
-            // What was asked for may have to wait until the helper is free.
+            // The helper may be asked for again when it is done.
             std::thread::park_timeout(BUSY);
         }
     }
@@ -244,14 +245,14 @@ impl Writer {
     fn drain(&mut self) -> bool {
         let noted = self.take_uses();
         let mut wrote = false;
-        self.held.look(&self.shared);
+        self.held.release(&self.shared);
         loop {
             let mut batches: Vec<(Arc<Part>, Vec<Item>)> = Vec::new();
-            let (mut bytes, mut late) = (0, false);
+            let (mut bytes, mut overdue) = (0, false);
             while bytes < BATCH_BYTES {
                 let Some(Pending { part, slot, payload, since, .. }) = self.next() else { break };
-                late |= since.is_some_and(|since| since.elapsed() > LATE);
-                bytes += payload.0.len() + HEAD_BYTES;
+                overdue |= since.is_some_and(|since| since.elapsed() > OVERDUE);
+                bytes += payload.0.len() + RECORD_HEADER_BYTES;
                 match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
                     Some((_, items)) => items.push((slot, payload)),
                     None => batches.push((part, vec![(slot, payload)])),
@@ -262,14 +263,14 @@ impl Writer {
             }
             wrote = true;
             for (part, items) in batches {
-                self.write(&part, &items, late);
+                self.write(&part, &items, overdue);
             }
         }
         self.report_due |= wrote || noted;
         wrote || noted
     }
 
-    /// The next record that may be written.
+    /// The next record that may be written now.
     fn next(&mut self) -> Option<Pending> {
         if let Some(pending) = self.held.next() {
             return Some(pending);
@@ -286,13 +287,13 @@ impl Writer {
         }
     }
 
-    /// Turns noted uses into records. False: there were none.
+    /// Makes records of the uses that were noted. False: there were none.
     fn take_uses(&mut self) -> bool {
         let mut any = false;
         while let Some(Use { key, taken_from }) = self.shared.pop_use() {
             any = true;
             if let Some(part) = taken_from {
-                part.prove(&key);
+                part.set_verified(&key);
             }
             if self.used.contains(&key) {
                 continue;
@@ -310,14 +311,14 @@ impl Writer {
         any
     }
 
-    /// Writes one batch, in as few calls as possible.
-    fn write(&mut self, part: &Arc<Part>, items: &[Item], late: bool) {
+    /// Writes one batch in as few calls as possible.
+    fn write(&mut self, part: &Arc<Part>, items: &[Item], overdue: bool) {
         let stored = self.duplicates.replace(part, items);
         let fitting = self.space.fitting(&stored);
         let space = if fitting > 0 { Ok(()) } else { Err(TOO_LITTLE_SPACE.to_owned()) };
         let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
-                let (locations, bytes, outcome) = appender.append(&stored[..fitting], late);
+                let (locations, bytes, outcome) = appender.append(&stored[..fitting], overdue);
                 for (((slot, payload), (other, _)), location) in items.iter().zip(&*stored).zip(&locations) {
                     match slot == other {
                         true => part.index().written(*slot, payload, location),
@@ -345,12 +346,12 @@ impl Writer {
                 }
             }
         }
-        let deaths = items[..intact].iter().filter(|(slot, _)| slot.kind == Kind::Deaths);
-        part.deaths_are_written(deaths.map(|(slot, _)| &slot.key));
+        let crash_counts = items[..intact].iter().filter(|(slot, _)| slot.kind == Kind::CrashCount);
+        part.crash_counts_are_written(crash_counts.map(|(slot, _)| &slot.key));
         items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
     }
 
-    /// The segment to which this part's records go.
+    /// The segment that takes the records of this part.
     fn appender(&mut self, part: &Part) -> Result<&mut Appender, String> {
         if self.appenders.get(part.name()).is_some_and(Appender::is_full) {
             if let Some(full) = self.appenders.remove(part.name()) {
@@ -375,7 +376,7 @@ impl Writer {
     fn seal_one(&self, appender: Appender) {
         match appender.seal() {
             Ok(bytes) => self.shared.tallies.written(0, bytes),
-            // Not lost: it will be scanned instead.
+            // Nothing is lost: the file is scanned instead.
             Err(error) => self.shared.tallies.write_error(reason(&error)),
         }
     }
@@ -387,7 +388,7 @@ impl Writer {
         }
     }
 
-    /// Brings the report up to date; at once if `now`, otherwise only as often as is bearable.
+    /// Writes the report if it has changed: at once if `now`, otherwise at most once in an interval.
     fn report(&mut self, now: bool) {
         let interval = (self.started.elapsed() / 32).clamp(QUIET, SELDOM);
         let recent = self.reported.is_some_and(|reported| reported.elapsed() < interval);
@@ -396,12 +397,12 @@ impl Writer {
         }
         self.report_due = false;
         self.runs.write(&self.shared);
-        // Once a run, and not when the program ends: it may not get that far.
+        // At the first report, because the program may not end in an orderly way.
         self.folds |= self.reported.replace(Instant::now()).is_none();
     }
 }
 
-/// What a failed write is counted under.
+/// The reason under which a failed write is counted.
 fn reason(error: &std::io::Error) -> String {
     match rustix::io::Errno::from_io_error(error) {
         Some(rustix::io::Errno::BADF) => "descriptor closed by the program".to_owned(),

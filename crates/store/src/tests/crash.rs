@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use crate::stash::inspect::list_applications;
-use crate::tests::leftovers::grow_old;
 use crate::tests::processes::{FOLDER, child, folder_of_child};
+use crate::tests::stale_files::grow_old;
 use crate::tests::*;
 
 const FIRST: &str = "VKSTASH_TEST_FIRST";
@@ -159,19 +159,19 @@ impl Sum {
             let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
             entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
         };
-        let is_aside = |path: &Path| path.file_name().unwrap().to_string_lossy().starts_with(".tmp-");
+        let is_temporary = |path: &Path| path.file_name().unwrap().to_string_lossy().starts_with(".tmp-");
         let is_empty = |path: &Path| fs::metadata(path).unwrap().len() == 0;
-        let half_made = |path: &&PathBuf| is_aside(path) || is_empty(path) && !path.ends_with(".lock");
+        let half_made = |path: &&PathBuf| is_temporary(path) || is_empty(path) && !path.ends_with(".lock");
         self.half_made += names().iter().filter(half_made).count() as u64;
         // A minute later.
-        names().iter().filter(|path| is_aside(path)).for_each(|path| grow_old(path));
+        names().iter().filter(|path| is_temporary(path)).for_each(|path| grow_old(path));
         let stash = open(root);
         stash.set_reporter(Box::new(|_| Default::default()));
         assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
         assert!(stash.device(&header()).unwrap().put(Kind::IdentifierPair, &key(1), Box::new([1; 32])));
         drop(stash);
         let [info] = list_applications(root).unwrap().try_into().unwrap();
-        self.left += names().iter().filter(|path| is_aside(path)).count() as u64;
+        self.left += names().iter().filter(|path| is_temporary(path)).count() as u64;
         for part in &info.parts {
             self.left += part.segments - part.sealed + part.refused.len() as u64;
             self.damaged += part.damaged;

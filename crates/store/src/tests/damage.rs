@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use crate::format::sizes::{FIRST_RECORD, FOOT_BYTES, HEAD_BYTES, HEADER_BYTES};
+use crate::format::sizes::{FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, RECORD_HEADER_BYTES};
 use crate::tests::*;
 
 const COUNT: u64 = 40;
@@ -19,8 +19,8 @@ fn flip(path: &Path, bit: u64) {
 /// Takes the sealed end off, as if the writer had been killed.
 fn unseal(path: &Path) {
     let bytes = fs::read(path).unwrap();
-    let foot = bytes.len() - FOOT_BYTES;
-    let index = u64::from_le_bytes(bytes[foot + 8..foot + 16].try_into().unwrap());
+    let footer = bytes.len() - FOOTER_BYTES;
+    let index = u64::from_le_bytes(bytes[footer + 8..footer + 16].try_into().unwrap());
     fs::File::options().write(true).open(path).unwrap().set_len(index).unwrap();
 }
 
@@ -35,7 +35,7 @@ fn flip_everywhere(sealed: bool) {
     let mut numbers = Numbers(1);
     let places = (0..600).map(|_| numbers.next() % bits);
     // Every bit of the header, of the first heads, and of what stands at the end.
-    let ends = (0..(FIRST_RECORD + HEAD_BYTES) as u64 * 8).chain(bits - 600 * 8..bits);
+    let ends = (0..(FIRST_RECORD + RECORD_HEADER_BYTES) as u64 * 8).chain(bits - 600 * 8..bits);
     for bit in places.chain(ends) {
         flip(&segment, bit);
         let stash = open(root.path());
@@ -126,7 +126,7 @@ fn behind_a_damaged_record_stands_the_one_that_it_superseded() {
     assert!(stash.portable().put(Kind::Recipe, &key(0), b"newer".to_vec().into_boxed_slice()));
     drop(stash);
     let newest = segments(root.path()).pop().unwrap();
-    flip(&newest, (FIRST_RECORD + HEAD_BYTES) as u64 * 8);
+    flip(&newest, (FIRST_RECORD + RECORD_HEADER_BYTES) as u64 * 8);
     let stash = open(root.path());
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..1), 1);
     assert_eq!(stash.report().damaged_records, 1);
@@ -139,7 +139,7 @@ fn a_whole_destroyed_head_and_its_copy_leave_the_records_usable() {
     let mut bytes = fs::read(&segment).unwrap();
     let length = bytes.len();
     bytes[..HEADER_BYTES].fill(0xAA);
-    bytes[length - HEADER_BYTES - FOOT_BYTES..].fill(0xAA);
+    bytes[length - HEADER_BYTES - FOOTER_BYTES..].fill(0xAA);
     fs::write(&segment, bytes).unwrap();
     let stash = open(root.path());
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..COUNT), COUNT);
@@ -195,7 +195,7 @@ fn a_segment_of_another_device_is_refused_with_the_field_that_differs() {
     let mut bytes = fs::read(&segment).unwrap();
     bytes[50] ^= 1;
     let length = bytes.len();
-    bytes[length - FOOT_BYTES - 10] ^= 1;
+    bytes[length - FOOTER_BYTES - 10] ^= 1;
     fs::write(&strayed, bytes).unwrap();
     let stash = open(root.path());
     let part = stash.device(&header()).unwrap();

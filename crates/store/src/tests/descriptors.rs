@@ -54,7 +54,7 @@ fn busy(root: &Path) -> (Arc<Stash>, Arc<Part>) {
     put_all(&device, Kind::Artifact, 100..110);
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..30), 30);
     assert_eq!(count_good(&device, Kind::Artifact, 0..30), 30);
-    drop(device.hand_out(&key(1)));
+    drop(device.admit(&key(1)));
     stash.note_use(Kind::Recipe, &key(1));
     assert!(stash.flush(LONG));
     // The helper and the threads that open parts have descriptors for a moment, which a daemon closes under them.
@@ -89,7 +89,7 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
 
     stash.portable().put(Kind::Recipe, &key(200), payload(200));
     device.put(Kind::Artifact, &key(200), payload(200));
-    drop(device.hand_out(&key(2)));
+    drop(device.admit(&key(2)));
     stash.note_use(Kind::Recipe, &key(2));
     stash.touch();
     stash.flush(LONG);
@@ -167,21 +167,21 @@ fn a_program_that_closed_ours_and_opened_nothing_goes_on() {
 fn nothing_of_ours_is_where_standard_streams_belong() {
     in_a_child("nothing_of_ours_is_where_standard_streams_belong", &[], || {
         let root = root();
-        let aside = [0, 1, 2].map(|number| {
+        let moved = [0, 1, 2].map(|number| {
             // SAFETY: puts the standard streams where they can be had again for what this test says.
-            let aside = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 100) };
-            assert!(aside >= 100);
+            let moved = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 100) };
+            assert!(moved >= 100);
             // SAFETY: as a daemon does.
             unsafe { libc::close(number) };
-            aside
+            moved
         });
         let (stash, device) = busy(root.path());
         let taken: Vec<_> = stash_of(root.path()).into_iter().filter(|(number, _)| *number < 3).collect();
         drop((device, stash));
         let left: Vec<_> = (0..3).filter(|&number| is_open(number)).collect();
-        for (number, aside) in aside.into_iter().enumerate() {
+        for (number, moved) in moved.into_iter().enumerate() {
             // SAFETY: as they were.
-            unsafe { libc::dup2(aside, number as RawFd) };
+            unsafe { libc::dup2(moved, number as RawFd) };
         }
         assert!(taken.is_empty() && left.is_empty(), "{taken:?} {left:?}");
     });

@@ -12,13 +12,13 @@ use rustix::io::Errno;
 use crate::disk::faults;
 use crate::disk::faults::{ERRORS, Fault, Plan};
 use crate::disk::op::Op;
-use crate::part::crash_guard::Guard;
+use crate::maintenance;
+use crate::part::crash_guard::CrashGuard;
 use crate::reports::model::RunReport;
-use crate::tests::harm::{build, with_a_file};
-use crate::tests::leftovers::grow_old;
+use crate::tests::bit_flips::{build, with_a_file};
 use crate::tests::processes::in_a_child;
+use crate::tests::stale_files::grow_old;
 use crate::tests::*;
-use crate::upkeep;
 
 /// Of one part, and its kind: each is put once with one payload, which its number gives.
 type Record = (bool, Kind, u64);
@@ -93,7 +93,7 @@ impl<'a> Run<'a> {
     fn take(&mut self, numbers: std::ops::Range<u64>) {
         let Some(part) = self.part(true) else { return };
         for number in numbers {
-            drop(part.hand_out(&key(number)));
+            drop(part.admit(&key(number)));
             self.stash.note_taken(&part, &key(number));
             // The use, and that it is proven.
             self.tried += 2;
@@ -141,7 +141,7 @@ fn prepare(root: &Path) -> Vec<Record> {
     safe.extend((0..6).map(|number| (true, Kind::Artifact, number)));
     stash.flush(LONG);
     let folder = device.folder().unwrap();
-    let guard = Guard::create(&folder, 0).unwrap();
+    let guard = CrashGuard::create(&folder, 0).unwrap();
     // It has died of this one.
     std::mem::forget(guard.enter(&key(3)));
     drop(stash);
@@ -165,7 +165,7 @@ fn life(root: &Path, safe: &mut Vec<Record>) {
         one.put(false, Kind::Layout, 110..113);
         one.flush();
         // What the other has appended since.
-        two.stash.portable().look_after_merging(&|| false);
+        two.stash.portable().refresh_after_merging(&|| false);
         read(&two.stash, &[(false, Kind::Layout, 110), (true, Kind::Artifact, 100)]);
         let mut seen = HashSet::new();
         two.stash.portable().for_each(Kind::Recipe, &mut |key, bytes| {
@@ -174,7 +174,7 @@ fn life(root: &Path, safe: &mut Vec<Record>) {
     }
     drop(one);
     safe.append(&mut of_other);
-    let _ = upkeep::run(root, |_, _| {});
+    let _ = maintenance::run(root, |_, _| {});
     if let Some(again) = trying(|| Stash::open(root, &app())) {
         read(&again, safe);
     }
@@ -190,12 +190,12 @@ fn check(root: &Path, safe: &[Record]) {
             put_all(stash.portable(), Kind::Setup, 0..2);
         }
         drop(stash);
-        upkeep::run(root, |_, _| {}).unwrap();
+        maintenance::run(root, |_, _| {}).unwrap();
     }
 }
 
 /// A life for each plan of `plans`, on a copy of what is there before. `does` goes on as long as plans have hit.
-fn lives(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]) -> bool) -> u64 {
+fn iterations(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]) -> bool) -> u64 {
     let model = root();
     let before = prepare(model.path());
     let mut count = 0;
@@ -210,7 +210,7 @@ fn lives(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]) -> 
         check(root.path(), &safe);
         let portable = root.path().join(app().folder).join("portable");
         assert!(portable.exists() && !portable.join(HALF_MADE).exists());
-        assert!(open(root.path()).device(&header()).unwrap().deaths(&key(3)) > 0);
+        assert!(open(root.path()).device(&header()).unwrap().crash_count(&key(3)) > 0);
         if !goes_on(&hit) {
             break;
         }
@@ -252,9 +252,9 @@ fn every_file_operation_of_a_life_may_fail_once() {
         say_the_plan();
         let began = std::time::Instant::now();
         for fault in every_fault() {
-            let calls = lives(each_call(fault, false, step(fault)), |hit| !hit.is_empty());
-            assert!(calls * step(fault) > 10, "{fault:?}: {calls} lives");
-            eprintln!("{fault:?}: {calls} lives, {:?}", began.elapsed());
+            let calls = iterations(each_call(fault, false, step(fault)), |hit| !hit.is_empty());
+            assert!(calls * step(fault) > 10, "{fault:?}: {calls} iterations");
+            eprintln!("{fault:?}: {calls} iterations, {:?}", began.elapsed());
         }
     });
 }
@@ -266,8 +266,8 @@ fn every_file_operation_from_one_on_may_fail() {
         let began = std::time::Instant::now();
         // What is interrupted again and again waits as long.
         for fault in every_fault().filter(|fault| *fault != Fault::Error(Errno::INTR)) {
-            let calls = lives(each_call(fault, true, 2 * step(fault)), |hit| !hit.is_empty());
-            eprintln!("{fault:?}: {calls} lives, {:?}", began.elapsed());
+            let calls = iterations(each_call(fault, true, 2 * step(fault)), |hit| !hit.is_empty());
+            eprintln!("{fault:?}: {calls} iterations, {:?}", began.elapsed());
         }
     });
 }
@@ -279,10 +279,10 @@ fn file_operations_may_fail_at_random() {
         let first = first_seed();
         let plans = (first..first + seeds(300)).map(|seed| Plan::Random { seed, one_of: 4 << (seed % 6) });
         let faults = AtomicU64::new(0);
-        let lives = lives(plans, |hit| {
+        let iterations = iterations(plans, |hit| {
             faults.fetch_add(hit.len() as u64, Ordering::Relaxed);
             true
         });
-        eprintln!("{lives} lives, {} faults", faults.into_inner());
+        eprintln!("{iterations} iterations, {} faults", faults.into_inner());
     });
 }

@@ -18,7 +18,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn refused(root: &Path) -> OpenError {
-    let Err(error) = Stash::open(root, &app()) else { panic!("opened") };
+    let Err(error) = Stash::open_patiently(root, &app()) else { panic!("opened") };
     assert!(!error.to_string().contains('\n'));
     error
 }
@@ -317,7 +317,7 @@ fn no_file_of_the_stash_is_ever_mapped() {
     mapped("opened");
     let device = stash.device(&header()).unwrap();
     put_all(&device, Kind::Artifact, 0..100);
-    device.hand_out(&key(1));
+    device.admit(&key(1));
     put_all(stash.portable(), Kind::Recipe, 3000..3100);
     stash.flush(LONG);
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..3100), 3100);

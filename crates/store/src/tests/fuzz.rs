@@ -6,17 +6,17 @@ use std::fs;
 use proptest::prelude::*;
 
 use crate::format::bytes::{close_block, put_u32};
-use crate::format::checkpoint::{MARK_BYTES, Mark, decode_checkpoint};
+use crate::format::checkpoint::{CheckpointPointer, POINTER_BYTES, decode_checkpoint};
 use crate::format::file::FileHeader;
-use crate::format::footer::Foot;
+use crate::format::footer::Footer;
 use crate::format::record_header::{IndexEntry, payload_crc};
 use crate::format::sizes::{
-    CHECKPOINT_KIND, FIRST_RECORD, FOOT_BYTES, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, MAX_PAYLOAD,
+    CHECKPOINT_KIND, FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, INDEX_KIND, MAX_PAYLOAD, RECORD_HEADER_BYTES,
     RECORD_MAGIC,
 };
 use crate::format::table::{BLOCK_BYTES, Block};
 use crate::stash::inspect::list_applications;
-use crate::tests::harm::{Built, build, with_a_file};
+use crate::tests::bit_flips::{Built, build, with_a_file};
 use crate::tests::watched;
 use crate::tests::*;
 
@@ -77,16 +77,17 @@ pub(crate) fn spoil(numbers: &mut Numbers, bytes: &mut [u8], near: u64) {
 /// Changes the payload of a record that is not one of ours, and repairs its checksums.
 fn spoil_payload(numbers: &mut Numbers, bytes: &mut [u8], head: usize) -> Option<()> {
     let length = bytes.len() as u64;
-    let (entry, _) = IndexEntry::decode_head(bytes.get(head..)?.first_chunk()?, head as u64)?;
+    let (entry, _) = IndexEntry::decode_header(bytes.get(head..)?.first_chunk()?, head as u64)?;
     // After pieces have been moved there may be a record of ours in its place.
     if !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
         return None;
     }
-    let payload = bytes.get_mut(head + HEAD_BYTES..head + HEAD_BYTES + entry.stored as usize)?;
+    let payload =
+        bytes.get_mut(head + RECORD_HEADER_BYTES..head + RECORD_HEADER_BYTES + entry.stored as usize)?;
     spoil(numbers, payload, length);
     let crc = payload_crc(&entry.key, payload);
     put_u32(bytes, head + 56, crc);
-    close_block(&mut bytes[head..head + HEAD_BYTES]);
+    close_block(&mut bytes[head..head + RECORD_HEADER_BYTES]);
     Some(())
 }
 
@@ -119,13 +120,13 @@ fn mutate(numbers: &mut Numbers, built: &Built, bytes: &mut Vec<u8>) {
         }
         5 if length >= FIRST_RECORD => {
             let offset = odd(numbers, built.end as u64) & !7;
-            let mark = Mark { offset, count: odd(numbers, COUNT) as u32 }.encode();
-            let slot = HEADER_BYTES + random(numbers, 2) * MARK_BYTES;
-            bytes[slot..slot + MARK_BYTES].copy_from_slice(&mark);
+            let pointer = CheckpointPointer { offset, count: odd(numbers, COUNT) as u32 }.encode();
+            let slot = HEADER_BYTES + random(numbers, 2) * POINTER_BYTES;
+            bytes[slot..slot + POINTER_BYTES].copy_from_slice(&pointer);
         }
         6 => {
             let head = built.records[random(numbers, built.records.len())].start;
-            if let Some(head) = bytes.get_mut(head..head + HEAD_BYTES) {
+            if let Some(head) = bytes.get_mut(head..head + RECORD_HEADER_BYTES) {
                 spoil(numbers, &mut head[4..60], length as u64);
                 close_block(head);
             }
@@ -140,19 +141,19 @@ fn mutate(numbers: &mut Numbers, built: &Built, bytes: &mut Vec<u8>) {
                 spoil_payload(numbers, bytes, head);
             }
         }
-        // A block of the index, and the foot.
-        8 | 9 if length > built.end + HEAD_BYTES + BLOCK_BYTES => {
-            let start = built.end + HEAD_BYTES;
+        // A block of the index, and the footer.
+        8 | 9 if length > built.end + RECORD_HEADER_BYTES + BLOCK_BYTES => {
+            let start = built.end + RECORD_HEADER_BYTES;
             let block = &mut bytes[start..start + BLOCK_BYTES];
             let used = 16 + 20 * (COUNT as usize + 1);
             spoil(numbers, &mut block[4..used], length as u64);
             let crc = crc32c::crc32c(&block[4..]);
             put_u32(block, 0, crc);
         }
-        10 if length >= FOOT_BYTES => {
-            let foot = &mut bytes[length - FOOT_BYTES..];
-            spoil(numbers, &mut foot[8..FOOT_BYTES - 4], length as u64);
-            close_block(foot);
+        10 if length >= FOOTER_BYTES => {
+            let footer = &mut bytes[length - FOOTER_BYTES..];
+            spoil(numbers, &mut footer[8..FOOTER_BYTES - 4], length as u64);
+            close_block(footer);
         }
         _ => {}
     }
@@ -187,16 +188,16 @@ proptest! {
         let start = starts[magic];
         let length = start.len().min(bytes.len());
         bytes[..length].copy_from_slice(&start[..length]);
-        for size in [HEAD_BYTES, HEADER_BYTES, FOOT_BYTES] {
+        for size in [RECORD_HEADER_BYTES, HEADER_BYTES, FOOTER_BYTES] {
             if let Some(block) = bytes.get_mut(..size) {
                 close_block(block);
                 let _ = FileHeader::decode(block);
-                let _ = block.first_chunk().and_then(Foot::decode);
-                let _ = block.first_chunk().and_then(|head| IndexEntry::decode_head(head, 8));
+                let _ = block.first_chunk().and_then(Footer::decode);
+                let _ = block.first_chunk().and_then(|head| IndexEntry::decode_header(head, 8));
             }
         }
         let _ = FileHeader::decode(&bytes);
-        let _ = Mark::newest(&bytes);
+        let _ = CheckpointPointer::newest(&bytes);
         let rows = decode_checkpoint(&bytes).map_or(0, |(_, rows)| rows.count());
         prop_assert!(rows <= bytes.len() / 20);
         if let Some(block) = bytes.get_mut(..BLOCK_BYTES) {

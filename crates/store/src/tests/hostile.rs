@@ -7,7 +7,7 @@ use crate::codec::{decode_into, encode_module};
 use crate::disk::folder::Folder;
 use crate::format::bytes::{close_block, put_u32};
 use crate::format::codec::Codec;
-use crate::part::crash_guard as guard;
+use crate::part::crash_guard;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport};
 use crate::reports::runs;
 use crate::reports::runs::{REPORT_MAGIC, TOTALS_MAGIC};
@@ -70,7 +70,7 @@ fn changed_guard_files_condemn_nothing_that_was_not_in_flight() {
         }
         fs::write(&file, &bytes).unwrap();
         watched::forget();
-        let left = guard::left_behind(&opened, &|| false).unwrap();
+        let left = crash_guard::stale_guards(&opened, &|| false).unwrap();
         assert!(watched::largest() <= 2 << 20, "seed {seed}: {} bytes at once", watched::largest());
         for key in left.iter().flat_map(|left| &left.keys) {
             assert!(bytes.windows(32).any(|window| window == key), "seed {seed}: a key of nobody's");
@@ -80,7 +80,7 @@ fn changed_guard_files_condemn_nothing_that_was_not_in_flight() {
         if seed % 50 == 0 {
             let stash = open(root.path());
             let device = stash.device(&header()).unwrap();
-            assert!((4..8).all(|number| device.deaths(&key(number)) == 0), "seed {seed}");
+            assert!((4..8).all(|number| device.crash_count(&key(number)) == 0), "seed {seed}");
             assert_eq!(count_good(&device, Kind::Artifact, 0..8), 8);
         }
     }

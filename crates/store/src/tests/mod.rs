@@ -1,21 +1,21 @@
 //! The store's behaviour and its faults.
+mod bit_flips;
 mod crash;
-mod crowd;
+mod crash_counts;
 mod damage;
-mod deaths;
-mod decoys;
 mod descriptors;
 mod faults;
 mod folders;
+mod forged_records;
 mod full;
 mod fuzz;
 mod golden;
-mod harm;
 mod header;
 mod hostile;
-mod late;
-mod leftovers;
-mod long;
+mod long_reads;
+mod loss_window;
+mod maintenance;
+mod many_processes;
 pub(crate) mod numbers;
 mod processes;
 mod reports;
@@ -24,7 +24,7 @@ mod same;
 mod settings;
 mod sharing;
 mod slow_disk;
-mod upkeep;
+mod stale_files;
 pub(crate) mod watched;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::record::{Key, Kind};
 use crate::part::open::Part;
-use crate::part::queue::Haste;
+use crate::part::queue::WaitLimits;
 use crate::reports::runs::RunName;
 use crate::stash::open::Stash;
 
@@ -64,8 +64,8 @@ pub(crate) fn root() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn open_within(root: &Path, haste: Haste) -> Arc<Stash> {
-    Stash::open_within(root, &app(), RunName::of_this_process(), haste).unwrap()
+fn open_within(root: &Path, waits: WaitLimits) -> Arc<Stash> {
+    Stash::open_within(root, &app(), RunName::of_this_process(), waits).unwrap()
 }
 
 fn open(root: &Path) -> Arc<Stash> {

@@ -12,10 +12,10 @@ use crate::format::record_header::{Stored, encode_record};
 use crate::format::same::Same;
 use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
-use crate::part::open::Handing;
+use crate::maintenance;
+use crate::part::admission::Admission;
 use crate::tests::fuzz::spoil;
 use crate::tests::*;
-use crate::upkeep;
 
 /// The payload of an artifact with data number `data`.
 fn artifact(number: u64, data: u64) -> Box<[u8]> {
@@ -33,7 +33,7 @@ fn device_bytes(root: &Path) -> u64 {
 }
 
 fn run(root: &Path) {
-    upkeep::run(root, |_, _| {}).unwrap();
+    maintenance::run(root, |_, _| {}).unwrap();
 }
 
 /// A run of a program that puts these artifacts, each with this data.
@@ -259,11 +259,11 @@ fn an_artifact_with_a_crash_count_is_not_named_and_what_names_it_is_not_handed_o
     {
         let stash = open(root.path());
         let device = stash.device(&header()).unwrap();
-        assert!(device.put(Kind::Proven, &key(2), Box::default()));
-        assert!(device.put(Kind::Deaths, &key(0), Box::new([1])));
-        let how = |number| matches!(device.hand_out(&key(number)), Handing::Yes(_));
+        assert!(device.put(Kind::Verified, &key(2), Box::default()));
+        assert!(device.put(Kind::CrashCount, &key(0), Box::new([1])));
+        let how = |number| matches!(device.admit(&key(number)), Admission::Granted(_));
         assert_eq!([0, 1, 2].map(how), [true; 3]);
-        assert!(device.put(Kind::Deaths, &key(0), Box::new([2])));
+        assert!(device.put(Kind::CrashCount, &key(0), Box::new([2])));
         assert_eq!([0, 1, 2].map(how), [false, false, true], "the driver has taken it under key 2");
         // Compiled again it is stored for itself, so its own count decides.
         assert!(device.put(Kind::Artifact, &key(1), artifact(1, 1)));
@@ -274,7 +274,7 @@ fn an_artifact_with_a_crash_count_is_not_named_and_what_names_it_is_not_handed_o
     run(root.path());
     expect(root.path(), (0..9).map(|number| (number, 1)));
     let device = open(root.path()).device(&header()).unwrap();
-    let how = |number| matches!(device.hand_out(&key(number)), Handing::Yes(_));
+    let how = |number| matches!(device.admit(&key(number)), Admission::Granted(_));
     assert_eq!([0, 1, 2, 3, 8].map(how), [false, true, true, true, true]);
 }
 

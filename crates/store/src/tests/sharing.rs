@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use crate::format::checkpoint::Mark;
+use crate::format::checkpoint::CheckpointPointer;
 use crate::format::sizes::{FIRST_RECORD, HEADER_BYTES};
 use crate::stash::inspect::list_applications;
 use crate::tests::*;
@@ -160,8 +160,8 @@ fn checkpoints_are_used_and_not_needed() {
     let root = root();
     let segment = orphaned(root.path(), 5000);
     let bytes = fs::read(&segment).unwrap();
-    let mark = Mark::newest(&bytes[HEADER_BYTES..FIRST_RECORD]).unwrap();
-    assert!(mark.count >= 4 << 10, "{mark:?}");
+    let pointer = CheckpointPointer::newest(&bytes[HEADER_BYTES..FIRST_RECORD]).unwrap();
+    assert!(pointer.count >= 4 << 10, "{pointer:?}");
     let look = |what: &str| {
         let stash = open(root.path());
         assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..5000), 5000, "{what}");
@@ -173,9 +173,9 @@ fn checkpoints_are_used_and_not_needed() {
     file.write_all_at(&[0xAA; 4], FIRST_RECORD as u64).unwrap();
     assert_eq!(look("a head is damaged"), 0);
     file.write_all_at(&bytes[FIRST_RECORD..FIRST_RECORD + 4], FIRST_RECORD as u64).unwrap();
-    file.write_all_at(&[0xAA; 8], mark.offset + 80).unwrap();
+    file.write_all_at(&[0xAA; 8], pointer.offset + 80).unwrap();
     assert!(look("the last checkpoint is damaged") <= 1);
-    file.write_all_at(&bytes[mark.offset as usize + 80..][..8], mark.offset + 80).unwrap();
+    file.write_all_at(&bytes[pointer.offset as usize + 80..][..8], pointer.offset + 80).unwrap();
     file.write_all_at(&[0xAA; 64], HEADER_BYTES as u64).unwrap();
     assert_eq!(look("the marks are damaged"), 0);
 }

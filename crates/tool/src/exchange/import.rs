@@ -167,7 +167,7 @@ impl<'a> Target<'a> {
                 return Ok(());
             }
             Err(IncomingError::Source(error)) => return Err(ImportError::Archive(error)),
-            Err(error @ (IncomingError::Aside(_) | IncomingError::TooLittleSpace)) => {
+            Err(error @ (IncomingError::Temporary(_) | IncomingError::TooLittleSpace)) => {
                 return Err(ImportError::NotWritten(error.to_string()));
             }
         };
@@ -197,7 +197,7 @@ impl<'a> Target<'a> {
                     Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
                     Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
                     // Not imported: this machine finds out by itself.
-                    Kind::Proven | Kind::Deaths | Kind::Failed => return,
+                    Kind::Verified | Kind::CrashCount | Kind::Failed => return,
                     _ => false,
                 },
             };

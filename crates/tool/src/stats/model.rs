@@ -8,7 +8,7 @@ use serde::Serialize;
 use VkLayer_vkstash::stats::Count;
 
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 /// The whole stash below one root.
 #[derive(Debug, Serialize)]

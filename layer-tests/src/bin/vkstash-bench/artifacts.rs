@@ -25,7 +25,7 @@ pub(crate) fn run(root: &Path, rounds: usize) -> Result<(), Failure> {
     let mut artifacts: Vec<(Arc<Part>, Key, Vec<u8>)> = Vec::new();
     for application in list_applications(root)? {
         let name = AppName { display: application.display.clone(), folder: application.folder.clone() };
-        let stash = Stash::open(root, &name)?;
+        let stash = Stash::open_patiently(root, &name)?;
         for header in application.parts.iter().filter_map(|part| part.device.as_ref()) {
             let part = stash.device(header)?;
             part.for_each(Kind::Artifact, &mut |key, payload| {

@@ -49,7 +49,7 @@ fn a_clock_that_is_wrong_now_leaves_the_order_of_the_runs() {
 #[test]
 fn without_known_runs_the_noted_times_decide_even_if_now_is_before_them() {
     let mut inventory = runs(&[NOW - DAY, NOW - 3 * DAY, NOW - 2 * DAY]);
-    let Contents::Listed(records) = &mut inventory.applications[0].parts[0].contents else { unreachable!() };
+    let Listing::Listed(records) = &mut inventory.applications[0].parts[0].listing else { unreachable!() };
     records.iter_mut().for_each(|record| record.last_use.run = 0);
     for now in [0, NOW - 3650 * DAY, NOW, u64::MAX] {
         assert_eq!(order(&inventory, now), [1, 2, 0], "{now}");
@@ -59,7 +59,7 @@ fn without_known_runs_the_noted_times_decide_even_if_now_is_before_them() {
 #[test]
 fn a_run_is_ordered_by_its_first_uses_where_times_are_equal() {
     let mut inventory = runs(&[NOW - DAY; 3]);
-    let Contents::Listed(records) = &mut inventory.applications[0].parts[0].contents else { unreachable!() };
+    let Listing::Listed(records) = &mut inventory.applications[0].parts[0].listing else { unreachable!() };
     for (record, order) in records.iter_mut().zip([7, 0, u32::MAX]) {
         record.last_use = LastUse { run: 5, order, ..record.last_use };
     }
@@ -74,7 +74,7 @@ fn a_clock_years_ahead_expires_nothing_that_was_in_use_lately() {
     let mut current = listed(vec![Record { current: true, last_use: wrong, ..record(Kind::Artifact, 2, 0) }]);
     current.current = true;
     parts.push(current);
-    let application = Application { current: true, last_use: wrong.unix_ms, ..app(parts) };
+    let application = ApplicationInventory { current: true, last_use: wrong.unix_ms, ..app(parts) };
     let idle = app(vec![listed(vec![record(Kind::Module, 1, 100)])]);
     let inventory = stored(vec![application, idle]);
     for now in [NOW + 3650 * DAY, u64::MAX] {

@@ -32,7 +32,7 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
     let device = listed(vec![
         record(Kind::Artifact, 5, 5),
         record(Kind::IdentifierPair, 6, 7),
-        record(Kind::Deaths, 7, 90),
+        record(Kind::CrashCount, 7, 90),
     ]);
     let inventory = stored(vec![app(vec![portable, device, foreign(10, 1), foreign(10, 2)])]);
     let order = gone(&plan(&inventory, &total(0), PLENTY, NOW));
@@ -52,7 +52,7 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
 
 #[test]
 fn an_old_header_expires_without_any_pressure_and_one_of_unknown_age_does_not() {
-    let unknown = Part { last_use: 0, ..foreign(10, 0) };
+    let unknown = PartInventory { last_use: 0, ..foreign(10, 0) };
     let parts = vec![listed(vec![record(Kind::Artifact, 1, 0)]), foreign(10, 181), foreign(10, 179), unknown];
     let plan = plan(&stored(vec![app(parts)]), &Limits::default(), PLENTY, NOW);
     assert_eq!((gone(&plan), causes(&plan)), (vec![(0, 1, None)], vec![Cause::Expired]));
@@ -86,7 +86,7 @@ fn an_abandoned_application_goes_before_anybodys_modules_and_its_folder_with_it(
 fn an_application_has_its_own_limit_or_the_one_for_each() {
     let of = |limit| {
         let records = (0..10).map(|name| record(Kind::Artifact, name, u64::from(name))).collect();
-        Application { limit, ..app(vec![listed(records)]) }
+        ApplicationInventory { limit, ..app(vec![listed(records)]) }
     };
     let limits = Limits { per_app: Some(50), ..total(PLENTY) };
     let plan = plan(&stored(vec![of(None), of(Some(100)), of(Some(80))]), &limits, PLENTY, NOW);
@@ -101,9 +101,9 @@ fn an_application_has_its_own_limit_or_the_one_for_each() {
 fn what_runs_now_stays_and_the_plan_says_so() {
     let mut records: Vec<Record> = (0..10).map(|name| record(Kind::Artifact, name, 50)).collect();
     records[..8].iter_mut().for_each(|record| record.current = true);
-    let busy = Part { current: true, ..foreign(10, 1000) };
-    let unlisted = Part { contents: Contents::Unlisted, ..busy.clone() };
-    let application = Application { current: true, ..app(vec![listed(records), busy, unlisted]) };
+    let busy = PartInventory { current: true, ..foreign(10, 1000) };
+    let unlisted = PartInventory { listing: Listing::Unlisted, ..busy.clone() };
+    let application = ApplicationInventory { current: true, ..app(vec![listed(records), busy, unlisted]) };
     let plan = plan(&stored(vec![application]), &total(30), PLENTY, NOW);
     assert_eq!(gone(&plan), [(0, 0, Some(8)), (0, 0, Some(9))]);
     assert_eq!(plan.shortfalls, [Shortfall { limit: Cause::TotalLimit, application: None, bytes: 70 }]);
@@ -125,7 +125,7 @@ fn a_full_file_system_takes_from_the_stash_what_is_missing_to_the_floor() {
 #[test]
 fn dead_bytes_are_reclaimed_before_anything_live_goes() {
     let records = vec![record(Kind::Artifact, 1, 1), record(Kind::Artifact, 2, 2)];
-    let part = Part { bytes: 200, ..listed(records) };
+    let part = PartInventory { bytes: 200, ..listed(records) };
     let plan = plan(&stored(vec![app(vec![part])]), &total(50), PLENTY, NOW);
     assert_eq!(gone(&plan), []);
     assert_eq!(plan.reclaim, [Reclaim { application: 0, part: 0, bytes: 150 }]);
@@ -135,7 +135,7 @@ fn dead_bytes_are_reclaimed_before_anything_live_goes() {
 fn the_module_policy_counts_the_runs_of_the_application() {
     let modules = (0..5).map(|name| record(Kind::Module, name, u64::from(name) * 300)).collect();
     let mut application = app(vec![listed(modules)]);
-    let gone_under = |application: &Application, module_policy| {
+    let gone_under = |application: &ApplicationInventory, module_policy| {
         let limits = Limits { module_policy, ..Limits::default() };
         let plan = plan(&stored(vec![application.clone()]), &limits, PLENTY, NOW);
         assert!(causes(&plan).iter().all(|&cause| cause == Cause::ModulePolicy));
@@ -153,7 +153,7 @@ fn the_module_policy_counts_the_runs_of_the_application() {
     application.runs.extend([NOW + 1, NOW + 2]);
     assert_eq!(gone_under(&application, ModulePolicy::UsedInLast(3)), [1, 2, 3, 4]);
     // A use in an unknown run is a use; no use at all is none.
-    let Contents::Listed(modules) = &mut application.parts[0].contents else { unreachable!() };
+    let Listing::Listed(modules) = &mut application.parts[0].listing else { unreachable!() };
     modules[3].last_use.run = 0;
     modules[0].last_use = LastUse::default();
     modules[1].current = true;
@@ -164,7 +164,7 @@ fn the_module_policy_counts_the_runs_of_the_application() {
 fn an_applications_own_module_policy_stands_in_place_of_the_general_one() {
     let of = |modules| {
         let records = vec![record(Kind::Module, 1, 1), record(Kind::Module, 2, 300)];
-        Application { modules, ..app(vec![listed(records)]) }
+        ApplicationInventory { modules, ..app(vec![listed(records)]) }
     };
     let own = [None, Some(ModulePolicy::All), Some(ModulePolicy::None), Some(ModulePolicy::UsedInLast(1))];
     let gone_under = |module_policy| {

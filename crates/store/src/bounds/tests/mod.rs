@@ -26,24 +26,25 @@ fn record(kind: Kind, name: u8, days_ago: u64) -> Record {
     }
 }
 
-fn listed(records: Vec<Record>) -> Part {
+fn listed(records: Vec<Record>) -> PartInventory {
     let bytes = records.iter().map(|record| record.bytes).sum();
     let last_use = records.iter().map(|record| record.last_use.unix_ms).max().unwrap_or(0);
-    Part { bytes, last_use, current: false, contents: Contents::Listed(records) }
+    PartInventory { bytes, last_use, current: false, listing: Listing::Listed(records) }
 }
 
-fn foreign(bytes: u64, days_ago: u64) -> Part {
-    Part { bytes, last_use: NOW - days_ago * DAY, current: false, contents: Contents::Foreign }
+fn foreign(bytes: u64, days_ago: u64) -> PartInventory {
+    PartInventory { bytes, last_use: NOW - days_ago * DAY, current: false, listing: Listing::Foreign }
 }
 
-fn app(parts: Vec<Part>) -> Application {
+fn app(parts: Vec<PartInventory>) -> ApplicationInventory {
     let last_use = parts.iter().map(|part| part.last_use).max().unwrap_or(0);
-    let mut runs: Vec<u64> = parts.iter().flat_map(Part::records).map(|record| record.last_use.run).collect();
+    let mut runs: Vec<u64> =
+        parts.iter().flat_map(PartInventory::records).map(|record| record.last_use.run).collect();
     runs.sort_unstable();
-    Application { last_use, runs, parts, ..Application::default() }
+    ApplicationInventory { last_use, runs, parts, ..ApplicationInventory::default() }
 }
 
-fn stored(applications: Vec<Application>) -> Inventory {
+fn stored(applications: Vec<ApplicationInventory>) -> Inventory {
     Inventory { applications }
 }
 
@@ -68,9 +69,9 @@ fn carried_out(inventory: &Inventory, plan: &Plan) -> Inventory {
     targets.sort_unstable();
     for target in targets.iter().rev() {
         let parts = &mut after.applications[target.application].parts;
-        match (target.record, &mut parts[target.part].contents) {
-            (Some(at), Contents::Listed(records)) => drop(records.remove(at)),
-            (None, Contents::Foreign | Contents::Unlisted) => parts[target.part].bytes = 0,
+        match (target.record, &mut parts[target.part].listing) {
+            (Some(at), Listing::Listed(records)) => drop(records.remove(at)),
+            (None, Listing::Foreign | Listing::Unlisted) => parts[target.part].bytes = 0,
             other => panic!("{other:?}"),
         }
     }

@@ -30,21 +30,21 @@ fn one_record() -> impl Strategy<Value = Record> {
     )
 }
 
-fn part() -> impl Strategy<Value = Part> {
+fn part() -> impl Strategy<Value = PartInventory> {
     let contents = prop_oneof![
-        1 => Just(Contents::Foreign),
-        1 => Just(Contents::Unlisted),
-        4 => vec(one_record(), 0..12).prop_map(Contents::Listed),
+        1 => Just(Listing::Foreign),
+        1 => Just(Listing::Unlisted),
+        4 => vec(one_record(), 0..12).prop_map(Listing::Listed),
     ];
     (size(), time(), prop::bool::weighted(0.1), contents)
-        .prop_map(|(bytes, last_use, current, contents)| Part { bytes, last_use, current, contents })
+        .prop_map(|(bytes, last_use, current, listing)| PartInventory { bytes, last_use, current, listing })
 }
 
 fn inventory() -> impl Strategy<Value = Inventory> {
     let limit = prop::option::weighted(0.3, size().prop_map(|bytes| bytes.saturating_mul(5)));
     let modules = prop::option::weighted(0.3, policy());
     let app = (time(), prop::bool::weighted(0.2), limit, modules, vec(0..6_u64, 0..6), vec(part(), 0..5));
-    let app = app.prop_map(|(last_use, current, limit, modules, runs, parts)| Application {
+    let app = app.prop_map(|(last_use, current, limit, modules, runs, parts)| ApplicationInventory {
         last_use,
         current,
         limit,
@@ -151,7 +151,7 @@ proptest! {
         let whole: u128 = plan.evictions.iter().filter(|eviction| eviction.target.record.is_none())
             .map(|eviction| u128::from(eviction.bytes)).sum();
         let emptied: u128 = plan.applications.iter().flat_map(|&app| &inventory.applications[app].parts)
-            .filter(|part| part.is_listed()).map(Part::disk).sum();
+            .filter(|part| part.is_listed()).map(PartInventory::disk).sum();
         let reclaimed: u128 = plan.reclaim.iter().map(|reclaim| u128::from(reclaim.bytes)).sum();
         let left = inventory.disk() - whole - emptied - reclaimed;
         let huge = reclaimed >= u128::from(u64::MAX);

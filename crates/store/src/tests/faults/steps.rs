@@ -34,14 +34,14 @@ fn merging_and_eviction_may_fail_at_every_call() {
         // What is free is looked at in any case; only the second of these asks for evictions.
         for (settings, evicts) in [("free-space = 1\n", false), ("limit = 8KiB\nfree-space = 1\n", true)] {
             for fault in every_fault() {
-                let mut lives = 0;
+                let mut iterations = 0;
                 for plan in each_call(fault, false, step(fault)) {
                     let root = root();
                     copy(model.path(), root.path());
                     fs::write(root.path().join("settings"), settings).unwrap();
                     SAY.with(|say| *say.borrow_mut() = format!("{settings:?} {plan:?}"));
                     faults::begin(plan);
-                    let outcome = upkeep::run(root.path(), |_, _| {}).unwrap_or_default();
+                    let outcome = maintenance::run(root.path(), |_, _| {}).unwrap_or_default();
                     let hit = faults::end();
                     let there = read(&open(root.path()), &all) as u64;
                     assert!(there + outcome.evicted_records >= all.len() as u64, "{there} {outcome:?}");
@@ -53,10 +53,10 @@ fn merging_and_eviction_may_fail_at_every_call() {
                         assert_eq!(outcome.evicted_records > 0, evicts, "{outcome:?}");
                         break;
                     }
-                    lives += 1;
+                    iterations += 1;
                 }
-                assert!(lives > 0, "{fault:?}");
-                eprintln!("{settings:?} {fault:?}: {lives} lives, {:?}", began.elapsed());
+                assert!(iterations > 0, "{fault:?}");
+                eprintln!("{settings:?} {fault:?}: {iterations} iterations, {:?}", began.elapsed());
             }
         }
     });
@@ -80,7 +80,7 @@ fn folding_reports_may_fail_at_every_call() {
         }
         assert_eq!(totals::read(model.path()).runs, 72);
         for fault in every_fault() {
-            let mut lives = 0;
+            let mut iterations = 0;
             for plan in each_call(fault, false, step(fault)) {
                 let root = root();
                 copy(model.path(), root.path());
@@ -95,9 +95,9 @@ fn folding_reports_may_fail_at_every_call() {
                 if hit.is_empty() {
                     break;
                 }
-                lives += 1;
+                iterations += 1;
             }
-            eprintln!("{fault:?}: {lives} lives");
+            eprintln!("{fault:?}: {iterations} iterations");
         }
     });
 }

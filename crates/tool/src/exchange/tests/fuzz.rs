@@ -3,7 +3,7 @@
 use super::numbers::{Numbers, first_seed, seeds};
 use super::*;
 use VkLayer_vkstash::recipe;
-use vkstash_store::upkeep;
+use vkstash_store::maintenance;
 
 fn below(numbers: &mut Numbers, limit: usize) -> usize {
     (numbers.next() % limit.max(1) as u64) as usize
@@ -136,7 +136,7 @@ fn a_forged_archive_puts_no_wrong_record_into_the_stash() {
             }
             assert_eq!(stash.report().damaged_records, 0, "seed {seed}");
         }
-        upkeep::run(&to, recipe::modules_of).unwrap();
+        maintenance::run(&to, recipe::modules_of).unwrap();
         fs::remove_dir_all(&to).unwrap();
     }
     assert!(taken > 10 * seeds, "{taken} records came in");

@@ -85,7 +85,7 @@ fn fill(root: &Path, app: &AppName) {
         stash.note_taken(&device, &recipe.0);
     }
     put(&device, Kind::IdentifierPair, &([5; 32], module(1).0.to_vec()));
-    put(&device, Kind::Deaths, &([6; 32], vec![1]));
+    put(&device, Kind::CrashCount, &([6; 32], vec![1]));
 }
 
 fn archive(root: &Path, parts: &[&str]) -> Vec<u8> {
@@ -129,7 +129,7 @@ fn only(imported: Imported) -> Taken {
 /// All records without those that are not imported, and without the parts of uses that depend on the time.
 fn comparable(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
     let mut all = all(root);
-    all.retain(|&(_, kind, _), _| !matches!(kind, Kind::Proven | Kind::Deaths));
+    all.retain(|&(_, kind, _), _| !matches!(kind, Kind::Verified | Kind::CrashCount));
     for ((_, kind, _), payload) in &mut all {
         if *kind == Kind::Use {
             let found = UseRecord::decode(payload).unwrap();
@@ -147,7 +147,7 @@ fn an_import_brings_what_was_exported() {
     let taken = only(import(to.path(), &*bytes, true).unwrap());
     assert_eq!(comparable(from.path()), comparable(to.path()));
     let there = all(to.path());
-    assert!(!there.keys().any(|(_, kind, _)| matches!(kind, Kind::Proven | Kind::Deaths)));
+    assert!(!there.keys().any(|(_, kind, _)| matches!(kind, Kind::Verified | Kind::CrashCount)));
     assert_eq!(taken.records.values().sum::<u64>(), there.len() as u64);
     assert_eq!(taken, Taken { records: taken.records.clone(), ..Taken::default() });
     // A use keeps the run in which it was recorded; the import is not a run.
@@ -495,7 +495,7 @@ fn an_application_without_a_record_gets_no_folder() {
     put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
     let device = stash.device(&header()).unwrap();
     put(&device, Kind::Artifact, &([1; 32], b"short".to_vec()));
-    put(&device, Kind::Proven, &([1; 32], Vec::new()));
+    put(&device, Kind::Verified, &([1; 32], Vec::new()));
     drop((stash, device));
     let mut all = files(&archive(from.path(), &["portable", &device_folder()]));
     all.push((format!("{}/portable/x.vks", app().folder), b"none".repeat(100)));

@@ -55,8 +55,9 @@ fn collect(folder: &Path, depth: u32, programs: &mut BTreeMap<String, Payloads>)
             return Ok(());
         };
         let display = name.rsplit_once('-').map_or(name, |(display, _)| display).to_owned();
-        let stash = Stash::open(root, &AppName { display: display.clone(), folder: name.to_owned() })
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let stash =
+            Stash::open_patiently(root, &AppName { display: display.clone(), folder: name.to_owned() })
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
         let payloads = programs.entry(display).or_default();
         for kind in KINDS {
             stash.portable().for_each(kind, &mut |key, payload| {

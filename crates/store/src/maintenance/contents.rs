@@ -1,4 +1,4 @@
-//! What is in one part: its segments, and which of their records are live.
+//! The contents of one part: its segments, and which of their records are live.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -12,67 +12,67 @@ use crate::format::bytes::padded;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
-use crate::format::sizes::HEAD_BYTES;
+use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::table::Row;
+use crate::maintenance::survey;
+use crate::maintenance::survey::PartFolder;
 use crate::segment::file as segment;
 use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
 use crate::segment::load::State;
 use crate::segment::name;
-use crate::upkeep::survey;
-use crate::upkeep::survey::Part;
 
-/// What a record's row takes in the index.
+/// Bytes that a record's row takes in the index, rounded up.
 const ROW: u64 = 24;
 
-/// What a record takes in a file.
+/// Bytes that a record takes in a file.
 pub(crate) fn footprint(row: &Row) -> u64 {
-    HEAD_BYTES as u64 + padded(u64::from(row.stored)) + ROW
+    RECORD_HEADER_BYTES as u64 + padded(u64::from(row.stored)) + ROW
 }
 
-/// Records that are damaged: the name of their file, and where their heads start.
+/// Damaged records: the name of the segment and the offset of the record header.
 pub(crate) type Lost = HashSet<(String, u64)>;
 
 /// One segment.
 pub(crate) struct Member {
     pub(crate) segment: Arc<Segment>,
     pub(crate) bytes: u64,
-    /// Somebody writes to it.
+    /// A process writes to it.
     pub(crate) open: bool,
 }
 
-/// A record that is the newest of its kind and key, or of which that cannot be told.
+/// The newest record of its kind and key. Records that this program cannot read are all live.
 #[derive(Clone, Copy)]
 pub(crate) struct Live {
     pub(crate) row: Row,
-    /// In which segment.
+    /// The place of its segment in [`PartContents::members`].
     pub(crate) member: usize,
 }
 
-/// One part.
-pub(crate) struct Contents {
+/// The contents of one part.
+pub(crate) struct PartContents {
     pub(crate) identity: PartIdentity,
-    /// Oldest first.
+    /// The segments, oldest first.
     pub(crate) members: Vec<Member>,
     pub(crate) live: Vec<Live>,
-    /// No segment is left out: all of them can be read.
+    /// All segment files of the part could be read.
     pub(crate) is_complete: bool,
 }
 
-impl Contents {
-    /// None: nothing says what the part belongs to, or `interrupted` says true.
-    pub(crate) fn of(part: &Part, interrupted: &dyn Fn() -> bool) -> Option<Contents> {
-        Contents::read(&part.folder, part.identity(interrupted)?, &part.files, &Lost::new(), interrupted)
+impl PartContents {
+    /// None: no file says what the part belongs to, or `interrupted` says true.
+    pub(crate) fn of(part: &PartFolder, interrupted: &dyn Fn() -> bool) -> Option<PartContents> {
+        PartContents::read(&part.folder, part.identity(interrupted)?, &part.files, &Lost::new(), interrupted)
     }
 
-    /// As it is now, without what is known to be damaged.
+    /// The contents now, without records that are known to be damaged.
     pub(crate) fn again(
         folder: &Arc<Folder>,
         identity: PartIdentity,
         lost: &Lost,
         interrupted: &dyn Fn() -> bool,
-    ) -> Option<Contents> {
-        Contents::read(folder, identity, &survey::files(folder), lost, interrupted)
+    ) -> Option<PartContents> {
+        PartContents::read(folder, identity, &survey::files(folder), lost, interrupted)
     }
 
     fn read(
@@ -81,7 +81,7 @@ impl Contents {
         files: &[(String, u64)],
         lost: &Lost,
         interrupted: &dyn Fn() -> bool,
-    ) -> Option<Contents> {
+    ) -> Option<PartContents> {
         let load =
             |(name, _): &(String, u64)| load::load_until(folder, name, Some(&identity), interrupted).ok();
         let member = |loaded: load::Loaded| Member {
@@ -101,13 +101,13 @@ impl Contents {
                 rows.retain(|row| !lost.contains(&(member.segment.name().to_owned(), row.offset)));
             }
             rows.sort_unstable_by_key(|row| Reverse(row.offset));
-            // What this program cannot read is not its to judge.
+            // This program cannot tell which of the records that it cannot read is superseded.
             rows.retain(|row| !row.is_readable() || seen.insert(row.hash));
             live.extend(rows.into_iter().map(|row| Live { row, member: at }));
         }
-        // What was put off because of it is not among the members.
+        // After an interruption segments may be missing from the members.
         let is_complete = members.len() == files.len();
-        (!interrupted()).then_some(Contents { identity, members, live, is_complete })
+        (!interrupted()).then_some(PartContents { identity, members, live, is_complete })
     }
 
     pub(crate) fn is_of_a_device(&self) -> bool {
@@ -123,22 +123,22 @@ impl Contents {
         &self.members[live.member]
     }
 
-    /// A record's head.
+    /// The header of a record.
     pub(crate) fn entry(&self, live: &Live) -> Option<IndexEntry> {
-        self.member(live).segment.head_at(live.row.offset)
+        self.member(live).segment.header_at(live.row.offset)
     }
 
-    /// The age of the file in which it stands.
+    /// The age of the segment that has the record.
     pub(crate) fn age(&self, live: &Live) -> u64 {
         name::age_of(self.member(live).segment.name())
     }
 
-    /// Every live record of a kind.
+    /// All live records of a kind.
     pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Live> {
         self.live.iter().filter(move |live| live.row.code == kind.position() as u8 && live.row.is_readable())
     }
 
-    /// Calls `each` with key and payload of every live record of a kind.
+    /// Calls `each` with key and payload of all live records of a kind.
     pub(crate) fn for_each(&self, kind: Kind, mut each: impl FnMut(&Live, &Key, &[u8])) {
         let mut buffer = Vec::new();
         for live in self.of_kind(kind) {
@@ -149,7 +149,7 @@ impl Contents {
         }
     }
 
-    /// The segments as compaction sees them, once `evicted` is gone.
+    /// The segments as compaction sees them after the eviction.
     pub(crate) fn metas(&self, evicted: &HashMap<u64, Cause>) -> Vec<SegmentMeta> {
         let meta = |member: &Member| SegmentMeta {
             bytes: member.bytes,
@@ -166,7 +166,7 @@ impl Contents {
     }
 }
 
-/// Whether a record is not among those that go.
+/// Whether a record is not evicted.
 pub(crate) fn stays(live: &Live, evicted: &HashMap<u64, Cause>) -> bool {
     !live.row.is_readable() || !evicted.contains_key(&live.row.hash)
 }

@@ -1,5 +1,5 @@
-//! When a process keeps the store within its bounds: once, as soon as its writer has been quiet for a while, or when it
-//! ends, if that takes little time. And how much the writer may write.
+//! When a process enforces the limits and merges segments: once in a run, as soon as the writer has been idle for a
+//! while, or at shutdown if that takes little time. And how much the writer may write.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -8,97 +8,97 @@ use std::time::{Duration, Instant};
 use crate::disk::home::Home;
 use crate::disk::ops as disk;
 use crate::format::record::Key;
-use crate::format::sizes::HEAD_BYTES;
+use crate::format::sizes::RECORD_HEADER_BYTES;
+use crate::maintenance::outcome::Outcome;
+use crate::maintenance::run;
+use crate::maintenance::work::Work;
 use crate::part::open::Part;
 use crate::part::open::Shared;
 use crate::segment::append::Item;
 use crate::settings::Settings;
-use crate::upkeep::outcome::Outcome;
-use crate::upkeep::run;
-use crate::upkeep::work::Work;
 
-/// The program is done with what it does at its start.
+/// After so long without records the program has finished its start.
 const QUIET_FOR: Duration = Duration::from_secs(5);
-/// So many segments slow down whoever opens a part: that is not put off.
+/// This many segments delay the opening of a part, so merging them is not put off.
 const TOO_MANY: usize = 64;
-/// Between two looks at what is free on the file system, ...
+/// Time between two looks at the free space, ...
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// ... unless so much was written meanwhile.
+/// ... unless this many bytes were written meanwhile.
 const LOOK_AFTER: u64 = 16 << 20;
 
-/// Keeps the bounds.
-pub(crate) struct Keeper {
+/// Enforces the limits, once.
+pub(crate) struct Schedule {
     home: Arc<Home>,
-    /// It has done its work.
+    /// Maintenance is done, or left to another process.
     done: AtomicBool,
 }
 
-impl Keeper {
-    /// For an application.
-    pub(crate) fn new(home: Arc<Home>) -> Keeper {
-        Keeper { home, done: AtomicBool::new(false) }
+impl Schedule {
+    /// For the stash of an application.
+    pub(crate) fn new(home: Arc<Home>) -> Schedule {
+        Schedule { home, done: AtomicBool::new(false) }
     }
 
-    /// Whether it has nothing more to do in this run.
+    /// Whether maintenance is done in this run.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Whether it is time, the writer having had nothing to do for so long.
+    /// Whether maintenance is due, after the writer was idle for this long.
     pub(crate) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
         let crowded = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
         !self.done.load(Ordering::Relaxed) && (quiet_for >= QUIET_FOR || crowded())
     }
 
-    /// Keeps the store within its bounds, unless it is closed meanwhile. Says whether there is something to report.
-    pub(crate) fn tend(&self, shared: &Arc<Shared>) -> bool {
+    /// Does maintenance until the stash closes. True: there is something to report.
+    pub(crate) fn maintain(&self, shared: &Arc<Shared>) -> bool {
         let interrupted = || shared.is_closing();
         let reports = self.work(shared, false, &interrupted);
-        // Otherwise the end will do, or another run.
+        // If it was interrupted, it goes on at shutdown or in another run.
         self.done.store(!interrupted(), Ordering::Relaxed);
         reports
     }
 
-    /// The same at the end, where it is due, until it takes too long.
-    pub(crate) fn tend_in_haste(&self, shared: &Arc<Shared>, interrupted: &dyn Fn() -> bool) -> bool {
+    /// Does maintenance at shutdown, unless it is done, until `interrupted` says true.
+    pub(crate) fn run_at_shutdown(&self, shared: &Arc<Shared>, interrupted: &dyn Fn() -> bool) -> bool {
         !self.done.swap(true, Ordering::Relaxed) && self.work(shared, true, interrupted)
     }
 
-    fn work(&self, shared: &Arc<Shared>, hasty: bool, interrupted: &dyn Fn() -> bool) -> bool {
+    fn work(&self, shared: &Arc<Shared>, at_shutdown: bool, interrupted: &dyn Fn() -> bool) -> bool {
         let nothing = |_: &[u8], _: &mut dyn FnMut(&Key)| {};
         let modules_of = shared.modules_of.get().copied().unwrap_or(nothing);
         let Ok(home) = self.home.open() else { return false };
-        let work = Work { application: Some(self.home.application()), hasty, interrupted, modules_of };
-        let outcome = run::tend(&home.root, &work);
+        let work = Work { application: Some(self.home.application()), at_shutdown, interrupted, modules_of };
+        let outcome = run::maintain(&home.root, &work);
         if outcome == Outcome::default() {
             return false;
         }
-        shared.tallies.tended(outcome);
+        shared.tallies.set_maintained(outcome);
         let parts = shared.live_parts();
-        parts.iter().for_each(|part| part.look_after_merging(interrupted));
+        parts.iter().for_each(|part| part.refresh_after_merging(interrupted));
         true
     }
 }
 
-/// What the writer may write.
+/// How much the writer may write.
 pub(crate) struct Space {
     home: Arc<Home>,
-    /// What may be written before somebody looks again, in bytes; and when that was.
+    /// Bytes that may be written before the next look at the free space, and when the last one was.
     room: u64,
     looked: Option<Instant>,
-    /// What stays free, in bytes.
+    /// Bytes that stay free.
     floor: Option<u64>,
 }
 
 impl Space {
-    /// On the file system of an application's stash.
+    /// For the file system of an application's stash.
     pub(crate) fn new(home: Arc<Home>) -> Space {
         Space { home, room: 0, looked: None, floor: None }
     }
 
-    /// How many of these the file system has room for, beside what must stay free.
+    /// How many of these records fit, beside the space that must stay free.
     pub(crate) fn fitting(&mut self, items: &[Item]) -> usize {
-        let takes = |(_, payload): &Item| (payload.0.len() + HEAD_BYTES) as u64;
+        let takes = |(_, payload): &Item| (payload.0.len() + RECORD_HEADER_BYTES) as u64;
         let bytes = items.iter().map(takes).sum();
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) || self.room < bytes {
             self.look(bytes);
@@ -116,9 +116,9 @@ impl Space {
 
     fn look(&mut self, bytes: u64) {
         self.looked = Some(Instant::now());
-        // A file system that does not say is written until it is full.
+        // A file system that does not tell its free space is written until it is full.
         let most = bytes.max(LOOK_AFTER);
-        // Where it cannot be opened nothing is written anyway.
+        // Nothing can be written then.
         let Ok(home) = self.home.open() else { return self.room = most };
         self.room = disk::fstatvfs(&*home.root).map_or(most, |space| {
             let size = space.f_blocks.saturating_mul(space.f_frsize);

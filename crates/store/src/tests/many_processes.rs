@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::base::descriptor::Descriptor;
 use crate::disk::ops as disk;
-use crate::format::sizes::{FOOT_BYTES, FOOT_MAGIC};
+use crate::format::sizes::{FOOTER_BYTES, FOOTER_MAGIC};
 use crate::stash::inspect::list_applications;
 use crate::tests::processes::{FOLDER, child, folder_of_child};
 use crate::tests::*;
@@ -51,8 +51,8 @@ fn compact(root: &Path, round: u64) {
             continue;
         }
         let Ok(bytes) = fs::read(&path) else { continue };
-        let foot = bytes.len().checked_sub(FOOT_BYTES).and_then(|at| bytes.get(at..));
-        if !foot.is_some_and(|foot| foot.starts_with(&FOOT_MAGIC)) {
+        let footer = bytes.len().checked_sub(FOOTER_BYTES).and_then(|at| bytes.get(at..));
+        if !footer.is_some_and(|footer| footer.starts_with(&FOOTER_MAGIC)) {
             continue;
         }
         let renamed = path.with_file_name(format!("{:016x}-00000001-{:016x}.vks", place + 1, round));
@@ -63,9 +63,9 @@ fn compact(root: &Path, round: u64) {
             // A process that left may have merged it meanwhile.
             let _ = fs::rename(&path, renamed);
         } else {
-            let aside = path.with_file_name(".tmp-compacted");
-            fs::write(&aside, bytes).unwrap();
-            fs::rename(aside, renamed).unwrap();
+            let temporary = path.with_file_name(".tmp-compacted");
+            fs::write(&temporary, bytes).unwrap();
+            fs::rename(temporary, renamed).unwrap();
             let _ = fs::remove_file(path);
         }
     }

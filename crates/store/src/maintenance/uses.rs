@@ -1,4 +1,4 @@
-//! When what was used last, as the portable part of an application knows it.
+//! The last use of each key, as the portable part of an application notes it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,28 +6,28 @@ use rustc_hash::FxBuildHasher;
 
 use crate::bounds::LastUse;
 use crate::format::record::{Key, Kind, UseRecord};
-use crate::upkeep::contents::{Contents, Live};
-use crate::upkeep::survey::Application;
+use crate::maintenance::contents::{Live, PartContents};
+use crate::maintenance::survey::ApplicationFolder;
 
-/// The newest noted use of each key.
+/// The newest use of each key.
 #[derive(Default)]
 pub(crate) struct Uses {
     by_key: HashMap<Key, LastUse, FxBuildHasher>,
-    /// Keys that runs use which are going on.
+    /// Keys that running processes use.
     current: HashSet<Key, FxBuildHasher>,
 }
 
 impl Uses {
-    pub(crate) fn of(application: &Application, interrupted: &dyn Fn() -> bool) -> Uses {
+    pub(crate) fn of(application: &ApplicationFolder, interrupted: &dyn Fn() -> bool) -> Uses {
         application
             .portable()
-            .and_then(|part| Contents::of(part, interrupted))
+            .and_then(|part| PartContents::of(part, interrupted))
             .map(|contents| Uses::in_part(&contents))
             .unwrap_or_default()
     }
 
-    /// Those that a portable part holds.
-    pub(crate) fn in_part(portable: &Contents) -> Uses {
+    /// The uses in a portable part.
+    pub(crate) fn in_part(portable: &PartContents) -> Uses {
         let mut uses = Uses::default();
         portable.for_each(Kind::Use, |live, key, payload| {
             let Some(record) = UseRecord::decode(payload) else { return };
@@ -48,8 +48,8 @@ impl Uses {
         self.by_key.get(key).copied()
     }
 
-    /// The use of a record of `contents`; of one whose use nobody noted, its being written.
-    pub(crate) fn last(&self, contents: &Contents, live: &Live, key: &Key) -> LastUse {
+    /// The last use of a record. A record without a noted use counts as used when it was written.
+    pub(crate) fn last(&self, contents: &PartContents, live: &Live, key: &Key) -> LastUse {
         self.get(key).unwrap_or_else(|| {
             let age = contents.age(live);
             let order = u32::try_from(live.row.offset / 8).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
-//! How segments become one: what is live of them is written to a new file, in the order in which it will be wanted;
-//! then they are deleted. Readers keep what they have open, and find the new file with their next look.
+//! Merging segments: their live records are written to a new file, in the order in which they will be read, and the
+//! segments are deleted. Readers keep the files that they have open, and find the new one at the next refresh.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -20,46 +20,47 @@ use crate::format::record::{Kind, UseRecord};
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS, VERSION};
 use crate::format::table::Row;
+use crate::maintenance::contents::{Live, Lost, PartContents, footprint, stays};
+use crate::maintenance::duplicates;
+use crate::maintenance::duplicates::Duplicates;
+use crate::maintenance::outcome::Outcome;
+use crate::maintenance::survey::PartFolder;
+use crate::maintenance::uses::Uses;
 use crate::segment::file as segment;
 use crate::segment::file::DamagedIndex;
 use crate::segment::name;
 use crate::segment::name::new_name;
-use crate::upkeep::contents::{Contents, Live, Lost, footprint, stays};
-use crate::upkeep::duplicates;
-use crate::upkeep::duplicates::Duplicates;
-use crate::upkeep::outcome::Outcome;
-use crate::upkeep::survey::Part;
-use crate::upkeep::uses::Uses;
 
-/// Held while segments of a part are merged.
+/// The lock file that is held while segments of a part are merged.
 const LOCK: &str = ".lock";
-/// After so many merges the rest waits for another time.
+/// After this many merges the rest is left for another time.
 const ROUNDS: usize = 64;
-/// So much is written at once.
+/// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// What is to be done in one part.
+/// The merges of one part.
 pub(crate) struct Job<'a> {
-    pub(crate) part: &'a Part,
+    pub(crate) part: &'a PartFolder,
     pub(crate) uses: &'a Uses,
-    /// What goes, by hash.
+    /// The records to evict, by hash.
     pub(crate) evicted: &'a HashMap<u64, Cause>,
-    /// The new file is on the disk before the old ones go.
+    /// The new file is synced before the old ones are deleted.
     pub(crate) synced: bool,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
 impl Job<'_> {
-    /// Merges until nothing is left to do. What cannot be done is left as it is.
+    /// Merges until nothing is left to do. A merge that fails changes nothing.
     pub(crate) fn run(&self, mut room: Room, outcome: &mut Outcome) {
         let folder = &self.part.folder;
         let Some(_lock) = lock(folder) else { return };
         let Some(identity) = self.part.identity(self.interrupted) else { return };
-        // What this does to the folder is no use of it.
+        // Merging changes the folder's time stamp, which must say when the part was used.
         let stamps = disk::fstat(&**folder).ok();
         let mut lost = Lost::new();
         for _ in 0..ROUNDS {
-            let Some(contents) = Contents::again(folder, identity.clone(), &lost, self.interrupted) else {
+            let Some(contents) = PartContents::again(folder, identity.clone(), &lost, self.interrupted)
+            else {
                 break;
             };
             let metas = contents.metas(self.evicted);
@@ -84,13 +85,13 @@ impl Job<'_> {
         }
         if let Some(stat) = stamps {
             let time = Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ };
-            // Looks like a use, then.
+            // If that fails, the part looks used now.
             let _ = disk::futimens(&**folder, &Timestamps { last_access: time, last_modification: time });
         }
     }
 
-    /// Replaces these segments by one. Says how long it is.
-    fn merge(&self, contents: &Contents, inputs: &[usize], outcome: &mut Outcome) -> io::Result<u64> {
+    /// Replaces these segments by one. Returns its length.
+    fn merge(&self, contents: &PartContents, inputs: &[usize], outcome: &mut Outcome) -> io::Result<u64> {
         let of_inputs = contents.live.iter().filter(|live| inputs.contains(&live.member));
         let (kept, dropped): (Vec<Live>, Vec<Live>) = of_inputs.partition(|live| stays(live, self.evicted));
         let written = if kept.is_empty() { 0 } else { self.write(contents, inputs, &kept)? };
@@ -108,8 +109,8 @@ impl Job<'_> {
         Ok(written)
     }
 
-    /// Damaged records of other segments that supersede some of these: without them those are the newest.
-    fn damaged_newer(&self, contents: &Contents, inputs: &[usize]) -> Lost {
+    /// Damaged records of other segments that supersede records of these segments, which therefore are the newest.
+    fn damaged_newer(&self, contents: &PartContents, inputs: &[usize]) -> Lost {
         let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
         let readable = elsewhere.filter(|live| live.row.is_readable());
         let newest: HashMap<u64, &Live, FxBuildHasher> = readable.map(|live| (live.row.hash, live)).collect();
@@ -132,35 +133,35 @@ impl Job<'_> {
         lost
     }
 
-    fn write(&self, contents: &Contents, inputs: &[usize], kept: &[Live]) -> io::Result<u64> {
+    fn write(&self, contents: &PartContents, inputs: &[usize], kept: &[Live]) -> io::Result<u64> {
         let folder = &self.part.folder;
-        // What others wrote meanwhile stays newer.
+        // The age of the newest input: segments that were written since stay newer.
         let age =
             inputs.iter().map(|&at| name::age_of(contents.members[at].segment.name())).max().unwrap_or(0);
-        let (name, serial, (aside, fd)) = new_name(age, |name| folder.create_aside(name))?;
+        let (name, serial, (temporary, fd)) = new_name(age, |name| folder.create_temporary(name))?;
         let identity = contents.identity.clone();
         let header = FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial };
         let done = self.fill(contents, inputs, kept, &header, &fd).and_then(|length| {
-            // What was not read is not lost as long as it is not deleted.
+            // The inputs must not be deleted if one of them could not be read.
             if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
                 return Err(io::Error::other("not all of what is merged can be read"));
             }
             if self.synced {
                 disk::fdatasync(&fd)?;
             }
-            disk::renameat(&**folder, &aside, &name)?;
+            disk::renameat(&**folder, &temporary, &name)?;
             Ok(length)
         });
         if done.is_err() {
-            // The error that matters is the first one.
-            let _ = folder.remove_file(&aside);
+            // The first error is returned.
+            let _ = folder.remove_file(&temporary);
         }
         done
     }
 
     fn fill(
         &self,
-        contents: &Contents,
+        contents: &PartContents,
         inputs: &[usize],
         kept: &[Live],
         header: &FileHeader,
@@ -172,7 +173,7 @@ impl Job<'_> {
         let mut rows = Vec::with_capacity(kept.len());
         let (mut bytes, mut compressed) = (Vec::new(), Vec::new());
         let ordered = self.in_order(contents, kept);
-        // Where that was interrupted these are not all, and none of them may be taken for it.
+        // If that was interrupted, records are missing from the list.
         let goes_on =
             || if (self.interrupted)() { Err(io::Error::from(io::ErrorKind::Interrupted)) } else { Ok(()) };
         goes_on()?;
@@ -212,15 +213,15 @@ impl Job<'_> {
         Ok(file.start)
     }
 
-    /// What is to be written, in this order, with the heads.
-    fn in_order(&self, contents: &Contents, kept: &[Live]) -> Vec<(Live, IndexEntry)> {
+    /// The records to write, in order, with their headers.
+    fn in_order(&self, contents: &PartContents, kept: &[Live]) -> Vec<(Live, IndexEntry)> {
         let (mut known, mut other) = (Vec::new(), Vec::new());
         for live in kept {
-            // Whoever asked for them asks that first.
+            // The caller checks for an interruption before it uses the list.
             if (self.interrupted)() {
                 break;
             }
-            // Where there is no head any more there is no record.
+            // A record without a valid header cannot be read.
             let Some(entry) = contents.entry(live) else { continue };
             match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
                 Some(kind) => {
@@ -238,11 +239,11 @@ impl Job<'_> {
         ordered.chain(other).collect()
     }
 
-    /// What stands in the file from now on: compressed where an earlier writer did not do that, and a use says of
-    /// which run it is, because the age of its file will not.
+    /// The payload to write. It is compressed if an earlier writer had no time for that. A use gets the number of its
+    /// run, because the age of the new file does not tell.
     fn improved<'a>(
         &self,
-        contents: &Contents,
+        contents: &PartContents,
         live: &Live,
         entry: &IndexEntry,
         payload: Copied<'a>,
@@ -267,7 +268,7 @@ impl Job<'_> {
     }
 }
 
-/// A stored payload that has been verified.
+/// A verified payload as it is stored.
 #[derive(Clone, Copy)]
 struct Copied<'a> {
     bytes: &'a [u8],
@@ -285,9 +286,9 @@ impl<'a> Copied<'a> {
     }
 }
 
-/// A record as it stands; where it is damaged, the one that it superseded.
+/// The stored payload of a record or, if it is damaged, of the record that it superseded.
 fn newest_good<'a>(
-    contents: &Contents,
+    contents: &PartContents,
     live: &Live,
     entry: &IndexEntry,
     bytes: &'a mut Vec<u8>,
@@ -313,16 +314,16 @@ fn newest_good<'a>(
     Some(Copied { bytes: segment::payload_of(bytes), codec: found.codec, length: found.length })
 }
 
-/// A file that is written from its start to its end.
+/// A file that is written from start to end.
 struct File<'a> {
     fd: &'a Descriptor,
-    /// How much has been written.
+    /// Bytes that were written.
     start: u64,
     bytes: Vec<u8>,
 }
 
 impl File<'_> {
-    /// Writes what has come together, if that is so much.
+    /// Writes the buffer, if it has at least so many bytes.
     fn write_if(&mut self, least: usize) -> io::Result<()> {
         if self.bytes.len() >= least {
             write_all_at(self.fd, &self.bytes, self.start).map_err(|(_, error)| error)?;
@@ -333,7 +334,7 @@ impl File<'_> {
     }
 }
 
-/// None: somebody else is merging.
+/// None: another process merges segments of this part.
 fn lock(folder: &Folder) -> Option<Descriptor> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;

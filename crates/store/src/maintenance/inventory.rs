@@ -1,4 +1,4 @@
-//! What is stored, as the decisions need to see it.
+//! The inventory that [`crate::bounds`] decides about.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,24 @@ use crate::bounds::{Inventory, LastUse, Limits, ModulePolicy, Record};
 use crate::format::device::DeviceHeader;
 use crate::format::record::{Key, Kind};
 use crate::format::same::Same;
+use crate::maintenance::contents::{PartContents, footprint};
+use crate::maintenance::survey;
+use crate::maintenance::survey::Survey;
+use crate::maintenance::uses::Uses;
+use crate::maintenance::work::{ModulesOf, Work};
 use crate::reports::runs;
-use crate::upkeep::contents::{Contents, footprint};
-use crate::upkeep::survey;
-use crate::upkeep::survey::Survey;
-use crate::upkeep::uses::Uses;
-use crate::upkeep::work::{ModulesOf, Work};
 
-/// The hashes of the records of listed parts, in the order of their inventory.
+/// The hashes of the records of listed parts, in the order of the inventory.
 pub(crate) type Listed = HashMap<(usize, usize), Vec<u64>>;
 
-/// Looks into as much as has to be known for a plan. None: interrupted. What was not looked into would go as a whole.
+/// Makes the inventory. Reads no more parts than the decisions need. None: interrupted, so that parts are missing.
 pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(Inventory, Listed)> {
     let (mut inventory, mut listed) = (Inventory::default(), Listed::new());
     let devices = Devices::of(survey, work.interrupted);
     for (at, application) in survey.applications.iter().enumerate() {
-        let open: Vec<bool> = application.parts.iter().map(survey::Part::is_open).collect();
+        let open: Vec<bool> = application.parts.iter().map(survey::PartFolder::is_open).collect();
         let current = open.contains(&true);
-        let mut found = bounds::Application {
+        let mut found = bounds::ApplicationInventory {
             last_use: application.parts.iter().map(|part| part.last_use).max().unwrap_or(0),
             current,
             limit: application.settings.limit,
@@ -40,13 +40,13 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
                 found.runs = runs::read_in(&folder).iter().map(|(_, run)| run.started_unix_ms).collect();
             }
         }
-        let portable = application.portable().and_then(|part| Contents::of(part, work.interrupted));
+        let portable = application.portable().and_then(|part| PartContents::of(part, work.interrupted));
         let uses = portable.as_ref().map(Uses::in_part).unwrap_or_default();
         let modules = portable.as_ref().map(|part| modules(part, &uses, work.modules_of)).unwrap_or_default();
         for (place, part) in application.parts.iter().enumerate() {
             let foreign = part.is_of_a_device() && devices.is_foreign(at, place, application, limits);
             let look = part.is_of_a_device() && !foreign;
-            let of_device = if look { Contents::of(part, work.interrupted) } else { None };
+            let of_device = if look { PartContents::of(part, work.interrupted) } else { None };
             if (work.interrupted)() {
                 return None;
             }
@@ -54,21 +54,21 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
                 true => of_device.as_ref(),
                 false => portable.as_ref(),
             };
-            let contents = match contents {
+            let listing = match contents {
                 Some(contents) => {
                     let (records, hashes) = records(contents, &uses, &modules);
                     listed.insert((at, place), hashes);
-                    bounds::Contents::Listed(records)
+                    bounds::Listing::Listed(records)
                 }
-                None if foreign => bounds::Contents::Foreign,
-                None => bounds::Contents::Unlisted,
+                None if foreign => bounds::Listing::Foreign,
+                None => bounds::Listing::Unlisted,
             };
-            found.parts.push(bounds::Part {
+            found.parts.push(bounds::PartInventory {
                 bytes: part.bytes,
                 last_use: part.last_use,
-                // Who is served and writes nothing holds no file of the part open.
+                // A run that is served and writes nothing has no file of the part open.
                 current: open[place] || current && !foreign,
-                contents,
+                listing,
             });
         }
         inventory.applications.push(found);
@@ -76,10 +76,10 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
     Some((inventory, listed))
 }
 
-/// How records are used that others name.
+/// The uses of records that other records name.
 type Named = HashMap<Key, Use, FxBuildHasher>;
 
-/// The newest use of a record, and whether a run that is going on uses it.
+/// The newest use of a record, and whether a running process uses it.
 #[derive(Clone, Copy, Default)]
 struct Use {
     last: LastUse,
@@ -87,7 +87,7 @@ struct Use {
 }
 
 impl Use {
-    /// Adds a use of something that names the record.
+    /// Adds the use of a record that names this one.
     fn add(&mut self, last: LastUse, current: bool) {
         if (last.run, last.unix_ms, last.order) > (self.last.run, self.last.unix_ms, self.last.order) {
             self.last = last;
@@ -96,8 +96,8 @@ impl Use {
     }
 }
 
-/// A module is used when a recipe that names it is.
-fn modules(portable: &Contents, uses: &Uses, modules_of: ModulesOf) -> Named {
+/// A module is used when a recipe that names it is used.
+fn modules(portable: &PartContents, uses: &Uses, modules_of: ModulesOf) -> Named {
     let mut modules = Named::default();
     portable.for_each(Kind::Recipe, |live, key, recipe| {
         let used = uses.last(portable, live, key);
@@ -109,8 +109,8 @@ fn modules(portable: &Contents, uses: &Uses, modules_of: ModulesOf) -> Named {
     modules
 }
 
-/// An artifact whose data another one has is used as lately as that one.
-fn targets(contents: &Contents, uses: &Uses) -> Named {
+/// An artifact is used when a reference that names it is used.
+fn targets(contents: &PartContents, uses: &Uses) -> Named {
     let mut targets = Named::default();
     contents.for_each(Kind::Same, |live, key, payload| {
         let Some(same) = Same::decode(payload) else { return };
@@ -120,10 +120,10 @@ fn targets(contents: &Contents, uses: &Uses) -> Named {
     targets
 }
 
-fn records(contents: &Contents, uses: &Uses, modules: &Named) -> (Vec<Record>, Vec<u64>) {
+fn records(contents: &PartContents, uses: &Uses, modules: &Named) -> (Vec<Record>, Vec<u64>) {
     let targets = targets(contents, uses);
     let readable = contents.live.iter().filter(|live| live.row.is_readable());
-    let record = |live: &crate::upkeep::contents::Live| {
+    let record = |live: &crate::maintenance::contents::Live| {
         let entry = contents.entry(live)?;
         let kind = Kind::from_number(entry.kind)?;
         let own = Use {
@@ -131,7 +131,7 @@ fn records(contents: &Contents, uses: &Uses, modules: &Named) -> (Vec<Record>, V
             current: contents.member(live).open || uses.is_current(&entry.key),
         };
         let used = match kind {
-            // Nobody notes the use of a module.
+            // No use record has the key of a module.
             Kind::Module => modules
                 .get(&entry.key)
                 .map_or(own, |named| Use { last: named.last, current: named.current || own.current }),
@@ -151,7 +151,7 @@ fn records(contents: &Contents, uses: &Uses, modules: &Named) -> (Vec<Record>, V
     readable.filter_map(record).unzip()
 }
 
-/// What the device parts are bound to, and when each was used last.
+/// Device header and last use of each device part.
 struct Devices(HashMap<(usize, usize), (DeviceHeader, u64)>);
 
 impl Devices {
@@ -167,13 +167,13 @@ impl Devices {
         Devices(headers)
     }
 
-    /// Whether the driver of a part is no longer here, as far as that shows: the same device was used with another
-    /// version since, by whatever application; or the application has long been using other devices only.
+    /// Whether the driver of a part seems to be gone: some application has used the same device with another driver
+    /// version since, or this application has only used other devices for longer than the age limit.
     fn is_foreign(
         &self,
         at: usize,
         place: usize,
-        application: &survey::Application,
+        application: &survey::ApplicationFolder,
         limits: &Limits,
     ) -> bool {
         let Some((header, used)) = self.0.get(&(at, place)) else { return false };
@@ -189,7 +189,7 @@ impl Devices {
     }
 }
 
-/// What stays the same over an update of the driver.
+/// The fields of a device header that an update of the driver does not change.
 fn device(header: &DeviceHeader) -> [u32; 4] {
     [u32::from(header.pointer_width), header.vendor_id, header.device_id, header.driver_id]
 }

@@ -1,5 +1,4 @@
-//! Which applications, parts and files there are below a root. Names and sizes only: nothing is opened but folders
-//! and settings.
+//! The applications, parts and files below a root. Reads names and sizes; opens folders and settings only.
 
 use std::sync::Arc;
 
@@ -15,42 +14,42 @@ use crate::segment::load;
 use crate::segment::name;
 use crate::settings::Settings;
 
-/// Fewer files with fewer bytes are in no need of merging.
+/// A part with fewer files and bytes needs no merging.
 const FEW_FILES: usize = 4;
 const FEW_BYTES: u64 = 1 << 20;
 
 /// Everything below a root.
 pub(crate) struct Survey {
     settings: Settings,
-    /// They cannot be read.
+    /// The settings cannot be read.
     unsure: bool,
-    /// The file system's size, and what is free on it, in bytes.
+    /// Size and free space of the file system, in bytes.
     size: u64,
     pub(crate) free: u64,
-    pub(crate) applications: Vec<Application>,
+    pub(crate) applications: Vec<ApplicationFolder>,
 }
 
-/// One application's folder.
-pub(crate) struct Application {
+/// The folder of one application.
+pub(crate) struct ApplicationFolder {
     pub(crate) folder: Folder,
     pub(crate) name: String,
     pub(crate) settings: Settings,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<PartFolder>,
 }
 
-/// One part's folder.
-pub(crate) struct Part {
+/// The folder of one part.
+pub(crate) struct PartFolder {
     pub(crate) folder: Arc<Folder>,
     pub(crate) name: String,
-    /// The segments' names, oldest first, and their sizes.
+    /// Names and sizes of the segments, oldest first.
     pub(crate) files: Vec<(String, u64)>,
-    /// The sum of those.
+    /// The sum of the sizes.
     pub(crate) bytes: u64,
-    /// When something was written or used last, in Unix milliseconds.
+    /// The last write or use, in Unix milliseconds.
     pub(crate) last_use: u64,
 }
 
-/// Whether some part of an application has at least so many files.
+/// Whether some part of an application has at least this many files.
 pub(crate) fn is_crowded(root: &Folder, application: &str, files: usize) -> bool {
     let Ok(folder) = root.sub(application, false) else { return false };
     part_names(&folder).iter().any(|name| {
@@ -68,13 +67,13 @@ fn part_names(folder: &Folder) -> Vec<String> {
 }
 
 impl Survey {
-    /// It ends early where `interrupted` says true, and is of no use then.
+    /// If `interrupted` says true it ends early, and the result must not be used.
     pub(crate) fn of(root: &Folder, interrupted: &dyn Fn() -> bool) -> Survey {
         let settings = Settings::readable_in(root);
         let unsure = settings.is_none();
         let names = root.names("").unwrap_or_default();
         let space = disk::fstatvfs(root);
-        // What is not said is no reason to evict anything.
+        // Nothing is evicted because of an unknown free space.
         let (size, free) = space.map_or((0, u64::MAX), |space| {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
@@ -86,7 +85,7 @@ impl Survey {
             applications: names
                 .into_iter()
                 .take_while(|_| !interrupted())
-                .filter_map(|name| Application::of(root, name))
+                .filter_map(|name| ApplicationFolder::of(root, name))
                 .collect(),
         }
     }
@@ -95,12 +94,12 @@ impl Survey {
         self.settings.limits(self.size)
     }
 
-    /// What everything takes up.
+    /// The size of everything.
     pub(crate) fn bytes(&self) -> u64 {
-        self.applications.iter().map(Application::bytes).sum()
+        self.applications.iter().map(ApplicationFolder::bytes).sum()
     }
 
-    /// Whether something may have to go. False is certain.
+    /// Whether something may have to be evicted. False is certain.
     pub(crate) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
         if self.unsure {
             return false;
@@ -120,45 +119,51 @@ impl Survey {
     }
 }
 
-impl Application {
-    fn of(root: &Folder, name: String) -> Option<Application> {
+impl ApplicationFolder {
+    fn of(root: &Folder, name: String) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
-        let parts: Vec<Part> =
-            part_names(&folder).into_iter().filter_map(|name| Part::of(&folder, name)).collect();
+        let parts: Vec<PartFolder> =
+            part_names(&folder).into_iter().filter_map(|name| PartFolder::of(&folder, name)).collect();
         let settings = Settings::readable_in(&folder)?;
-        // Something else that lies here has no parts.
-        (!parts.is_empty()).then_some(Application { folder, name, settings, parts })
+        // An entry without parts is not a stash.
+        (!parts.is_empty()).then_some(ApplicationFolder { folder, name, settings, parts })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    pub(crate) fn portable(&self) -> Option<&Part> {
+    pub(crate) fn portable(&self) -> Option<&PartFolder> {
         self.parts.first().filter(|part| !part.is_of_a_device())
     }
 }
 
-impl Part {
-    fn of(application: &Folder, name: String) -> Option<Part> {
+impl PartFolder {
+    fn of(application: &Folder, name: String) -> Option<PartFolder> {
         let folder = Arc::new(application.sub(&name, false).ok()?);
         let files = files(&folder);
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         let newest = files.last().map_or(0, |(name, _)| name::age_of(name));
         let stamp = disk::fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
-        Some(Part { folder, name, files, bytes, last_use: newest.max(u64::try_from(stamp).unwrap_or(0)) })
+        Some(PartFolder {
+            folder,
+            name,
+            files,
+            bytes,
+            last_use: newest.max(u64::try_from(stamp).unwrap_or(0)),
+        })
     }
 
     pub(crate) fn is_of_a_device(&self) -> bool {
         self.name != "portable"
     }
 
-    /// False is certain.
+    /// Whether merging may be due. False is certain.
     pub(crate) fn may_need_merging(&self) -> bool {
         self.files.len() >= FEW_FILES || self.bytes >= FEW_BYTES
     }
 
-    /// How many records its sealed segments have.
+    /// The number of records in its sealed segments.
     pub(crate) fn records(&self) -> u64 {
         let loaded = self.files.iter().filter_map(|(name, _)| load::load(&self.folder, name, None).ok());
         loaded
@@ -166,7 +171,7 @@ impl Part {
             .sum()
     }
 
-    /// What its files must belong to: what they say themselves, where that fits the folder's name.
+    /// The identity that its segments' headers give, if it fits the folder's name.
     pub(crate) fn identity(&self, interrupted: &dyn Fn() -> bool) -> Option<PartIdentity> {
         if !self.is_of_a_device() {
             return Some(PartIdentity::Portable);
@@ -193,7 +198,7 @@ impl Part {
     pub(crate) fn is_open(&self) -> bool {
         let open = |name: &String| match self.folder.open_file(name) {
             Ok((fd, _)) => load::is_locked(&fd),
-            // That cannot be told, then.
+            // A file that cannot be read may be open.
             Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
         };
         let guards = self.folder.names(".vkg").unwrap_or_default();
@@ -201,7 +206,7 @@ impl Part {
     }
 }
 
-/// The segments in a folder and their sizes, oldest first.
+/// Names and sizes of the segments in a folder, oldest first.
 pub(crate) fn files(folder: &Folder) -> Vec<(String, u64)> {
     let names = folder.names(".vks").unwrap_or_default();
     let with_size = |name: String| {

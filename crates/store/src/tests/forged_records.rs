@@ -7,10 +7,12 @@ use std::ops::Range;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
-use crate::format::sizes::{FILE_MAGIC, FIRST_RECORD, FOOT_MAGIC, HEAD_BYTES, MAX_PAYLOAD, VERSION};
+use crate::format::sizes::{
+    FILE_MAGIC, FIRST_RECORD, FOOTER_MAGIC, MAX_PAYLOAD, RECORD_HEADER_BYTES, VERSION,
+};
 use crate::format::table::Row;
 use crate::stash::inspect::list_applications;
-use crate::tests::harm::with_a_file;
+use crate::tests::bit_flips::with_a_file;
 use crate::tests::*;
 
 fn tag() -> [u8; 8] {
@@ -18,9 +20,9 @@ fn tag() -> [u8; 8] {
 }
 
 /// A head of a record that is not there.
-fn decoy(stored: u32) -> [u8; HEAD_BYTES] {
+fn forged(stored: u32) -> [u8; RECORD_HEADER_BYTES] {
     let (key, kind) = (key(1 << 40), Kind::Recipe as u8);
-    IndexEntry { key, offset: 0, stored, length: stored, crc: 7, kind, codec: 0 }.encode_head(tag())
+    IndexEntry { key, offset: 0, stored, length: stored, crc: 7, kind, codec: 0 }.encode_header(tag())
 }
 
 struct File {
@@ -41,14 +43,14 @@ fn file(payloads: Vec<Vec<u8>>, sealed: bool) -> File {
         let entry =
             encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(number), Stored::plain(&payload));
         let start = entry.offset as usize;
-        records.push((start..start + HEAD_BYTES + payload.len(), payload));
+        records.push((start..start + RECORD_HEADER_BYTES + payload.len(), payload));
         rows.push(Row::of(&entry));
     }
     let end = bytes.len();
     if sealed {
         bytes.extend(encode_end(&header, end as u64, &rows));
         // What it says of itself cannot be used.
-        bytes[end + HEAD_BYTES + 20] ^= 1;
+        bytes[end + RECORD_HEADER_BYTES + 20] ^= 1;
     }
     File { bytes, records, end }
 }
@@ -92,27 +94,27 @@ impl File {
 
 const COUNT: usize = 12;
 
-/// Records of which `number` has `decoys` in its payload, where a head may stand.
-fn around(number: usize, decoys: &[u8], sealed: bool) -> File {
+/// Records of which `number` has `forged` in its payload, where a head may stand.
+fn around(number: usize, forged: &[u8], sealed: bool) -> File {
     let mut payloads: Vec<Vec<u8>> = (0..COUNT as u64).map(|number| payload(number).into_vec()).collect();
     payloads[number] = vec![0x55; 80];
-    payloads[number].extend_from_slice(decoys);
+    payloads[number].extend_from_slice(forged);
     payloads[number].extend_from_slice(&[0x55; 100]);
     let mut file = file(payloads, sealed);
     file.hit(number);
     file
 }
 
-/// Tries what `decoys` makes of the distance from where they stand to where the record of a number starts, for every
+/// Tries what `forged` makes of the distance from where they stand to where the record of a number starts, for every
 /// such record and more.
-fn try_everywhere(what: &str, decoys: impl Fn(usize) -> Vec<u8>) {
+fn try_everywhere(what: &str, forged: impl Fn(usize) -> Vec<u8>) {
     let root = root();
     let path = with_a_file(root.path());
     for sealed in [false, true] {
         for number in [0, 5, COUNT - 2] {
-            let size = decoys(0).len();
+            let size = forged(0).len();
             let template = around(number, &vec![0; size], sealed);
-            let start = template.records[number].0.start + HEAD_BYTES + 80;
+            let start = template.records[number].0.start + RECORD_HEADER_BYTES + 80;
             let starts = template.records[number + 1..].iter().map(|(place, _)| place.start);
             let ends = [
                 template.end,
@@ -121,7 +123,7 @@ fn try_everywhere(what: &str, decoys: impl Fn(usize) -> Vec<u8>) {
                 start + (MAX_PAYLOAD as usize),
             ];
             for end in starts.flat_map(|start| [start, start + 24]).chain(ends) {
-                let file = around(number, &decoys(end - start), sealed);
+                let file = around(number, &forged(end - start), sealed);
                 assert_eq!(file.end, template.end);
                 let what = format!("{what} of record {number} up to {end}, sealed: {sealed}");
                 file.check(root.path(), &path, &[number], &what);
@@ -132,7 +134,9 @@ fn try_everywhere(what: &str, decoys: impl Fn(usize) -> Vec<u8>) {
 
 #[test]
 fn a_made_up_head_in_a_damaged_record_hides_nothing() {
-    try_everywhere("a head", |distance| decoy((distance - distance.min(HEAD_BYTES)) as u32).to_vec());
+    try_everywhere("a head", |distance| {
+        forged((distance - distance.min(RECORD_HEADER_BYTES)) as u32).to_vec()
+    });
 }
 
 #[test]
@@ -140,22 +144,22 @@ fn a_made_up_record_that_is_whole_lends_its_trust_to_no_other() {
     try_everywhere("a head behind a record", |distance| {
         let mut bytes = Vec::new();
         encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), Stored::plain(&[9; 16]));
-        let stored = distance.saturating_sub(bytes.len() + HEAD_BYTES);
-        bytes.extend(decoy(stored as u32));
+        let stored = distance.saturating_sub(bytes.len() + RECORD_HEADER_BYTES);
+        bytes.extend(forged(stored as u32));
         bytes
     });
 }
 
 #[test]
 fn a_made_up_end_of_the_file_hides_nothing() {
-    for (magic, back) in [(FOOT_MAGIC, 200), (FILE_MAGIC, 120)] {
+    for (magic, back) in [(FOOTER_MAGIC, 200), (FILE_MAGIC, 120)] {
         let root = root();
         let path = with_a_file(root.path());
         let mut last = vec![0x55; 400];
         let mut payloads: Vec<Vec<u8>> = (0..3).map(|number| payload(number).into_vec()).collect();
-        // Behind it there is less than a foot or a header takes, and a record.
+        // Behind it there is less than a footer or a header takes, and a record.
         payloads.push(Vec::new());
-        let at = last.len() + HEAD_BYTES - back;
+        let at = last.len() + RECORD_HEADER_BYTES - back;
         last.splice(at..at + 8, magic);
         payloads[2] = last;
         let mut file = file(payloads, false);
@@ -171,7 +175,7 @@ fn what_looks_like_a_torn_tail_is_none_where_records_follow() {
     let mut file = file((0..COUNT as u64).map(|number| payload(number).into_vec()).collect(), false);
     // In the place where the reader expects one: a piece of the file that has come back from elsewhere.
     let start = file.records[4].0.start;
-    file.bytes[start..start + HEAD_BYTES].copy_from_slice(&decoy(MAX_PAYLOAD));
+    file.bytes[start..start + RECORD_HEADER_BYTES].copy_from_slice(&forged(MAX_PAYLOAD));
     file.check(root.path(), &path, &[4], "a head in the place of another");
 }
 
@@ -200,7 +204,7 @@ fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
                         Stored::plain(&[9; 16]),
                     );
                 }
-                bytes.extend(decoy(stored));
+                bytes.extend(forged(stored));
                 payload.splice(at..at, bytes);
             }
             payload
@@ -209,7 +213,7 @@ fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
         let whole = file.bytes.clone();
         for _ in 0..64 {
             let record = &file.records[(numbers.next() % 60) as usize].0;
-            let at = record.start + (numbers.next() % HEAD_BYTES as u64) as usize;
+            let at = record.start + (numbers.next() % RECORD_HEADER_BYTES as u64) as usize;
             file.bytes[at] ^= 1 << (numbers.next() % 8);
         }
         let is_hit = |place: &Range<usize>| file.bytes[place.clone()] != whole[place.clone()];
@@ -229,11 +233,11 @@ fn a_file_of_made_up_heads_is_read_a_bounded_number_of_times() {
     let root = root();
     let path = with_a_file(root.path());
     let length = 8 << 20;
-    let mut decoys = Vec::new();
-    while decoys.len() < length {
-        decoys.extend(decoy((length - decoys.len()) as u32));
+    let mut headers = Vec::new();
+    while headers.len() < length {
+        headers.extend(forged((length - headers.len()) as u32));
     }
-    let file = around(3, &decoys, false);
+    let file = around(3, &headers, false);
     fs::write(&path, &file.bytes).unwrap();
     let before = bytes_read();
     let stash = open(root.path());

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::segment::append::Appender;
-use crate::segment::cleanup::sweep;
+use crate::segment::cleanup::clean_up;
 use crate::tests::*;
 
 const SEGMENT: &str = "0000000000000001-00000001-0000000000000001.vks";
@@ -28,11 +28,11 @@ fn make(path: &Path, content: &[u8]) -> PathBuf {
 }
 
 /// Another one who looks at the file has its lock for a moment, and so has a child that was not executed yet.
-fn sweep_until_gone(folder: &Folder, path: &Path) {
+fn clean_up_until_gone(folder: &Folder, path: &Path) {
     let began = std::time::Instant::now();
     while path.exists() {
         assert!(began.elapsed() < LONG, "{} is left", path.display());
-        sweep(folder);
+        clean_up(folder);
     }
 }
 
@@ -43,12 +43,12 @@ fn what_dead_writers_left_half_made_is_gone_after_the_next_one() {
     let folder = segment.parent().unwrap();
     let runs = folder.with_file_name("runs");
     drop(Folder::shared(&runs, true).unwrap());
-    let aside = |name: &str| format!(".tmp-{name}");
+    let temporary = |name: &str| format!(".tmp-{name}");
     let left = [
         make(&folder.join(SEGMENT), b""),
         make(&folder.join(GUARD), b""),
-        make(&folder.join(aside(SEGMENT)), b"some"),
-        make(&folder.join(aside(GUARD)), b""),
+        make(&folder.join(temporary(SEGMENT)), b"some"),
+        make(&folder.join(temporary(GUARD)), b""),
         make(&runs.join(OTHER), b"some"),
     ];
     left.iter().for_each(|path| grow_old(path));
@@ -69,14 +69,14 @@ fn what_may_be_somebodys_is_left_alone() {
     let folder = Folder::root(root.path(), false).unwrap();
     let at = |name: &str| root.path().join(name);
     let segment = |number: u32| format!("{number:016x}-00000001-0000000000000001.vks");
-    let aside = |number: u32| format!(".tmp-{}", segment(number));
+    let temporary = |number: u32| format!(".tmp-{}", segment(number));
     // Young, or from the future.
-    let young = make(&at(&aside(1)), b"");
-    let future = make(&at(&aside(2)), b"");
+    let young = make(&at(&temporary(1)), b"");
+    let future = make(&at(&temporary(2)), b"");
     let times = FileTimes::new().set_modified(SystemTime::now() + Duration::from_secs(1000));
     File::options().write(true).open(&future).unwrap().set_times(times).unwrap();
     // Held by another descriptor, as by another process.
-    let held = [make(&at(&aside(3)), b""), make(&at(&segment(4)), b""), make(&at(OTHER), b"")];
+    let held = [make(&at(&temporary(3)), b""), make(&at(&segment(4)), b""), make(&at(OTHER), b"")];
     let locks = held.each_ref().map(|path| {
         grow_old(path);
         let file = File::open(path).unwrap();
@@ -91,10 +91,10 @@ fn what_may_be_somebodys_is_left_alone() {
     // No file, or one that is elsewhere.
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     symlink(elsewhere.path(), at(&segment(7))).unwrap();
-    symlink(elsewhere.path(), at(&aside(8))).unwrap();
+    symlink(elsewhere.path(), at(&temporary(8))).unwrap();
     fs::create_dir(at(&segment(9))).unwrap();
 
-    sweep(&folder);
+    clean_up(&folder);
     for path in [&young, &future].into_iter().chain(&held).chain(&full).chain(&foreign) {
         assert!(path.exists(), "{}", path.display());
     }
@@ -102,12 +102,12 @@ fn what_may_be_somebodys_is_left_alone() {
     if rustix::process::geteuid().is_root() {
         let other = make(&at(&segment(10)), b"");
         std::os::unix::fs::chown(&other, Some(65534), Some(65534)).unwrap();
-        sweep(&folder);
+        clean_up(&folder);
         assert!(other.exists(), "another user's file");
     }
     // What was held until here has nobody now.
     drop(locks);
-    held.iter().for_each(|path| sweep_until_gone(&folder, path));
+    held.iter().for_each(|path| clean_up_until_gone(&folder, path));
 }
 
 /// Says so where a test ends, however it does.
@@ -127,20 +127,20 @@ fn a_living_writers_file_is_never_taken_away() {
     let done = AtomicBool::new(false);
     let mut taken = 0;
     std::thread::scope(|scope| {
-        let sweepers: Vec<_> = (0..2)
+        let cleaners: Vec<_> = (0..2)
             .map(|_| {
                 scope.spawn(|| {
                     let folder = Folder::root(root.path(), false).unwrap();
                     let mut met = 0_u64;
                     while !done.load(Ordering::Relaxed) {
-                        for name in folder.names_aside().unwrap() {
+                        for name in folder.temporary_names().unwrap() {
                             // What is being made is believed to be old.
                             if let Ok(file) = File::options().write(true).open(root.path().join(&name)) {
                                 let _ = file.set_modified(SystemTime::now() - Duration::from_secs(120));
                                 met += 1;
                             }
                         }
-                        sweep(&folder);
+                        clean_up(&folder);
                     }
                     met
                 })
@@ -161,10 +161,10 @@ fn a_living_writers_file_is_never_taken_away() {
             drop(fd);
             assert!(root.path().join(&name).exists(), "{name} is gone");
             drop(appender);
-            sweep_until_gone(&folder, &root.path().join(&name));
+            clean_up_until_gone(&folder, &root.path().join(&name));
         }
         drop(stop);
-        let met: u64 = sweepers.into_iter().map(|sweeper| sweeper.join().unwrap()).sum();
+        let met: u64 = cleaners.into_iter().map(|cleaner| cleaner.join().unwrap()).sum();
         println!("{met} files met while they were made, {taken} of 300 writers stood back");
     });
     assert!(taken < 150, "{taken} of 300 writers could make no file");

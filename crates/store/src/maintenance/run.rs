@@ -1,5 +1,4 @@
-//! Keeping a store within its bounds: files are looked at, [`crate::bounds`] decides, and the decisions are carried
-//! out, by one process at a time in each part. Readers keep what they have open.
+//! All of the maintenance, in order. In each part one process at a time carries the decisions out.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -10,21 +9,21 @@ use crate::bounds;
 use crate::bounds::{Cause, Plan, Room};
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
-use crate::segment::cleanup::sweep;
-use crate::upkeep::outcome::Outcome;
-use crate::upkeep::survey::{self, Survey};
-use crate::upkeep::work::{CROWDED, ModulesOf, Work};
-use crate::upkeep::{inventory, merge, remove, uses};
+use crate::maintenance::outcome::Outcome;
+use crate::maintenance::survey::{self, Survey};
+use crate::maintenance::work::{CROWDED, ModulesOf, Work};
+use crate::maintenance::{inventory, merge, remove, uses};
+use crate::segment::cleanup::clean_up;
 
-/// What is written at most while a process is about to end.
-const HASTY_SCRATCH: u64 = 8 << 20;
-/// No larger stash is looked into then for what is to go: that is left to a program that is quiet for a while.
-const HASTY_LOOK: u64 = 256 << 20;
-/// What is written at most where less is free than should be: what is to shrink has to be written first.
+/// Bytes that are written at most while a process ends.
+const SHUTDOWN_SCRATCH: u64 = 8 << 20;
+/// No inventory is made of a larger stash while a process ends. A process that is idle for a while does that.
+const SHUTDOWN_INVENTORY: u64 = 256 << 20;
+/// Bytes that are written at most if less is free than should be: shrinking a file writes a new one first.
 const EMERGENCY_SCRATCH: u64 = 64 << 20;
 
-/// Keeps everything below `root` within its bounds, and takes away what was left without a record. A missing root counts
-/// as empty.
+/// Enforces the limits for all stashes below `root`, merges segments, and removes folders without a record. A missing
+/// root counts as empty.
 pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
     let root = match Folder::root(root, false) {
         Ok(root) => root,
@@ -33,17 +32,17 @@ pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
         }
         Err(error) => return Err(error),
     };
-    let work = Work { application: None, hasty: false, interrupted: &|| false, modules_of };
-    let mut outcome = tend(&root, &work);
-    // Files on their way in that a file system could not hold without a name.
-    sweep(&root);
+    let work = Work { application: None, at_shutdown: false, interrupted: &|| false, modules_of };
+    let mut outcome = maintain(&root, &work);
+    // Temporary files of an import, on file systems without unnamed files.
+    clean_up(&root);
     outcome.emptied = remove::without_records(&root);
     Ok(outcome)
 }
 
-/// The same as far as `work` goes. What cannot be read or written is left for another time.
-pub(crate) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
-    // Who was interrupted once stays so: what was left out then must not be taken for what there is.
+/// Does the maintenance that `work` describes. Another process tries again what fails.
+pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
+    // Once interrupted, it stays interrupted: what was left out must not be taken for missing.
     let stopped = Cell::new(false);
     let interrupted = || {
         stopped.set(stopped.get() || (work.interrupted)());
@@ -51,7 +50,7 @@ pub(crate) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
     };
     let work = &Work { interrupted: &interrupted, ..*work };
     let mut outcome = Outcome::default();
-    if work.hasty && !work.application.is_some_and(|name| survey::is_crowded(root, name, CROWDED)) {
+    if work.at_shutdown && !work.application.is_some_and(|name| survey::is_crowded(root, name, CROWDED)) {
         return outcome;
     }
     let survey = Survey::of(root, work.interrupted);
@@ -65,7 +64,7 @@ pub(crate) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
     let mut must_free: HashMap<(usize, usize), u64> = HashMap::new();
     let mut gone: Vec<(usize, usize)> = Vec::new();
     let mut emptied = Vec::new();
-    let bearable = !work.hasty || survey.bytes() <= HASTY_LOOK;
+    let bearable = !work.at_shutdown || survey.bytes() <= SHUTDOWN_INVENTORY;
     if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
         let Some((inventory, listed)) = inventory::of(&survey, &limits, work) else { return outcome };
         let Plan { evictions, applications, reclaim, shortfalls, .. } =
@@ -96,7 +95,7 @@ pub(crate) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
     }
     let spare = free.saturating_sub(limits.free_space_floor);
     let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
-    let scratch = if work.hasty { scratch.min(HASTY_SCRATCH) } else { scratch };
+    let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
     for (at, application) in survey.applications.iter().enumerate() {
         let mine = work.application.is_none_or(|name| name == application.name);
         let nothing = HashMap::new();
@@ -119,7 +118,7 @@ pub(crate) fn tend(root: &Folder, work: &Work<'_>) -> Outcome {
                 part: &application.parts[place.1],
                 uses: &uses,
                 evicted: evicted.get(&place).unwrap_or(&nothing),
-                synced: !work.hasty,
+                synced: !work.at_shutdown,
                 interrupted: work.interrupted,
             };
             job.run(room, &mut outcome);

@@ -1,4 +1,4 @@
-//! Artifacts with equal data in the segments that are merged: one of them is written, the others become references to it.
+//! Artifacts with equal data in the segments that are merged: one of them is written, the others become references.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,35 +8,35 @@ use crate::bounds::Cause;
 use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
 use crate::format::table;
+use crate::maintenance::contents::{Live, PartContents, stays};
 use crate::segment::file::DamagedIndex;
-use crate::upkeep::contents::{Contents, Live, stays};
 
-/// What a merge writes in place of an artifact or of a reference.
+/// What a merge writes in place of an artifact or a reference.
 pub(crate) enum Stored {
-    /// The record as it is.
+    /// The record itself.
     Itself,
     /// This reference.
     Reference(Same),
-    /// Nothing: the record is never read.
+    /// Nothing: no reader finds the record.
     Nothing,
 }
 
-/// What has to be known while segments of a device part are merged.
+/// What a merge of segments of a device part has to know of artifacts.
 pub(crate) struct Duplicates<'a> {
-    contents: &'a Contents,
-    /// Artifacts that have a crash count.
+    contents: &'a PartContents,
+    /// Artifacts with a crash count.
     crashed: HashSet<Key, FxBuildHasher>,
     /// Artifacts that references in other segments name.
     named_elsewhere: HashSet<Key, FxBuildHasher>,
-    /// Hashes of artifact records in other segments. Each would hide a reference of the same key.
+    /// Hashes of artifact records in other segments. A reader would find them before a reference of the same key.
     elsewhere: HashSet<u64, FxBuildHasher>,
-    /// Hashes of all artifact records of the part that stay. `None`: not all of its segments can be read.
+    /// Hashes of all artifact records of the part that are not evicted. `None`: not all of its segments can be read.
     all: Option<HashSet<u64, FxBuildHasher>>,
-    /// Artifacts that were written as they are and may be named, by what their data looks like.
+    /// Artifacts that are written and may be named, by the fingerprint of their data.
     targets: HashMap<Fingerprint, (Live, Key), FxBuildHasher>,
-    /// Every artifact that was written as it is.
+    /// All artifacts that are written as they are.
     written: HashSet<Key, FxBuildHasher>,
-    /// Artifacts that became references, and what those name.
+    /// Artifacts that became references, with the targets of these.
     moved: HashMap<Key, Key, FxBuildHasher>,
     buffer: Vec<u8>,
 }
@@ -46,9 +46,9 @@ fn hash(key: &Key) -> u64 {
 }
 
 impl<'a> Duplicates<'a> {
-    /// For a merge of these segments, less what is evicted. `None`: a portable part, which has no artifacts.
+    /// For a merge of these segments. `None` for a portable part, which has no artifacts.
     pub(crate) fn of(
-        contents: &'a Contents,
+        contents: &'a PartContents,
         inputs: &[usize],
         evicted: &HashMap<u64, Cause>,
     ) -> Option<Duplicates<'a>> {
@@ -56,8 +56,8 @@ impl<'a> Duplicates<'a> {
             return None;
         }
         let mut crashed = HashSet::default();
-        contents.for_each(Kind::Deaths, |_, key, deaths| {
-            if deaths != [0] {
+        contents.for_each(Kind::CrashCount, |_, key, count| {
+            if count != [0] {
                 crashed.insert(*key);
             }
         });
@@ -88,7 +88,7 @@ impl<'a> Duplicates<'a> {
         })
     }
 
-    /// What is to be written for a record with this verified payload. Artifacts come before references.
+    /// What is written for a record with this verified payload. The artifacts of a merge come before its references.
     pub(crate) fn stored(&mut self, live: &Live, kind: Kind, key: &Key, payload: &[u8]) -> Stored {
         match kind {
             Kind::Artifact => match self.reference(live, key, payload) {
@@ -106,7 +106,7 @@ impl<'a> Duplicates<'a> {
         }
     }
 
-    /// The reference for an artifact, if one with the same data was written before.
+    /// The reference for an artifact, if the same data was written before.
     fn reference(&mut self, live: &Live, key: &Key, payload: &[u8]) -> Option<Same> {
         let print = Fingerprint::of(payload)?;
         if self.crashed.contains(key) {
@@ -124,7 +124,7 @@ impl<'a> Duplicates<'a> {
         Same::of(payload, *target)
     }
 
-    /// What becomes of a reference.
+    /// What is written for a reference.
     fn renewed(&self, key: &Key, payload: &[u8]) -> Stored {
         let Some(same) = Same::decode(payload) else { return Stored::Itself };
         if self.written.contains(key) || self.moved.contains_key(key) {

@@ -4,12 +4,12 @@
 use std::fs;
 use std::ops::Range;
 
-use crate::format::checkpoint::{MARK_BYTES, Mark, encode_checkpoint};
+use crate::format::checkpoint::{CheckpointPointer, POINTER_BYTES, encode_checkpoint};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::sizes::{
-    CHECKPOINT_KIND, FIRST_RECORD, FOOT_BYTES, HEAD_BYTES, HEADER_BYTES, INDEX_KIND, VERSION,
+    CHECKPOINT_KIND, FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, INDEX_KIND, RECORD_HEADER_BYTES, VERSION,
 };
 use crate::format::table::Row;
 use crate::tests::*;
@@ -19,7 +19,7 @@ pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
     /// Of each record its head and its payload, without what fills up to the next one.
     pub(crate) records: Vec<Range<usize>>,
-    /// Where the index, the header's copy and the foot start; the length of a file that is not sealed.
+    /// Where the index, the header's copy and the footer start; the length of a file that is not sealed.
     pub(crate) end: usize,
 }
 
@@ -41,15 +41,15 @@ pub(crate) fn build(count: u64, every: usize, sealed: bool) -> Built {
             Stored::plain(&payload(number)),
         );
         let start = entry.offset as usize;
-        records.push(start..start + HEAD_BYTES + entry.stored as usize);
+        records.push(start..start + RECORD_HEADER_BYTES + entry.stored as usize);
         rows.push(Row::of(&entry));
         if rows.len() - listed == every {
             let payload = encode_checkpoint(before, &rows[listed..]);
             before = bytes.len() as u64;
             encode_record(&mut bytes, 0, tag, CHECKPOINT_KIND, &[0; 32], Stored::plain(&payload));
-            let mark = Mark { offset: before, count: rows.len() as u32 }.encode();
-            let slot = HEADER_BYTES + checkpoints % 2 * MARK_BYTES;
-            bytes[slot..slot + MARK_BYTES].copy_from_slice(&mark);
+            let pointer = CheckpointPointer { offset: before, count: rows.len() as u32 }.encode();
+            let slot = HEADER_BYTES + checkpoints % 2 * POINTER_BYTES;
+            bytes[slot..slot + POINTER_BYTES].copy_from_slice(&pointer);
             (listed, checkpoints) = (rows.len(), checkpoints + 1);
         }
     }
@@ -83,7 +83,8 @@ fn places(built: &Built, zone: Zone) -> Vec<usize> {
     match zone {
         Zone::Anywhere => (FIRST_RECORD..built.end).collect(),
         Zone::Heads => {
-            let heads = built.records.iter().flat_map(|record| record.start..record.start + HEAD_BYTES);
+            let heads =
+                built.records.iter().flat_map(|record| record.start..record.start + RECORD_HEADER_BYTES);
             (0..FIRST_RECORD).chain(heads).collect()
         }
         // Without one there are the last records and the last checkpoint.
@@ -223,7 +224,7 @@ fn what_is_built_here_is_what_the_writer_writes() {
     let written = fs::read(filled(root.path(), 50)).unwrap();
     let built = build(50, usize::MAX, true);
     // All but the age and the serial number, in the header and in its copy, and their checksums.
-    let copy = written.len() - FOOT_BYTES - HEADER_BYTES;
+    let copy = written.len() - FOOTER_BYTES - HEADER_BYTES;
     assert_eq!(written[HEADER_BYTES..copy], built.bytes[HEADER_BYTES..copy]);
     assert_eq!(written[copy + HEADER_BYTES..], built.bytes[copy + HEADER_BYTES..]);
     assert_eq!(written[built.end + 4], INDEX_KIND);

@@ -1,23 +1,23 @@
-//! What came of it.
+//! What maintenance has done.
 
 use std::collections::BTreeMap;
 
 use crate::bounds::Cause;
 
-/// What was done.
+/// What maintenance has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Records that were evicted.
+    /// The number of evicted records.
     pub evicted_records: u64,
-    /// What they and evicted parts took, by [`Cause::name`].
+    /// Bytes of evicted records and parts, by [`Cause::name`].
     pub evicted_bytes: BTreeMap<String, u64>,
     /// Bytes that were written.
     pub written: u64,
-    /// Bytes that files take less than before, those that were written included.
+    /// Bytes of files that were removed.
     pub freed: u64,
-    /// By how much limits stay exceeded, by [`Cause::name`]: running programs hold the rest.
+    /// Bytes by which limits stay exceeded because running programs use the rest, by [`Cause::name`].
     pub short_by: BTreeMap<String, u64>,
-    /// Folders of applications without a record that were removed.
+    /// The number of removed application folders that had no record.
     pub emptied: u64,
 }
 

@@ -1,38 +1,38 @@
-//! How whole parts and applications go.
+//! Removing parts and applications.
 
 use rustix::fs::{AtFlags, FileType};
 
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
+use crate::maintenance::survey::{ApplicationFolder, PartFolder};
 use crate::settings;
-use crate::upkeep::survey::{Application, Part};
 
-/// Files of ours, by how their names end.
+/// The ends of the names of our files.
 const OURS: [&str; 5] = [".vks", ".vkg", ".vkr", ".vkt", ".lock"];
 
 fn is_ours(name: &str) -> bool {
     OURS.iter().any(|suffix| name.ends_with(suffix)) || name.starts_with(".tmp-")
 }
 
-/// Deletes a part that nobody uses. False: somebody does, or it cannot be deleted.
-pub(crate) fn part(part: &Part) -> bool {
+/// Deletes a part that no process uses. False: a process uses it, or it cannot be deleted.
+pub(crate) fn part(part: &PartFolder) -> bool {
     if part.is_open() {
         return false;
     }
     empty(&part.folder)
 }
 
-/// Deletes what lies in a folder and is ours. False: not all of it.
+/// Deletes our files in a folder. False: one of them is left.
 fn empty(folder: &Folder) -> bool {
     let names = folder.all_names().unwrap_or_default();
-    // All of them are tried.
+    // A failure does not keep the others from being deleted.
     names.iter().filter(|name| is_ours(name)).filter(|name| folder.remove_file(name).is_err()).count() == 0
 }
 
-/// Deletes the folder of an application of which nothing is left. What is not ours, and what the user has set, stays
-/// with its folder; all of it stays where a program has it open.
-pub(crate) fn application(root: &Folder, application: &Application) {
+/// Deletes the folder of an application that has nothing left. Files of others and settings stay, and so does the
+/// folder then. A folder that a program has open stays.
+pub(crate) fn application(root: &Folder, application: &ApplicationFolder) {
     if disk::try_lock(&application.folder).is_ok() {
         delete(root, &application.folder, &application.name);
     }
@@ -42,7 +42,7 @@ fn is_folder_of_ours(name: &str) -> bool {
     name == "portable" || name == "runs" || name.starts_with("device-")
 }
 
-/// False: it is still there.
+/// False: the folder is still there.
 fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
     for name in folder.all_names().unwrap_or_default() {
         if name == settings::FILE {
@@ -50,15 +50,15 @@ fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
         }
         let Ok(sub) = folder.sub(&name, false) else { continue };
         if is_folder_of_ours(&name) && empty(&sub) {
-            // Somebody may just have begun to write there.
+            // Fails if a process has just begun to write there.
             let _ = disk::unlinkat(folder, name.as_str(), AtFlags::REMOVEDIR);
         }
     }
     disk::unlinkat(root, name, AtFlags::REMOVEDIR).is_ok()
 }
 
-/// Deletes the folders of applications in which there is no record, no report and nothing of the user's, and which no
-/// program has open. Says how many.
+/// Deletes the folders of applications that have no record, no report and no file of the user's, and that no program
+/// has open. Returns their number.
 pub(crate) fn without_records(root: &Folder) -> u64 {
     let mut names = root.names("").unwrap_or_default();
     names.retain(|name| AppName::of_folder(name).is_some());
@@ -69,7 +69,7 @@ pub(crate) fn without_records(root: &Folder) -> u64 {
     names.iter().filter(deleted).count() as u64
 }
 
-/// Whether there are only folders of ours in it, and in those nothing with a content. What cannot be read counts.
+/// Whether the folder has only folders of ours, with empty files at most. What cannot be read counts as something.
 fn holds_nothing(folder: &Folder) -> bool {
     let is_empty = |sub: &Folder, name: &String| {
         let is_file = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile;

@@ -13,10 +13,10 @@ use crate::format::record::UseRecord;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
+use crate::maintenance;
+use crate::maintenance::outcome::Outcome;
+use crate::maintenance::work::Work;
 use crate::tests::*;
-use crate::upkeep;
-use crate::upkeep::outcome::Outcome;
-use crate::upkeep::work::Work;
 
 /// In these tests a recipe is the identities of its modules.
 fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
@@ -24,7 +24,7 @@ fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
 }
 
 fn run(root: &Path) -> Outcome {
-    upkeep::run(root, modules_of).unwrap()
+    maintenance::run(root, modules_of).unwrap()
 }
 
 fn set(root: &Path, text: &str) {
@@ -90,7 +90,7 @@ fn close(stash: Arc<Stash>) {
 fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
     let root = root();
     let end = |end: Duration, number: u64| {
-        let stash = open_within(root.path(), Haste { end, ..Haste::NONE });
+        let stash = open_within(root.path(), WaitLimits { end, ..WaitLimits::UNLIMITED });
         put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
         close(stash);
         segments(root.path()).len() as u64
@@ -115,8 +115,8 @@ fn held(_: &[u8], _: &mut dyn FnMut(&Key)) {
 fn nobody_waits_for_a_merge_that_does_not_end() {
     let root = root();
     (0..9).for_each(|number| {
-        let haste = Haste { end: Duration::ZERO, ..Haste::NONE };
-        let stash = open_within(root.path(), haste);
+        let waits = WaitLimits { end: Duration::ZERO, ..WaitLimits::UNLIMITED };
+        let stash = open_within(root.path(), waits);
         put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
         close(stash);
     });
@@ -183,7 +183,7 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
     assert!((0..20).all(there), "used in the last run");
     assert!((180..200).all(there), "written in the last run");
     assert!(!(20..60).any(there), "never used since the first runs");
-    assert!((0..20).all(|record| device.contains(Kind::Proven, &key(record))));
+    assert!((0..20).all(|record| device.contains(Kind::Verified, &key(record))));
     drop((device, stash));
     // And the next time there is nothing to do.
     assert_eq!(run(root.path()).evicted_records, 0);
@@ -194,7 +194,7 @@ fn an_application_has_a_limit_of_its_own() {
     let root = root();
     let other = AppName::new(Some(b"other"), b"/bin/other", &[]);
     for application in [app(), other.clone()] {
-        let stash = Stash::open(root.path(), &application).unwrap();
+        let stash = Stash::open_patiently(root.path(), &application).unwrap();
         let device = stash.device(&header()).unwrap();
         for record in 0..100 {
             assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
@@ -204,7 +204,7 @@ fn an_application_has_a_limit_of_its_own() {
     let outcome = run(root.path());
     assert!(outcome.evicted_bytes["application_limit"] > 500_000, "{outcome:?}");
     let count = |application: &AppName| {
-        let stash = Stash::open(root.path(), application).unwrap();
+        let stash = Stash::open_patiently(root.path(), application).unwrap();
         let device = stash.device(&header()).unwrap();
         (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count()
     };
@@ -424,12 +424,12 @@ fn an_interrupted_merge_leaves_everything_as_it_was() {
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= stop_after;
         let folder = Folder::root(root.path(), false).unwrap();
-        let work = Work { application: None, hasty: false, interrupted: &interrupted, modules_of };
-        upkeep::run::tend(&folder, &work);
+        let work = Work { application: None, at_shutdown: false, interrupted: &interrupted, modules_of };
+        maintenance::run::maintain(&folder, &work);
         let stopped = asked.load(Ordering::Relaxed) > stop_after;
         assert_eq!(segments(root.path()).len(), if stopped { 5 } else { 1 }, "{stop_after}");
-        let aside = fs::read_dir(segments(root.path())[0].parent().unwrap()).unwrap();
-        assert!(!aside.into_iter().any(|e| e.unwrap().file_name().to_str().unwrap().starts_with(".tmp")));
+        let temporary = fs::read_dir(segments(root.path())[0].parent().unwrap()).unwrap();
+        assert!(!temporary.into_iter().any(|e| e.unwrap().file_name().to_str().unwrap().starts_with(".tmp")));
         let stash = open(root.path());
         assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..50), 50);
     }
@@ -442,7 +442,7 @@ fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
         let root = root();
         for name in ["one", "two"] {
             let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
-            let stash = Stash::open(root.path(), &application).unwrap();
+            let stash = Stash::open_patiently(root.path(), &application).unwrap();
             let device = stash.device(&header()).unwrap();
             for record in 0..100 {
                 assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
@@ -452,12 +452,12 @@ fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) == stop_at;
         let folder = Folder::root(root.path(), false).unwrap();
-        let work = Work { application: None, hasty: false, interrupted: &interrupted, modules_of };
-        let outcome = upkeep::run::tend(&folder, &work);
+        let work = Work { application: None, at_shutdown: false, interrupted: &interrupted, modules_of };
+        let outcome = maintenance::run::maintain(&folder, &work);
         assert!(outcome.evicted_records < 40, "{stop_at}: {outcome:?}");
         for name in ["one", "two"] {
             let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
-            let stash = Stash::open(root.path(), &application).unwrap();
+            let stash = Stash::open_patiently(root.path(), &application).unwrap();
             let device = stash.device(&header()).unwrap();
             let left = (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count();
             assert!(left > 50, "{stop_at} {name}: {left} left");

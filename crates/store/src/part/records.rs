@@ -1,0 +1,297 @@
+//! Reading and queueing the records of a part.
+
+use std::cell::OnceCell;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::base::memory;
+use crate::base::timer::{Timer, never};
+use crate::format::record::{Key, Kind};
+use crate::format::same::Same;
+use crate::format::sizes::MAX_PAYLOAD;
+use crate::format::table;
+use crate::format::table::Row;
+use crate::part::index::Source;
+use crate::part::open::{Part, Pending};
+use crate::segment::append::{Payload, Slot};
+use crate::segment::file::{DamagedIndex, Location, Read, Segment};
+
+/// Whether a segment's own table has records of that kind.
+fn has_any_in(segment: &Segment, kind: Kind) -> bool {
+    segment.tally().counts[kind.position()] > 0
+}
+
+impl Part {
+    /// Whether the part has a record, on disk or queued. Takes no lock.
+    pub fn contains(&self, kind: Kind, key: &Key) -> bool {
+        self.is_there(kind, key) || self.refresh_after_miss() && self.is_there(kind, key)
+    }
+
+    /// Reads the newest record of that kind and key into `buffer`, and verifies its checksum. If the artifact is stored as a
+    /// reference, the data of its target is read and its digest verified. False: the record is missing or damaged, and
+    /// `buffer` is empty. Damage is counted once.
+    pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.read_known(kind, key, buffer) || self.refresh_after_miss() && self.read_known(kind, key, buffer)
+    }
+
+    /// Queues a record for the writer, without waiting for the disk. It can be read at once. False: the record is dropped
+    /// and counted, because the queue is full, the last write failed, or there is no writer.
+    pub fn put(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
+        if !self.shared.is_open() {
+            self.shared.tallies.dropped(1);
+            return false;
+        }
+        let queued = self.enqueue(kind, key, payload);
+        if queued {
+            self.shared.wake_for_records();
+        }
+        queued
+    }
+
+    /// [`Part::put`] without waking the writer. The writer itself calls it too, also while the stash closes.
+    pub(crate) fn enqueue(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
+        let fits = payload.len() <= MAX_PAYLOAD as usize;
+        if !fits || !self.accepts() || !self.shared.reserve(payload.len()) {
+            self.shared.tallies.dropped(1);
+            return false;
+        }
+        // The caller holds the part, so this does not fail.
+        let Some(part) = self.me.upgrade() else { return false };
+        let payload = Arc::new(Payload(payload));
+        let slot = Slot { kind, key: *key };
+        let unseen = self.view.is_behind() && !self.is_itself_there(kind, key);
+        self.index.insert(slot, Source::Queued(payload.clone()));
+        self.shared.push(Pending { part, slot, payload, since: Some(Instant::now()), unseen });
+        true
+    }
+
+    /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk.
+    pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
+        let code = kind.position() as u8;
+        let mut own = self.index.all(kind);
+        let damaged = || self.shared.tallies.damaged(1);
+        let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
+        let mut found = Vec::new();
+        for segment in self.view.segments().iter() {
+            let mut rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never });
+            rows.retain(|row| {
+                row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
+            });
+            rows.sort_unstable_by_key(|row| Reverse(row.offset));
+            rows.retain(|row| seen.insert(row.hash));
+            found.extend(rows.into_iter().map(|row| (segment.clone(), row)));
+        }
+        found.sort_by(|(one, row), (other, other_row)| {
+            (one.name(), row.offset).cmp(&(other.name(), other_row.offset))
+        });
+        let mut buffer = Vec::new();
+        for (segment, row) in found {
+            let Some(header) = segment.header_at(row.offset) else {
+                self.lose(&segment, &row);
+                continue;
+            };
+            if self.read_known(kind, &header.key, &mut buffer) {
+                each(&header.key, &buffer);
+            }
+        }
+        own.sort_by_cached_key(|(_, source)| match source {
+            Source::Disk(location) => (0, location.segment.name().to_owned(), location.offset),
+            Source::Queued(_) => (1, String::new(), 0),
+        });
+        for (key, _) in own {
+            if self.read_known(kind, &key, &mut buffer) {
+                each(&key, &buffer);
+            }
+        }
+    }
+
+    /// The number of records of that kind. Reads all indexes.
+    pub fn len(&self, kind: Kind) -> usize {
+        let code = kind.position() as u8;
+        let damaged = || self.shared.tallies.damaged(1);
+        let mut seen: HashSet<u64> =
+            self.index.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
+        for segment in self.view.segments().iter() {
+            let rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never }).into_iter();
+            let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
+            seen.extend(mine.map(|row| row.hash));
+        }
+        seen.len()
+    }
+
+    /// Whether there may be a record of that kind. False is certain.
+    pub fn has_any(&self, kind: Kind) -> bool {
+        self.index.len(kind) > 0 || self.view.segments().iter().any(|segment| has_any_in(segment, kind))
+    }
+
+    /// Whether there is no record of any kind.
+    pub fn is_empty(&self) -> bool {
+        !Kind::ALL.iter().any(|&kind| self.has_any(kind))
+    }
+
+    /// [`Part::contains`] as far as this process knows.
+    pub(super) fn is_there(&self, kind: Kind, key: &Key) -> bool {
+        self.is_itself_there(kind, key) || kind == Kind::Artifact && self.is_reference_there(key)
+    }
+
+    /// [`Part::is_there`] without following references.
+    pub(super) fn is_itself_there(&self, kind: Kind, key: &Key) -> bool {
+        self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
+    }
+
+    #[cold]
+    fn is_reference_there(&self, key: &Key) -> bool {
+        self.same_of(key, &mut Vec::new())
+            .is_some_and(|same| self.is_itself_there(Kind::Artifact, &same.target))
+    }
+
+    /// [`Part::read`] as far as this process knows.
+    pub(super) fn read_known(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.read_itself(kind, key, buffer) || kind == Kind::Artifact && self.read_reference(key, buffer)
+    }
+
+    #[cold]
+    fn read_reference(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let Some(same) = self.same_of(key, buffer) else { return false };
+        let complete =
+            self.read_itself(Kind::Artifact, &same.target, buffer) && self.digests.complete(&same, buffer);
+        if !complete {
+            buffer.clear();
+        }
+        complete
+    }
+
+    /// The reference that stands for the artifact of this key. The content of `buffer` afterwards is not specified.
+    pub(super) fn same_of(&self, key: &Key, buffer: &mut Vec<u8>) -> Option<Same> {
+        if !self.has_any(Kind::Same) {
+            return None;
+        }
+        self.read_itself(Kind::Same, key, buffer).then(|| Same::decode(buffer)).flatten()
+    }
+
+    /// [`Part::read_known`] without following references.
+    pub(crate) fn read_itself(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let slot = Slot { kind, key: *key };
+        buffer.clear();
+        // At most twice: the newest record, and the one that it superseded.
+        for _ in 0..2 {
+            let outcome = self.index.with(&slot, |entry| match &entry.source {
+                Source::Queued(payload) => {
+                    if !memory::reserve(buffer, payload.0.len()) {
+                        return (Read::Failed, None);
+                    }
+                    buffer.extend_from_slice(&payload.0);
+                    (Read::Good, None)
+                }
+                Source::Disk(location) => match location.read(key, buffer) {
+                    lost @ (Read::Damaged | Read::Gone) => (lost, Some(location.clone())),
+                    other => (other, None),
+                },
+            });
+            match outcome {
+                Some((Read::Good, _)) => return true,
+                Some((Read::Gone, Some(location))) => {
+                    self.index.damaged(slot, &location);
+                }
+                Some((_, Some(location))) => self.forget(slot, &location),
+                _ => break,
+            }
+        }
+        let may_have_it = |segment: &Segment| kind != Kind::Same || has_any_in(segment, kind);
+        self.find_among(kind, key, may_have_it, |segment, row| match segment.read_row(row, key, buffer) {
+            Read::Good => true,
+            Read::Damaged => {
+                self.lose(segment, row);
+                false
+            }
+            Read::Gone => {
+                // The segment was merged into another one, which the next look-up must find.
+                self.view.invalidate();
+                false
+            }
+            Read::Other | Read::Failed => false,
+        })
+    }
+
+    /// A record of the index is damaged.
+    fn forget(&self, slot: Slot, location: &Location) {
+        if self.index.damaged(slot, location) {
+            self.shared.tallies.damaged(1);
+        }
+    }
+
+    /// A record of a segment's table is damaged.
+    fn lose(&self, segment: &Segment, row: &Row) {
+        if self.view.lose(segment, row.offset) {
+            self.shared.tallies.damaged(1);
+        }
+    }
+
+    /// Calls `each` with the rows of a record in the segments' tables, the newest first, until it says true.
+    fn find(&self, kind: Kind, key: &Key, each: impl FnMut(&Arc<Segment>, &Row) -> bool) -> bool {
+        self.find_among(kind, key, |_| true, each)
+    }
+
+    /// [`Part::find`] in those segments that are `wanted`.
+    fn find_among(
+        &self,
+        kind: Kind,
+        key: &Key,
+        wanted: impl Fn(&Segment) -> bool,
+        mut each: impl FnMut(&Arc<Segment>, &Row) -> bool,
+    ) -> bool {
+        let code = kind.position() as u8;
+        let hash = table::hash(code, key);
+        let damaged = || self.shared.tallies.damaged(1);
+        let timer = OnceCell::new();
+        self.view.segments().iter().filter(|segment| wanted(segment)).any(|segment| {
+            let interrupted = || {
+                let start = || Timer::of(self.shared.waits.refresh);
+                let over = segment.is_put_off() || timer.get_or_init(start).is_over();
+                if over {
+                    self.fall_behind();
+                }
+                over
+            };
+            segment.find(hash, &DamagedIndex { damaged: &damaged, interrupted: &interrupted }, |row| {
+                row.code == code
+                    && row.is_readable()
+                    && !self.view.is_lost(segment, row.offset)
+                    && each(segment, &row)
+            })
+        })
+    }
+
+    /// For the writer, before it writes a record: whether an older one of the same kind and key is in a segment.
+    pub(crate) fn supersedes(&self, slot: &Slot) -> bool {
+        self.index.with(slot, |entry| entry.older.is_some()) == Some(true)
+            || self.find(slot.kind, &slot.key, |_, _| true)
+    }
+
+    /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays if
+    /// the key determines the payload, and if a driver has compiled the artifact twice.
+    pub(crate) fn has_already(&self, slot: &Slot, payload: &Payload) -> bool {
+        match slot.kind {
+            Kind::Use => false,
+            Kind::Module
+            | Kind::Layout
+            | Kind::RenderPass
+            | Kind::Recipe
+            | Kind::Setup
+            | Kind::Verified
+            | Kind::Same => self.supersedes(slot),
+            Kind::Artifact => self.supersedes(slot) || self.is_reference_there(&slot.key),
+            Kind::IdentifierPair | Kind::CrashCount | Kind::Failed => {
+                let (mut buffer, mut is_equal) = (Vec::new(), false);
+                self.find(slot.kind, &slot.key, |segment, row| {
+                    let good = segment.read_row(row, &slot.key, &mut buffer) == Read::Good;
+                    is_equal = good && buffer == *payload.0;
+                    good
+                });
+                is_equal
+            }
+        }
+    }
+}
