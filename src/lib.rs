@@ -6,6 +6,7 @@
 //! The rooms, from the outside in; nothing imports upwards (docs/architecture.md):
 //!
 //! - `hooks` the intercepted commands, one file per group of commands
+//! - [`background`] work ahead of the program's requests
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
@@ -16,6 +17,7 @@
 //! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
+pub mod background;
 pub mod config;
 mod faults;
 mod guard;

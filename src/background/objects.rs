@@ -1,0 +1,420 @@
+//! Vulkan objects of the layer's own, made of the stash's records: what a recipe names by digest.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use ash::vk;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+use crate::recipe::capture::render_pass::uses;
+use crate::recipe::capture::{LibraryTraits, SubpassUse};
+use crate::recipe::model::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
+use crate::recipe::rebuild::render_pass::{Form, render_pass};
+use crate::recipe::rebuild::{self, Limits, RebuildError, Source, objects};
+use crate::recipe::{check, key, payload};
+use crate::state::dispatch::DeviceTable;
+use vkstash_store::format::record::{Key, Kind};
+
+/// What of a device decides how recipes are made into calls again.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceTraits {
+    /// The algorithm of the identifiers of the device's own driver, where the program may use them.
+    pub algorithm: Option<[u8; 16]>,
+    /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
+    pub advanced_blend: bool,
+    /// The device's limits.
+    pub limits: Limits,
+    /// Whether layouts with immutable samplers are made. A pipeline made with a copy of a sampler is not compatible with
+    /// the program's descriptor sets (contract 3.9).
+    pub immutable_samplers: bool,
+}
+
+/// A record by kind and key. False: there is none, or it is damaged.
+pub type ReadRecord<'a> = &'a dyn Fn(Kind, &Key, &mut Vec<u8>) -> bool;
+
+/// A library that exists, and what a link has to know of it.
+pub type LiveLibrary = (Key, vk::Pipeline, LibraryTraits);
+
+/// Why the objects of a recipe could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    /// The stash does not have it, or something else stands in its place.
+    #[error("the stash has no {} of this digest", .0.name())]
+    NoRecord(Kind, Key),
+    /// A layout has immutable samplers.
+    #[error("the layout has immutable samplers")]
+    ImmutableSamplers,
+    /// The driver refuses to make one.
+    #[error("the driver answers {1:?} to the {0} of this recipe")]
+    Driver(&'static str, vk::Result),
+    /// Its create info cannot be made.
+    #[error(transparent)]
+    Rebuild(#[from] RebuildError),
+}
+
+/// Layouts and render passes that were made for recipes. They live as long as the device: before maintenance4 a layout
+/// must outlive the pipelines that were made with it (contract 3.8).
+pub struct OwnObjects {
+    device: vk::Device,
+    table: DeviceTable,
+    traits: DeviceTraits,
+    made: Mutex<Made>,
+}
+
+#[derive(Default)]
+struct Made {
+    /// By their encoding.
+    samplers: HashMap<Vec<u8>, (vk::Sampler, vk::SamplerYcbcrConversion), FxBuildHasher>,
+    /// By their encoding.
+    sets: HashMap<Vec<u8>, vk::DescriptorSetLayout, FxBuildHasher>,
+    layouts: HashMap<Key, vk::PipelineLayout, FxBuildHasher>,
+    passes: HashMap<Key, (vk::RenderPass, Vec<SubpassUse>), FxBuildHasher>,
+}
+
+/// Everything that one recipe names, for as long as this value lives.
+pub struct RecipeObjects<'a> {
+    own: &'a OwnObjects,
+    modules: SmallVec<[(Key, vk::ShaderModule); 5]>,
+    layout: Option<(Key, vk::PipelineLayout)>,
+    pass: Option<(Key, vk::RenderPass, Vec<SubpassUse>)>,
+    libraries: &'a [LiveLibrary],
+}
+
+impl OwnObjects {
+    /// Nothing is made yet. The commands are those of the next layer, or of the loader.
+    pub fn new(device: vk::Device, table: DeviceTable, traits: DeviceTraits) -> OwnObjects {
+        OwnObjects { device, table, traits, made: Mutex::default() }
+    }
+
+    /// Makes what a recipe names.
+    ///
+    /// # Safety
+    /// The device is alive.
+    pub unsafe fn prepare<'a>(
+        &'a self,
+        recipe: &Recipe<'_>,
+        read: ReadRecord<'_>,
+        libraries: &'a [LiveLibrary],
+    ) -> Result<RecipeObjects<'a>, ObjectError> {
+        let modules = SmallVec::new();
+        let mut ready = RecipeObjects { own: self, modules, layout: None, pass: None, libraries };
+        let parts = recipe.pipeline.parts();
+        let mut buffer = Vec::new();
+        // SAFETY: the caller's contract: a live device, whose commands the table has.
+        unsafe {
+            if let Some(digest) = parts.layout {
+                ready.layout = Some((digest, self.layout(&digest, read, &mut buffer)?));
+            }
+            if let Some(digest) = parts.render_pass {
+                let (pass, uses) = self.pass(&digest, read, &mut buffer)?;
+                ready.pass = Some((digest, pass, uses));
+            }
+            for stage in recipe.pipeline.stages() {
+                let Code::Module(identity) = &stage.code else { continue };
+                if ready.modules.iter().all(|(known, _)| known != identity) {
+                    let module = self.module(identity, read, &mut buffer)?;
+                    ready.modules.push((*identity, module));
+                }
+            }
+        }
+        Ok(ready)
+    }
+
+    /// Destroys everything: no pipeline is made with it any more.
+    ///
+    /// # Safety
+    /// The device is alive, and every pipeline that was made with these objects is destroyed or, with maintenance4,
+    /// no longer needs them.
+    pub unsafe fn destroy(&self) {
+        let made = std::mem::take(&mut *self.made());
+        // SAFETY: the caller's contract; each was created on this device without an allocator, and is destroyed once.
+        unsafe {
+            for layout in made.layouts.into_values() {
+                if let Some(destroy) = self.table.destroy_pipeline_layout {
+                    destroy(self.device, layout, ptr::null());
+                }
+            }
+            for set in made.sets.into_values() {
+                if let Some(destroy) = self.table.destroy_descriptor_set_layout {
+                    destroy(self.device, set, ptr::null());
+                }
+            }
+            for (sampler, conversion) in made.samplers.into_values() {
+                if let Some(destroy) = self.table.destroy_sampler {
+                    destroy(self.device, sampler, ptr::null());
+                }
+                self.destroy_conversion(conversion);
+            }
+            for (pass, _) in made.passes.into_values() {
+                if let Some(destroy) = self.table.destroy_render_pass {
+                    destroy(self.device, pass, ptr::null());
+                }
+            }
+        }
+    }
+
+    fn made(&self) -> std::sync::MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn module(
+        &self,
+        identity: &Key,
+        read: ReadRecord<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<vk::ShaderModule, ObjectError> {
+        checked(Kind::Module, identity, read, buffer)?;
+        let (flags, words) = payload::module(buffer).ok_or(ObjectError::Rebuild(RebuildError::Memory))?;
+        let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(&words);
+        let create = command(self.table.create_shader_module, "module")?;
+        let mut module = vk::ShaderModule::null();
+        // SAFETY: the caller's contract; SPIR-V that a program of this user has passed to a driver, as its digest shows.
+        let result = unsafe { create(self.device, &info, ptr::null(), &mut module) };
+        succeeded(result, "module").map(|()| module)
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn layout(
+        &self,
+        digest: &Key,
+        read: ReadRecord<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<vk::PipelineLayout, ObjectError> {
+        let mut known = self.made();
+        if let Some(layout) = known.layouts.get(digest) {
+            return Ok(*layout);
+        }
+        checked(Kind::Layout, digest, read, buffer)?;
+        let no_record = ObjectError::NoRecord(Kind::Layout, *digest);
+        let described: PipelineLayout = key::decode(buffer).map_err(|_| no_record)?;
+        let samplers = |set: &SetLayout| set.bindings.iter().any(|b| !b.immutable_samplers.is_empty());
+        if !self.traits.immutable_samplers && described.sets.iter().flatten().any(samplers) {
+            return Err(ObjectError::ImmutableSamplers);
+        }
+        let mut failed = None;
+        let set = |set: &SetLayout| {
+            // SAFETY: the caller's contract.
+            let made = unsafe { self.set_layout(&mut known, set) };
+            made.map_err(|error| failed = Some(error)).ok()
+        };
+        let rebuilt = objects::pipeline_layout(&described, self.traits.limits, set);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let rebuilt = rebuilt?;
+        let create = command(self.table.create_pipeline_layout, "layout")?;
+        let mut layout = vk::PipelineLayout::null();
+        // SAFETY: the caller's contract; a create info rebuilt of a program's, with set layouts of this device.
+        let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut layout) };
+        succeeded(result, "layout")?;
+        known.layouts.insert(*digest, layout);
+        Ok(layout)
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn set_layout(
+        &self,
+        known: &mut Made,
+        described: &SetLayout,
+    ) -> Result<vk::DescriptorSetLayout, ObjectError> {
+        let encoding = encoding(described)?;
+        if let Some(set) = known.sets.get(&encoding) {
+            return Ok(*set);
+        }
+        let mut failed = None;
+        let sampler = |sampler: &Sampler| {
+            // SAFETY: the caller's contract.
+            let made = unsafe { self.sampler(known, sampler) };
+            made.map_err(|error| failed = Some(error)).ok()
+        };
+        let rebuilt = objects::set_layout(described, sampler);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let rebuilt = rebuilt?;
+        let create = command(self.table.create_descriptor_set_layout, "set layout")?;
+        let mut set = vk::DescriptorSetLayout::null();
+        // SAFETY: the caller's contract; a create info rebuilt of a program's, with samplers of this device.
+        let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut set) };
+        succeeded(result, "set layout")?;
+        known.sets.insert(encoding, set);
+        Ok(set)
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn sampler(&self, known: &mut Made, described: &Sampler) -> Result<vk::Sampler, ObjectError> {
+        let encoding = encoding(described)?;
+        if let Some((sampler, _)) = known.samplers.get(&encoding) {
+            return Ok(*sampler);
+        }
+        let mut conversion = vk::SamplerYcbcrConversion::null();
+        if let Some(described) = &described.conversion {
+            let rebuilt = objects::conversion(described)?;
+            let create = command(self.table.create_sampler_ycbcr_conversion, "conversion")?;
+            // SAFETY: the caller's contract; a create info rebuilt of a program's.
+            let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut conversion) };
+            succeeded(result, "conversion")?;
+        }
+        // SAFETY: the caller's contract.
+        match unsafe { self.sampler_with(described, conversion) } {
+            Ok(sampler) => {
+                known.samplers.insert(encoding, (sampler, conversion));
+                Ok(sampler)
+            }
+            Err(error) => {
+                // SAFETY: the caller's contract; no sampler was made with it.
+                unsafe { self.destroy_conversion(conversion) };
+                Err(error)
+            }
+        }
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn sampler_with(
+        &self,
+        described: &Sampler,
+        conversion: vk::SamplerYcbcrConversion,
+    ) -> Result<vk::Sampler, ObjectError> {
+        let rebuilt = objects::sampler(described, conversion)?;
+        let create = command(self.table.create_sampler, "sampler")?;
+        let mut sampler = vk::Sampler::null();
+        // SAFETY: the caller's contract; a create info rebuilt of a program's.
+        let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut sampler) };
+        succeeded(result, "sampler").map(|()| sampler)
+    }
+
+    /// # Safety
+    /// The device is alive, and the conversion, where it is one, was made without an allocator and is not used any more.
+    unsafe fn destroy_conversion(&self, conversion: vk::SamplerYcbcrConversion) {
+        if let Some(destroy) = self.table.destroy_sampler_ycbcr_conversion {
+            // SAFETY: the caller's contract; NULL is ignored.
+            unsafe { destroy(self.device, conversion, ptr::null()) };
+        }
+    }
+
+    /// # Safety
+    /// The device is alive.
+    unsafe fn pass(
+        &self,
+        digest: &Key,
+        read: ReadRecord<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(vk::RenderPass, Vec<SubpassUse>), ObjectError> {
+        let mut known = self.made();
+        if let Some((pass, uses)) = known.passes.get(digest) {
+            return Ok((*pass, uses.clone()));
+        }
+        checked(Kind::RenderPass, digest, read, buffer)?;
+        let no_record = ObjectError::NoRecord(Kind::RenderPass, *digest);
+        let described: RenderPass = key::decode(buffer).map_err(|_| no_record)?;
+        let uses = uses(&described);
+        let mut pass = vk::RenderPass::null();
+        let result = match render_pass(&described, self.traits.limits)? {
+            Form::First(rebuilt) => {
+                let create = command(self.table.create_render_pass, "render pass")?;
+                // SAFETY: the caller's contract; a create info rebuilt of a program's.
+                unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut pass) }
+            }
+            Form::Second(rebuilt) => {
+                let create = command(self.table.create_render_pass2, "render pass")?;
+                // SAFETY: the caller's contract; a create info rebuilt of a program's.
+                unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut pass) }
+            }
+        };
+        succeeded(result, "render pass")?;
+        known.passes.insert(*digest, (pass, uses.clone()));
+        Ok((pass, uses))
+    }
+}
+
+impl RecipeObjects<'_> {
+    /// The identity of a module of these.
+    pub fn identity_of(&self, module: vk::ShaderModule) -> Option<Key> {
+        self.modules.iter().find(|(_, made)| *made == module).map(|(identity, _)| *identity)
+    }
+
+    /// The digest of the layout, if it is that of this recipe.
+    pub fn digest_of_layout(&self, layout: vk::PipelineLayout) -> Option<Key> {
+        self.layout.filter(|(_, made)| *made == layout).map(|(digest, _)| digest)
+    }
+
+    /// The digest of the render pass, if it is that of this recipe, and what the subpass uses.
+    pub fn digest_of_pass(&self, pass: vk::RenderPass, subpass: u32) -> Option<(Key, SubpassUse)> {
+        let (digest, made, uses) = self.pass.as_ref()?;
+        let uses = uses.get(subpass as usize)?;
+        (*made == pass).then_some((*digest, *uses))
+    }
+}
+
+impl rebuild::Device for RecipeObjects<'_> {
+    fn module(&self, identity: &Key) -> Option<Source<'_>> {
+        let found = self.modules.iter().find(|(known, _)| known == identity);
+        found.map(|(_, module)| Source::Module(*module))
+    }
+
+    fn has_identifiers_of(&self, algorithm: &[u8; 16]) -> bool {
+        self.own.traits.algorithm.as_ref() == Some(algorithm)
+    }
+
+    fn layout(&self, digest: &Key) -> Option<vk::PipelineLayout> {
+        self.layout.filter(|(known, _)| known == digest).map(|(_, layout)| layout)
+    }
+
+    fn render_pass(&self, digest: &Key, subpass: u32) -> Option<(vk::RenderPass, SubpassUse)> {
+        let (known, pass, uses) = self.pass.as_ref()?;
+        let uses = uses.get(subpass as usize)?;
+        (known == digest).then_some((*pass, *uses))
+    }
+
+    fn library(&self, key: &Key) -> Option<(vk::Pipeline, LibraryTraits)> {
+        let found = self.libraries.iter().find(|(known, ..)| known == key);
+        found.map(|(_, pipeline, traits)| (*pipeline, *traits))
+    }
+
+    fn advanced_blend(&self) -> bool {
+        self.own.traits.advanced_blend
+    }
+
+    fn limits(&self) -> Limits {
+        self.own.traits.limits
+    }
+}
+
+impl Drop for RecipeObjects<'_> {
+    fn drop(&mut self) {
+        let Some(destroy) = self.own.table.destroy_shader_module else { return };
+        for (_, module) in &self.modules {
+            // SAFETY: made by `prepare` on a device that outlives this value; no call uses it any more.
+            unsafe { destroy(self.own.device, *module, ptr::null()) };
+        }
+    }
+}
+
+/// Reads a record whose key says what it holds.
+fn checked(kind: Kind, digest: &Key, read: ReadRecord<'_>, buffer: &mut Vec<u8>) -> Result<(), ObjectError> {
+    let whole = read(kind, digest, buffer) && check::is_true(kind, digest, buffer);
+    if whole { Ok(()) } else { Err(ObjectError::NoRecord(kind, *digest)) }
+}
+
+fn encoding(description: &impl serde::Serialize) -> Result<Vec<u8>, ObjectError> {
+    let mut bytes = Vec::new();
+    key::encode(description, &mut bytes).map_err(|_| ObjectError::Rebuild(RebuildError::Memory))?;
+    Ok(bytes)
+}
+
+/// A command that this device may lack.
+fn command<F>(command: Option<F>, object: &'static str) -> Result<F, ObjectError> {
+    command.ok_or(ObjectError::Driver(object, vk::Result::ERROR_FEATURE_NOT_PRESENT))
+}
+
+fn succeeded(result: vk::Result, object: &'static str) -> Result<(), ObjectError> {
+    if result == vk::Result::SUCCESS { Ok(()) } else { Err(ObjectError::Driver(object, result)) }
+}
