@@ -23,7 +23,8 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         | Kind::Verified
         | Kind::CrashCount
         | Kind::Failed
-        | Kind::Same => {
+        | Kind::Same
+        | Kind::Cost => {
             return false;
         }
     };

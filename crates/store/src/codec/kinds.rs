@@ -20,6 +20,7 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
         | Kind::Verified
         | Kind::CrashCount
         | Kind::Failed
-        | Kind::Same => Codec::Plain,
+        | Kind::Same
+        | Kind::Cost => Codec::Plain,
     }
 }

@@ -31,11 +31,13 @@ pub enum Kind {
     Failed = 20,
     /// A reference: the artifact of this key has the data of another artifact ([`crate::format::same`]). Device part.
     Same = 21,
+    /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device part.
+    Cost = 22,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -48,6 +50,7 @@ impl Kind {
         Kind::CrashCount,
         Kind::Failed,
         Kind::Same,
+        Kind::Cost,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -65,6 +68,7 @@ impl Kind {
             Kind::CrashCount => "crash_count",
             Kind::Failed => "failed",
             Kind::Same => "same",
+            Kind::Cost => "cost",
         }
     }
 
@@ -88,6 +92,7 @@ impl Kind {
             Kind::CrashCount => 9,
             Kind::Failed => 10,
             Kind::Same => 11,
+            Kind::Cost => 12,
         }
     }
 }

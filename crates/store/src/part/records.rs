@@ -271,7 +271,7 @@ impl Part {
     }
 
     /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays if
-    /// the key determines the payload, and if a driver has compiled the artifact twice.
+    /// the key determines the payload, and if a driver has compiled the artifact, or has been measured, twice.
     pub(crate) fn has_already(&self, slot: &Slot, payload: &Payload) -> bool {
         match slot.kind {
             Kind::Use => false,
@@ -281,7 +281,8 @@ impl Part {
             | Kind::Recipe
             | Kind::Setup
             | Kind::Verified
-            | Kind::Same => self.supersedes(slot),
+            | Kind::Same
+            | Kind::Cost => self.supersedes(slot),
             Kind::Artifact => self.supersedes(slot) || self.is_reference_there(&slot.key),
             Kind::IdentifierPair | Kind::CrashCount | Kind::Failed => {
                 let (mut buffer, mut is_equal) = (Vec::new(), false);

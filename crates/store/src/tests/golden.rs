@@ -30,6 +30,13 @@ fn same() -> Vec<u8> {
     segment_of(PartIdentity::Device(header()), records.into_iter())
 }
 
+/// Costs of two pipelines, of which the first was measured twice.
+fn costs() -> Vec<u8> {
+    let records = [(0, 1500), (1, u32::MAX), (0, 400)];
+    let records = records.map(|(n, micros)| (Kind::Cost, key(n), micros.to_le_bytes().to_vec()));
+    segment_of(PartIdentity::Device(header()), records.into_iter())
+}
+
 fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
     let header = FileHeader {
         version: VERSION,
@@ -83,11 +90,12 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 4] {
+fn all() -> [(&'static str, Vec<u8>); 5] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("same-v2.vks", same()),
+        ("cost-v2.vks", costs()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -169,6 +177,22 @@ fn references_to_equal_artifacts_stay_readable() {
         assert!(device.read(Kind::Artifact, &key(number.into()), &mut buffer));
         assert_eq!(buffer, artifact(number));
     }
+}
+
+#[test]
+fn costs_stay_readable_and_are_no_artifacts() {
+    let root = root();
+    drop(open(root.path()).device(&header()).unwrap());
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("cost-v2.vks"), folder.join("a.vks")).unwrap();
+    let device = open(root.path()).device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    for (number, micros) in [(0, 400_u32), (1, u32::MAX)] {
+        assert!(device.read(Kind::Cost, &key(number), &mut buffer));
+        assert_eq!(buffer, micros.to_le_bytes());
+        assert!(!device.contains(Kind::Artifact, &key(number)));
+    }
+    assert!(!device.has_any(Kind::Artifact) && device.has_any(Kind::Cost));
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn contents(part: &Part) -> String {
     for (kind, &count) in &part.records {
         text += &match kind.as_str() {
             "same" => format!(", {} with equal data", counted(count, "other")),
+            "cost" => format!(", {}", counted(count, "measured compile")),
             "verified" | "failed" => format!(", {count} {kind}"),
             kind => format!(", {}", counted(count, &plain(kind).replace('_', " "))),
         };
