@@ -22,6 +22,8 @@ pub const BINARIES: &str = "VKSTASH_BINARIES";
 pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
 /// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
 pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
+/// `disabled` or `profiling`: nothing is made in the background, so what only such work needs is not recorded.
+pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
 /// How many milliseconds a program waits in all, at most, until its stash is open.
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
@@ -52,6 +54,9 @@ pub struct Config {
     pub binaries: bool,
     /// [`COMPILE_STORED`].
     pub compile_stored: bool,
+    /// Pipelines may be made before the program asks for them, so recipes are worth recording also where a driver gives
+    /// no artifacts ([`BACKGROUND`]).
+    pub parks: bool,
     /// [`OPEN_MS`]; None: the usual.
     pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
@@ -83,6 +88,10 @@ impl Config {
             compile_stored: lookup(COMPILE_STORED)
                 .or_else(|| lookup(COMPILE_STORED_BEFORE))
                 .is_some_and(|value| value == "1"),
+            parks: !matches!(
+                lookup(BACKGROUND).as_deref().and_then(|value| value.to_str()),
+                Some("disabled" | "profiling")
+            ),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
             report: path(REPORT),

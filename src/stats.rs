@@ -44,7 +44,7 @@ counters! {
     DriverHad => "driver_had",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.
     Compiled => "compiled",
-    /// Pipelines that the driver compiled and of which nothing could or should be recorded.
+    /// Pipelines that the driver compiled and of which no artifact could or should be recorded. A recipe may be.
     CompiledUnrecorded => "compiled_unrecorded",
     /// Of those, the ones on a driver whose pipeline caches hold nothing that could be kept.
     NothingKept => "nothing_kept",

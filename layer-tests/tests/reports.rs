@@ -65,7 +65,7 @@ fn killed(input: &Value) -> Value {
     let device = device();
     let before = own_threads();
     work.run(&device);
-    // Nothing is recorded on these drivers, so only the counts cause a report.
+    // By now everything is recorded, so only the counts cause another report.
     std::thread::sleep(Duration::from_millis(300));
     work.run(&device);
     let started = Instant::now();

@@ -29,6 +29,16 @@ pub fn module(record: &[u8]) -> Option<(vk::ShaderModuleCreateFlags, Vec<u32>)> 
     Some((flags, words))
 }
 
+/// The payload of a cost (docs/format.md): what a compile took that left no artifact.
+pub fn cost_record(cost: Duration) -> [u8; 4] {
+    u32::try_from(cost.as_micros()).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+/// The reverse. None: a payload of another length.
+pub fn cost(payload: &[u8]) -> Option<Duration> {
+    Some(Duration::from_micros(u32::from_le_bytes(payload.try_into().ok()?).into()))
+}
+
 /// Length of [`prefix`].
 pub const PREFIX: usize = 8;
 
@@ -36,8 +46,7 @@ pub const PREFIX: usize = 8;
 /// microseconds, and the form of the rest.
 pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
-    let micros = u32::try_from(cost.as_micros()).unwrap_or(u32::MAX);
-    bytes[..4].copy_from_slice(&micros.to_le_bytes());
+    bytes[..4].copy_from_slice(&cost_record(cost));
     bytes[4] = FORM_CACHE_BLOB;
     bytes[5] = refusals;
     bytes

@@ -175,7 +175,14 @@ unsafe fn call_and_record<I: CreateInfo>(
             device.cache_data_probe.note(call.class(), recorded, false);
             return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
-        Source::Nowhere => return (answer, Outcome::Unrecorded),
+        Source::Nowhere => {
+            // What the program itself forbids to compile was not compiled.
+            if !call.parsed().fails_on_compile_required() {
+                // SAFETY: the caller's contract.
+                unsafe { record::record_recipe_alone(request, cost) };
+            }
+            return (answer, Outcome::Unrecorded);
+        }
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
     device.cache_data_probe.note(call.class(), payload.is_some(), beside_its_cache);

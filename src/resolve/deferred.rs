@@ -234,8 +234,11 @@ unsafe fn compile(
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
-    let recorded =
-        free && all_described && device.caches_hold(PipelineClass::RayTracing) && device.stored().is_some();
+    let recorded = free
+        && all_described
+        && device.keeps_artifacts()
+        && device.caches_hold(PipelineClass::RayTracing)
+        && device.stored().is_some();
     let own_cache = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &own_cache {
         Some(cache) => cache.handle(),
@@ -434,6 +437,11 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                 stored.stash.note_use(Kind::Artifact, key);
                 let copy = memory::copied(blob);
                 copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
+            }
+            (Some((key, _)), None, Some(stored)) if device.records_recipes_alone() => {
+                // Which of them took how long is not known.
+                record::note_cost(device, stored, key, cost / count as u32);
+                false
             }
             _ => false,
         };

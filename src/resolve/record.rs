@@ -9,7 +9,7 @@ use super::passed::{Contents, Passed};
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::model::Parts;
-use crate::recipe::payload::{PREFIX, module_record};
+use crate::recipe::payload::{self, PREFIX, module_record};
 use crate::state::device::Device;
 use crate::state::objects::{EncodedObject, Objects};
 use crate::state::stored::Stored;
@@ -107,6 +107,41 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
     }
 }
 
+/// Queues the recipe of a pipeline of which this driver's caches keep nothing, and what the compile took: before the next
+/// run asks for it, it can be compiled in the background.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record_recipe_alone<I: CreateInfo>(request: &Request<'_, I>, cost: Duration) {
+    let device = request.call.device;
+    let Some(stored) = device.stored().filter(|_| device.records_recipes_alone()) else { return };
+    // SAFETY: the caller's contract.
+    unsafe { record_recipe(request, stored) };
+    note_cost(device, stored, &request.pipeline.key, cost);
+}
+
+/// Notes a use, and what a compile took of which there is no artifact.
+pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
+    let mut known = Vec::new();
+    let wanted = if stored.stash.note_first_use(key) {
+        let known = stored.device.read(Kind::Cost, key, &mut known).then(|| payload::cost(&known)).flatten();
+        known.is_none_or(|known| is_another_cost(known, cost))
+    } else {
+        // Another device of this process may have noted the use.
+        !stored.device.contains(Kind::Cost, key)
+    };
+    if wanted && !stored.device.put(Kind::Cost, key, Box::new(payload::cost_record(cost))) {
+        device.count(Count::Dropped);
+    }
+}
+
+/// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ when
+/// nothing has changed.
+fn is_another_cost(known: Duration, now: Duration) -> bool {
+    let (less, more) = (known.min(now), known.max(now));
+    more > 2 * less && more - less >= Duration::from_micros(100)
+}
+
 /// Queues what the stash does not have yet of a recipe and of what it names.
 ///
 /// # Safety
@@ -164,5 +199,22 @@ unsafe fn record_inline_modules<I: CreateInfo>(request: &Request<'_, I>, stored:
         }
         // SAFETY: the code is that of a valid create info, as before.
         unsafe { device.keep_inline_identifier(inline.flags, code, identity) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_written_again_if_it_has_more_than_doubled_or_halved_and_noise_does_not_explain_it() {
+        let differ = |one: u64, other: u64| {
+            let (one, other) = (Duration::from_micros(one), Duration::from_micros(other));
+            assert_eq!(is_another_cost(one, other), is_another_cost(other, one));
+            is_another_cost(one, other)
+        };
+        assert!(!differ(1000, 1000) && !differ(1000, 2000) && !differ(1000, 501));
+        assert!(differ(1000, 2001) && differ(1000, 499));
+        assert!(!differ(1, 100) && differ(1, 101) && !differ(60, 150));
     }
 }

@@ -109,6 +109,8 @@ pub struct Device {
     pub cache_data: CacheData,
     /// Deferred operations under way.
     pub deferred: Operations,
+    /// What the driver's caches have depends on when they are read (contract 4.7).
+    incremental_caches: bool,
     /// In [`fork::now`].
     process: u32,
 }
@@ -150,7 +152,8 @@ impl Device {
         let mut policy = policy::of(physical.driver);
         let switched_on = |s_type: i32| decided.configuration.structures.iter().any(|s| s.s_type == s_type);
         // In this mode reading a cache changes it (contract 4.7).
-        policy.artifacts &= !switched_on(INCREMENTAL_CACHES);
+        let incremental_caches = switched_on(INCREMENTAL_CACHES);
+        policy.artifacts &= !incremental_caches;
         let advanced_blend = switched_on(blend);
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         let stats = Arc::new(stats);
@@ -190,6 +193,7 @@ impl Device {
             session: OnceLock::new(),
             cache_data_probe: CacheDataProbe::default(),
             deferred: Operations::default(),
+            incremental_caches,
             decided,
             process: fork::here(),
         }
@@ -320,10 +324,19 @@ impl Device {
             && self.table.get_pipeline_cache_data.is_some()
     }
 
+    /// Whether recipes are recorded although this driver gives no artifacts: its caches are known to keep nothing, and what
+    /// the program asks for may be compiled in the background before. While the driver's caches are not known, this is
+    /// false.
+    pub fn records_recipes_alone(&self) -> bool {
+        let holds =
+            self.policy.artifacts && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some());
+        self.instance.config.parks && !self.incremental_caches && !holds && !tls_destroyed()
+    }
+
     /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
         let answers = self.identifiers == IdentifierMode::Emulated || self.cache_control_emulated;
-        self.keeps_artifacts() || (answers && !tls_destroyed())
+        self.keeps_artifacts() || (answers && !tls_destroyed()) || self.records_recipes_alone()
     }
 
     /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.
@@ -335,7 +348,7 @@ impl Device {
 
     /// Whether the stash keeps the code of modules.
     pub fn keeps_modules(&self) -> bool {
-        self.keeps_artifacts() || self.compiles_stored()
+        self.keeps_artifacts() || self.compiles_stored() || self.records_recipes_alone()
     }
 
     /// Whether the driver's caches hold pipelines of this class, as far as that is known.

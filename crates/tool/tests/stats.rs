@@ -276,9 +276,33 @@ fn a_compile_time_that_nobody_measured_is_not_zero() {
     let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::CompiledUnrecorded, 416), (Count::NothingKept, 416)], &[]);
     let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    let line = "    compiled               416  time not measured, 416 of them not recorded\n";
+    let line = "    compiled               416  time not measured, 416 of them without an artifact\n";
     assert!(shown.contains(line), "{shown}");
     assert!(shown.contains("    nothing kept           416  of those: this driver's caches keep"), "{shown}");
+}
+
+#[test]
+fn costs_of_compiles_are_no_artifacts() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
+    for run in [1000, 2000] {
+        run_of(&root, &game(), run, 1, &[(Count::CompiledUnrecorded, 2), (Count::NothingKept, 2)], &[]);
+    }
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
+    let device = stash.device(&header()).unwrap();
+    for key in [[1; 32], [2; 32]] {
+        assert!(stash.portable().put(Kind::Recipe, &key, b"recipe".as_slice().into()));
+        assert!(device.put(Kind::Cost, &key, Box::new([7, 0, 0, 0])));
+    }
+    drop((device, stash));
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
+    assert!(shown.contains("2 recipes") && shown.contains("2 measured compiles"), "{shown}");
+    assert!(shown.contains("this driver's caches keep nothing that could be served"), "{shown}");
+    let json = parsed(&stats(&sandbox, &root, true));
+    let parts = json["applications"][0]["parts"].as_array().unwrap();
+    assert!(parts.iter().any(|part| part["records"]["cost"] == 2), "{parts:?}");
+    assert!(parts.iter().all(|part| part["records"]["artifact"].is_null()), "{parts:?}");
+    assert_eq!(json["applications"][0]["benefit"], "none");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_store::stash::inspect::list_applications;
 
 use crate::rays::Rays;
 use crate::rig::{Rig, keep, keep_all};
@@ -388,7 +389,7 @@ fn an_emulated_identifier_in_a_deferred_call_never_reaches_the_driver() {
     });
 }
 
-/// A driver whose caches keep nothing: the layer only counts.
+/// A driver whose caches keep nothing: there is nothing to be served.
 #[test]
 fn operations_on_a_driver_without_cache_data_count_by_their_results() {
     scenario(&[("defer", defer)], |scenario| {
@@ -402,6 +403,30 @@ fn operations_on_a_driver_without_cache_data_count_by_their_results() {
             };
             assert_eq!(counted(json!({ "ask": true })), [7, 0, 0], "{deferral}");
             assert_eq!(counted(json!({ "ask": true, "fail_on": true })), [0, 6, 0], "{deferral}");
+        }
+    });
+}
+
+/// The driver gets the program's own call, and the recipe and the cost are recorded.
+#[test]
+fn an_operation_on_a_driver_without_cache_data_leaves_its_recipe_and_its_cost() {
+    scenario(&[("defer one", defer_one)], |scenario| {
+        let lavapipe = vk::DriverId::MESA_LLVMPIPE.as_raw();
+        let driver = json!({ "driver_id": lavapipe, "cache_data": "header_only" });
+        let env = scenario.on(Driver::Test(driver)).unwrap();
+        let own = json!({ "outcome": 0, "caches": ["null"] });
+        for deferral in ["always", "never"] {
+            let run = scenario.run_ok::<Value>("defer one", &env, &json!({ "deferral": deferral }));
+            let own = match deferral {
+                "always" => own.clone(),
+                _ => json!({ "outcome": run.value[0]["outcome"], "caches": own["caches"] }),
+            };
+            assert_eq!(run.value, json!([own, own]), "{deferral}");
+            let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+            let sum =
+                |kind: &str| application.parts.iter().filter_map(|part| part.records.get(kind)).sum::<u64>();
+            assert_eq!((sum("recipe"), sum("artifact")), (1, 0), "{deferral}");
+            assert!(sum("cost") >= 1 && sum("use") >= 1, "{deferral}");
         }
     });
 }

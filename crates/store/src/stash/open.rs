@@ -131,7 +131,12 @@ impl Stash {
     ///
     /// A [`Kind::Use`] record has the key only: an artifact and its recipe are used together.
     pub fn note_use(&self, _kind: Kind, key: &Key) {
-        self.note(key, || None);
+        self.note_first_use(key);
+    }
+
+    /// [`Stash::note_use`]. True: it is the first use of the key in this run.
+    pub fn note_first_use(&self, key: &Key) -> bool {
+        self.note(key, || None)
     }
 
     /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it. True: it is the first use of

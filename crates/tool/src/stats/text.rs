@@ -150,7 +150,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
     let unrecorded = match get(Count::CompiledUnrecorded) {
         0 => String::new(),
-        count => format!(", {count} of them not recorded"),
+        count => format!(", {count} of them without an artifact"),
     };
     // Reports of earlier versions lack the time for drivers that were only watched.
     let spent = match get(Count::CompileNanos) {
@@ -317,7 +317,7 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
   portable: 1.0 KiB, 2 modules, 1 use
   NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts, 2 others with equal data
     served                  97  97.0 %, up to 12s 400ms saved
-    compiled                 3  in 90ms, 1 of them not recorded
+    compiled                 3  in 90ms, 1 of them without an artifact
     bypassed                10  left to the driver; not in the percentage
                              7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
                              2  unknown structure sType 2147483647

@@ -3,6 +3,7 @@
 
 use crate::child::{Outcome, Runner};
 use crate::compare::{Series, pair};
+use crate::cost;
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
 use crate::options::Driver;
@@ -19,6 +20,14 @@ pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Ta
         if driver == Driver::Lavapipe {
             let shown = compare(runner, driver, &[], rounds, "lavapipe, all pipelines", &mut figures)?;
             modules = shown.report.modules.len();
+            if runner.has_layer() {
+                // Recipes are recorded on a driver that keeps nothing, so the first run differs from later ones.
+                let what = "lavapipe, first run, program with threads";
+                let arguments = ["--idle-thread"];
+                let (with, without) =
+                    cost::pairs(runner, Environment::bare(driver), &arguments, rounds, what)?;
+                figures.extend(cost::figures("process.first.lavapipe", what, &with, &without));
+            }
         }
         let what = "no pipelines";
         let shown = compare(runner, driver, &["--no-pipelines"], pairs, what, &mut figures)?;

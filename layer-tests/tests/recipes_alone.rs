@@ -1,0 +1,389 @@
+//! Drivers whose caches keep nothing: recipes, modules, uses and the costs of compiles are recorded without artifacts,
+//! and the program notices nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+use vkstash_store::stash::open::Stash;
+
+/// A limit for waiting; no test measures with it.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+const STEPS: &[(&str, Step)] =
+    &[("work", work::step), ("calls", calls), ("killed", killed), ("twice", twice)];
+
+/// The test driver, which says that it is lavapipe and gives cache data without pipelines.
+fn test_driver(more: Value) -> Driver {
+    let mut script = json!({ "cache_data": "header_only", "driver_id": 13 });
+    script.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Driver::Test(script)
+}
+
+fn on_drivers(test: impl Fn(&Scenario, &Env)) {
+    on(&[Driver::Lavapipe, test_driver(json!({}))], test);
+}
+
+fn on(drivers: &[Driver], test: impl Fn(&Scenario, &Env)) {
+    scenario(STEPS, |scenario| {
+        for (number, driver) in drivers.iter().enumerate() {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            test(scenario, &env.stash(scenario.folder().join(format!("stash-{number}"))));
+        }
+    });
+}
+
+fn run(scenario: &Scenario, env: &Env, work: &Work) -> child::Run<Done> {
+    scenario.run_ok("work", env, work)
+}
+
+fn device() -> Device {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    Device::new(&instance, &Work::default().device_options()).unwrap()
+}
+
+/// All records of a stash with one application, by kind; of the device parts together.
+struct Records(BTreeMap<Kind, BTreeMap<Key, Vec<u8>>>);
+
+impl Records {
+    fn of(root: &Path) -> Records {
+        let application = application(root);
+        let name = AppName { display: application.display, folder: application.folder };
+        let stash = Stash::open_patiently(root, &name).unwrap();
+        let headers = application.parts.iter().filter_map(|part| part.device.as_ref());
+        let devices = headers.map(|header| stash.device(header).unwrap());
+        let mut records: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for part in devices.chain([stash.portable().clone()]) {
+            for kind in Kind::ALL {
+                part.for_each(kind, &mut |key, payload| {
+                    records.entry(kind).or_default().insert(*key, payload.to_vec());
+                });
+            }
+        }
+        Records(records)
+    }
+
+    fn count(&self, kind: Kind) -> usize {
+        self.0.get(&kind).map_or(0, BTreeMap::len)
+    }
+
+    fn keys(&self, kind: Kind) -> Vec<Key> {
+        self.0.get(&kind).into_iter().flat_map(BTreeMap::keys).copied().collect()
+    }
+
+    /// The keys in the order of their first use.
+    fn in_order_of_use(&self) -> Vec<Key> {
+        let uses = self.0.get(&Kind::Use).into_iter().flatten();
+        let mut uses: Vec<_> =
+            uses.map(|(key, payload)| (UseRecord::decode(payload).unwrap().sequence, *key)).collect();
+        uses.sort_unstable();
+        uses.into_iter().map(|(_, key)| key).collect()
+    }
+
+    /// Modules and descriptions, which the same program writes once.
+    fn descriptions(&self) -> BTreeMap<Kind, BTreeMap<Key, Vec<u8>>> {
+        let described = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
+        self.0.clone().into_iter().filter(|(kind, _)| described.contains(kind)).collect()
+    }
+}
+
+fn application(root: &Path) -> ApplicationInfo {
+    let [application] = list_applications(root).unwrap().try_into().unwrap();
+    application
+}
+
+/// The number of records on disk, superseded ones included.
+fn written(root: &Path, kind: Kind) -> u64 {
+    application(root).parts.iter().filter_map(|part| part.records.get(kind.name())).sum()
+}
+
+/// There are recipes, uses and costs of so many pipelines, and nothing that could be served.
+fn assert_recorded(records: &Records, count: usize) {
+    let recipes = records.keys(Kind::Recipe);
+    assert_eq!(recipes.len(), count);
+    assert_eq!(records.keys(Kind::Use), recipes);
+    assert_eq!(records.keys(Kind::Cost), recipes);
+    for kind in [Kind::Artifact, Kind::Same, Kind::Verified] {
+        assert_eq!(records.count(kind), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn one_run_leaves_recipes_modules_uses_and_costs_and_a_second_one_adds_nothing() {
+    on_drivers(|scenario, env| {
+        let kinds = [
+            (Shader::Compute, Code::Module, 3, 0),
+            (Shader::Compute, Code::Inline, 3, 0),
+            (Shader::Specialized, Code::Module, 1, 0),
+            (Shader::RenderPass, Code::Module, 4, 1),
+            (Shader::DynamicRendering, Code::Module, 4, 0),
+        ];
+        for (shader, code, modules, passes) in kinds {
+            let env = env.clone().stash(env.stash_folder().join(format!("{shader:?}-{code:?}")));
+            let work = Work { shader, code, ..Work::default() };
+            let first = run(scenario, &env, &work);
+            assert!(first.value.all_made());
+            let records = Records::of(&env.stash_folder());
+            assert_recorded(&records, 3);
+            assert_eq!(records.count(Kind::Module), modules, "{shader:?}");
+            assert_eq!(records.count(Kind::RenderPass), passes, "{shader:?}");
+            assert_eq!(records.count(Kind::Layout), 1);
+            assert!(records.0[&Kind::Cost].values().all(|payload| payload.len() == 4));
+            for again in 2..4 {
+                let seen = run(scenario, &env, &work);
+                let sum = |counter| seen.reports.sum(counter);
+                assert_eq!((sum("compiled_unrecorded"), sum("nothing_kept"), sum("modules_new")), (3, 3, 0));
+                for wrong in ["compiled", "served", "offered", "bypassed", "dropped", "not_taken"] {
+                    assert_eq!(sum(wrong), 0, "{wrong}, run {again}");
+                }
+                let later = Records::of(&env.stash_folder());
+                assert_recorded(&later, 3);
+                assert_eq!(later.descriptions(), records.descriptions());
+                for kind in [Kind::Recipe, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Setup] {
+                    assert_eq!(written(&env.stash_folder(), kind), records.count(kind) as u64, "{kind:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn the_order_of_first_use_is_that_of_the_latest_run() {
+    on_drivers(|scenario, env| {
+        let of_one = |first| {
+            let env = env.clone().stash(env.stash_folder().join(format!("only-{first}")));
+            run(scenario, &env, &Work { first, count: 1, ..Work::default() });
+            Records::of(&env.stash_folder()).keys(Kind::Recipe)[0]
+        };
+        let keys = [1, 2, 3].map(of_one);
+        let env = env.clone().stash(env.stash_folder().join("all"));
+        run(scenario, &env, &Work::default());
+        assert_eq!(Records::of(&env.stash_folder()).in_order_of_use(), keys);
+        // In the next run the third one comes first.
+        scenario.run_ok::<Value>("twice", &env, &json!([3, 1]));
+        let [first, second, third] = keys;
+        let order = Records::of(&env.stash_folder()).in_order_of_use();
+        let place = |key| order.iter().position(|found| *found == key).unwrap();
+        assert!(place(third) < place(first), "{order:?}");
+        assert!(order.contains(&second));
+    });
+}
+
+/// Creates single pipelines of these constants, one after the other, on one device.
+fn twice(input: &Value) -> Value {
+    let firsts: Vec<u32> = serde_json::from_value(input.clone()).unwrap();
+    let device = device();
+    for first in firsts {
+        assert!(Work { first, count: 1, ..Work::default() }.run(&device).all_made());
+    }
+    json!(null)
+}
+
+/// The driver's record: its calls without the threads, and the pipelines that lived.
+fn calls(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let done = work.run(&device);
+    let driver = TestDriver::open();
+    let mut record = driver.take_record();
+    drop(device);
+    let after = driver.take_record();
+    assert_eq!(after["violations"], json!([]));
+    assert_eq!(after["pipelines"], json!([]), "nothing is left behind");
+    drop(Arc::into_inner(instance));
+    // The layer enumerates and asks before there is a device.
+    let asks = |call: &Value| call["command"].as_str().is_some_and(|name| name.contains("Pipeline"));
+    let calls: Vec<_> =
+        record["calls"].as_array().unwrap().iter().filter(|call| asks(call)).cloned().collect();
+    json!({
+        "done": done,
+        "calls": calls,
+        "violations": record["violations"].take(),
+        "pipelines": record["pipelines"].take(),
+        "compiles": record["compiles"].take(),
+    })
+}
+
+#[test]
+fn the_driver_gets_the_programs_own_calls() {
+    on(&[test_driver(json!({})), test_driver(json!({ "cache_control": false }))], |scenario, env| {
+        for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+            for (shader, flags2, code) in [
+                (Shader::Compute, false, Code::Module),
+                (Shader::Compute, true, Code::Inline),
+                (Shader::RenderPass, false, Code::Module),
+                (Shader::DynamicRendering, true, Code::Module),
+            ] {
+                let work = Work { shader, caches, flags2, code, feedback: true, ..Work::default() };
+                let without = scenario.run_ok::<Value>("calls", &env.clone().without_layer(), &work).value;
+                assert_eq!(without["violations"], json!([]));
+                for _ in 0..2 {
+                    let with = scenario.run_ok::<Value>("calls", env, &work).value;
+                    assert_eq!(with, without, "{work:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_gets_what_it_gets_without_the_layer() {
+    on_drivers(|scenario, env| {
+        for shader in [Shader::Compute, Shader::RenderPass, Shader::DynamicRendering] {
+            for (caches, batch, derivatives) in
+                [(Caches::None, 1, false), (Caches::Fresh, 3, true), (Caches::Shared, 2, false)]
+            {
+                for threads in [1, 3] {
+                    let work = Work {
+                        shader,
+                        caches,
+                        batch,
+                        derivatives,
+                        threads,
+                        feedback: true,
+                        ..Work::default()
+                    };
+                    let without = run(scenario, &env.clone().without_layer(), &work).value;
+                    for _ in 0..2 {
+                        assert_eq!(run(scenario, env, &work).value, without, "{work:?}");
+                    }
+                }
+            }
+        }
+        // The flags of derivatives are part of a recipe.
+        assert_recorded(&Records::of(&env.stash_folder()), 18);
+    });
+}
+
+#[test]
+fn requests_that_forbid_compiling_are_answered_by_the_driver_and_cost_nothing() {
+    on_drivers(|scenario, env| {
+        let work = Work { fail_on: true, ..Work::default() };
+        let without = run(scenario, &env.clone().without_layer(), &work).value;
+        assert_eq!(run(scenario, env, &work).value, without);
+        assert_eq!(Records::of(&env.stash_folder()).count(Kind::Cost), 0);
+    });
+}
+
+/// Until its caches are known a driver is treated as one that keeps pipelines.
+#[test]
+fn nothing_is_recorded_on_a_driver_that_is_not_known_yet() {
+    let driver = Driver::Test(json!({ "cache_data": "header_only" }));
+    on(&[driver], |scenario, env| {
+        run(scenario, env, &Work { count: 7, ..Work::default() });
+        assert_eq!(Records::of(&env.stash_folder()).count(Kind::Cost), 0);
+        let seen = run(scenario, env, &Work { count: 20, ..Work::default() });
+        let records = Records::of(&env.stash_folder());
+        assert_eq!(records.count(Kind::Cost), 12, "the first 8 show what the caches are worth");
+        assert_eq!(records.count(Kind::Artifact), 0);
+        assert_eq!(seen.reports.sum("compiled_unrecorded"), 20);
+    });
+}
+
+#[test]
+fn a_driver_with_artifacts_gets_no_costs() {
+    on(&[Driver::Radv, Driver::Test(json!({}))], |scenario, env| {
+        for _ in 0..2 {
+            run(scenario, env, &Work::default());
+        }
+        let records = Records::of(&env.stash_folder());
+        assert_eq!((records.count(Kind::Recipe), records.count(Kind::Cost)), (3, 0));
+    });
+}
+
+/// Creates pipelines, waits until they are recorded, and is killed.
+fn killed(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let device = device();
+    assert!(work.run(&device).all_made());
+    let root = PathBuf::from(std::env::var_os("VKSTASH_DIR").unwrap());
+    let started = Instant::now();
+    let all_written = || {
+        let all = list_applications(&root).unwrap();
+        let parts = || all.iter().flat_map(|application| &application.parts);
+        let count = |kind: &str| parts().filter_map(|part| part.records.get(kind)).sum::<u64>();
+        ["recipe", "use", "cost"].into_iter().all(|kind| count(kind) >= u64::from(work.count))
+    };
+    while !all_written() && started.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child::answer(&json!(null));
+    // SAFETY: kill takes plain numbers; it ends this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    unreachable!("SIGKILL cannot be caught")
+}
+
+#[test]
+fn what_a_killed_program_recorded_is_there() {
+    on_drivers(|scenario, env| {
+        let work = Work { count: 5, ..Work::default() };
+        let outcome = scenario.run("killed", env, &work);
+        assert_eq!(outcome.signal(), Some(libc::SIGKILL), "{}", outcome.ending());
+        assert_recorded(&Records::of(&env.stash_folder()), 5);
+        run(scenario, env, &work);
+        assert_recorded(&Records::of(&env.stash_folder()), 5);
+        assert_eq!(written(&env.stash_folder(), Kind::Recipe), 5);
+    });
+}
+
+#[test]
+fn without_background_work_nothing_is_recorded() {
+    on_drivers(|scenario, env| {
+        for value in ["disabled", "profiling"] {
+            let disabled = env.clone().var("VKSTASH_BACKGROUND", value);
+            for shader in [Shader::Compute, Shader::RenderPass] {
+                let work = Work { shader, ..Work::default() };
+                let seen = run(scenario, &disabled, &work);
+                assert_eq!(seen.reports.sum("compiled_unrecorded"), 3);
+                assert_eq!(seen.reports.sum("modules"), 0, "modules are not hashed");
+            }
+            let all = application(&env.stash_folder());
+            assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
+        }
+        // What was recorded before stays.
+        run(scenario, env, &Work::default());
+        run(
+            scenario,
+            &env.clone().var("VKSTASH_BACKGROUND", "disabled"),
+            &Work { first: 7, ..Work::default() },
+        );
+        assert_recorded(&Records::of(&env.stash_folder()), 3);
+    });
+}
+
+/// The driver takes 20 times as long from the second run on.
+#[test]
+fn a_cost_is_replaced_when_it_has_changed_and_once_in_a_run() {
+    scenario(STEPS, |scenario| {
+        let with = |compile_us: u64| {
+            let driver = test_driver(json!({ "compile_us": compile_us }));
+            Some(scenario.on(driver)?.stash(scenario.folder().join("stash")))
+        };
+        let (Some(fast), Some(slow)) = (with(20_000), with(400_000)) else { return };
+        let cost = || {
+            let records = Records::of(&fast.stash_folder());
+            let [payload] = records.0[&Kind::Cost].values().collect::<Vec<_>>().try_into().unwrap();
+            u32::from_le_bytes(payload.as_slice().try_into().unwrap())
+        };
+        scenario.run_ok::<Value>("twice", &fast, &json!([1, 1, 1]));
+        let first = cost();
+        assert!(first >= 20_000, "{first}");
+        assert_eq!(written(&fast.stash_folder(), Kind::Cost), 1);
+        scenario.run_ok::<Value>("twice", &slow, &json!([1, 1]));
+        assert!(cost() >= 400_000, "{} after {first}", cost());
+        assert_eq!(written(&fast.stash_folder(), Kind::Cost), 2);
+    });
+}
