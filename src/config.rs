@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vkstash_store::settings::BackgroundMode;
+
 /// Switches the layer off, however it was loaded.
 pub const DISABLE: &str = "VKSTASH_DISABLE";
 /// Folder of all stashes; the user's cache directory by default.
@@ -30,6 +32,14 @@ pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 pub const END_MS: &str = "VKSTASH_END_MS";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
+/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md).
+pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
+/// How many threads do background work at most, beside those of a commit at high priority; 0 means none.
+pub const BACKGROUND_WORKERS: &str = "VKSTASH_BACKGROUND_WORKERS";
+/// `1`: programs may use the modes for developers.
+pub const DEVELOPER_MODE: &str = "VKSTASH_DEVELOPER_MODE";
+/// A file that a trace of background tasks and slow creation calls is appended to.
+pub const TRACE: &str = "VKSTASH_TRACE";
 
 /// Where VK_EXT_shader_module_identifier comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +73,34 @@ pub struct Config {
     pub end: Option<Duration>,
     /// Folder for reports.
     pub report: Option<PathBuf>,
+}
+
+/// What the environment says of background work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Background {
+    /// [`BACKGROUND`]; None: the settings decide.
+    pub mode: Option<BackgroundMode>,
+    /// [`BACKGROUND_WORKERS`]; None: the usual.
+    pub workers: Option<usize>,
+    /// [`DEVELOPER_MODE`].
+    pub developer_mode: bool,
+}
+
+impl Background {
+    /// Reads this process's environment.
+    pub fn from_environment() -> Background {
+        Background::from_lookup(|name| std::env::var_os(name))
+    }
+
+    /// Reads what `lookup` knows. A mode that is not understood counts as unset.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Background {
+        let text = |name| lookup(name).and_then(|value| value.into_string().ok());
+        Background {
+            mode: text(BACKGROUND).and_then(|name| BackgroundMode::of_name(&name)),
+            workers: text(BACKGROUND_WORKERS).and_then(|number| number.parse().ok()),
+            developer_mode: text(DEVELOPER_MODE).is_some_and(|value| value == "1"),
+        }
+    }
 }
 
 impl Config {
@@ -136,6 +174,21 @@ mod tests {
         assert_eq!(with("emulate"), Identifiers::Emulate);
         assert_eq!(with("off"), Identifiers::Off);
         assert_eq!(with("maybe"), Identifiers::Auto);
+    }
+
+    #[test]
+    fn background_work_takes_a_mode_a_number_and_a_plain_yes() {
+        let with = |name: &'static str, value: &'static str| {
+            Background::from_lookup(|asked| (asked == name).then(|| OsString::from(value)))
+        };
+        for mode in BackgroundMode::ALL {
+            assert_eq!(with(BACKGROUND, mode.name()).mode, Some(mode));
+        }
+        assert_eq!(with(BACKGROUND, "maybe"), Background::default());
+        assert_eq!(with(BACKGROUND_WORKERS, "0").workers, Some(0));
+        assert_eq!(with(BACKGROUND_WORKERS, "two"), Background::default());
+        assert!(with(DEVELOPER_MODE, "1").developer_mode);
+        assert!(!["", "0", "yes"].into_iter().any(|value| with(DEVELOPER_MODE, value).developer_mode));
     }
 
     #[test]

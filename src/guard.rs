@@ -12,13 +12,28 @@ pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl 
     // A cancelled thread is unwound by force, which Rust's frames answer with an abort.
     let _uncancelled = signals::Uncancelled::begin();
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        // Logging is code too; a panic in here would abort the program.
-        let _ = catch_unwind(|| {
-            log::init();
-            tracing::error!("internal failure in {command}; the driver gets the call");
-        });
+        say(|| tracing::error!("internal failure in {command}; the driver gets the call"));
         fallback()
     })
+}
+
+/// Runs work that nobody waits for. False: it panicked.
+pub fn contained(work: &'static str, body: impl FnOnce()) -> bool {
+    // The thread may be one of the program's, as in `guard`.
+    let _uncancelled = signals::Uncancelled::begin();
+    let ended = catch_unwind(AssertUnwindSafe(body)).is_ok();
+    if !ended {
+        say(|| tracing::error!("internal failure in {work}"));
+    }
+    ended
+}
+
+/// Logging is code too; a panic in here would abort the program.
+fn say(line: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        log::init();
+        line();
+    }));
 }
 
 /// The message of a panic goes to standard error, past the log; it is to raise no signal there. This library's copy of

@@ -12,7 +12,8 @@
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `guard`, `faults` the environment, log lines, the end of panics and their tests
+//! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
+//!   `user_file` files that the user names
 //!
 //! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
@@ -35,6 +36,8 @@ mod resolve;
 mod skip;
 mod state;
 pub mod stats;
+mod trace;
+mod user_file;
 #[cfg(test)]
 #[path = "../crates/store/src/tests/watched.rs"]
 mod watched;

@@ -4,17 +4,20 @@ use std::path::Path;
 use std::sync::Once;
 use std::{fmt, io};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, unlinkat};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config;
+use crate::trace::file::TraceFile;
+use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::{owner, signals};
+use vkstash_store::base::signals;
 
 /// `vkstash: warn: text`: whoever reads a game's output must see where a line comes from.
 struct OneLine;
@@ -94,59 +97,39 @@ pub fn init() {
             _ => LevelFilter::WARN,
         };
         let path = std::env::var_os(config::LOG_FILE).filter(|path| !path.is_empty());
-        let opened = path.map(|path| open_file(Path::new(&path)).map_err(|reason| (path, reason)));
+        let open = |path: &Path| user_file::open(path, OFlags::WRONLY);
+        let opened = path.map(|path| open(Path::new(&path)).map_err(|reason| (path, reason)));
         let (sink, refused) = match opened {
             Some(Ok(file)) => (Sink::File(file), None),
             Some(Err(refused)) => (Sink::StandardError, Some(refused)),
             None => (Sink::StandardError, None),
         };
-        let builder = tracing_subscriber::fmt().with_max_level(level).with_ansi(false);
-        let builder = builder.log_internal_errors(false).event_format(OneLine);
+        let wanted = std::env::var_os(config::TRACE).filter(|path| !path.is_empty());
+        let trace = wanted.map(|path| TraceFile::open(Path::new(&path)).map_err(|reason| (path, reason)));
+        let (trace, no_trace) = match trace {
+            Some(Ok(trace)) => (Some(trace), None),
+            Some(Err(refused)) => (None, Some(refused)),
+            None => (None, None),
+        };
         // Only a second copy of this library in one program could have been faster; its choice stands.
-        drop(tracing::subscriber::set_global_default(builder.with_writer(sink).finish()));
+        drop(match trace {
+            None => {
+                let builder = tracing_subscriber::fmt().with_max_level(level).with_ansi(false);
+                let builder = builder.log_internal_errors(false).event_format(OneLine);
+                tracing::subscriber::set_global_default(builder.with_writer(sink).finish())
+            }
+            Some(trace) => {
+                let lines = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false);
+                let lines = lines.event_format(OneLine).with_writer(sink).with_filter(level);
+                let both = tracing_subscriber::registry().with(lines).with(trace.layer());
+                tracing::subscriber::set_global_default(both)
+            }
+        });
         if let Some((path, reason)) = refused {
             tracing::warn!("{}: {reason}; log lines go to standard error", Path::new(&path).display());
         }
-    });
-}
-
-/// A regular file of the user's own, made where missing; or why not. Anybody may have put something else at a path in
-/// a folder that all may write to, and opening a pipe would wait for its reader.
-fn open_file(path: &Path) -> Result<Descriptor, String> {
-    let failed = |error: Errno| match error {
-        Errno::LOOP => "a symbolic link".to_owned(),
-        Errno::NXIO => "not a regular file".to_owned(),
-        error => io::Error::from(error).to_string(),
-    };
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    let folder = folder.map_err(failed)?;
-    let name = path.file_name().ok_or("not a regular file")?;
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = flags | OFlags::CLOEXEC;
-    let made = openat(&folder, name, flags | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR);
-    let file = match made {
-        Ok(file) => {
-            let file = Descriptor::new(file).map_err(failed)?;
-            let handed_over = owner::hand_over(&file, &folder);
-            if handed_over.is_err() {
-                let _ = unlinkat(&folder, name, AtFlags::empty());
-            }
-            return handed_over.map(|()| file).map_err(|error| error.to_string());
+        if let Some((path, reason)) = no_trace {
+            tracing::warn!("{}: {reason}; no trace is written", Path::new(&path).display());
         }
-        Err(Errno::EXIST) => openat(&folder, name, flags, Mode::empty()),
-        Err(error) => Err(error),
-    };
-    let file = file.and_then(Descriptor::new).map_err(failed)?;
-    let stat = fstat(&file).map_err(failed)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err("not a regular file".to_owned());
-    }
-    if !owner::is_ours(stat.st_uid, &folder) {
-        return Err(format!("belongs to user {}", stat.st_uid));
-    }
-    if stat.st_nlink > 1 {
-        return Err("has another name as well".to_owned());
-    }
-    Ok(file)
+    });
 }

@@ -1,6 +1,15 @@
 //! Work that nobody has asked for yet: pipelines that are finished before the program requests them.
 //!
+//! - [`mode`] what background work may do, and what becomes of measurements
+//! - [`pool`] the workers and their tasks
+//! - [`gate`] when a worker may call a driver
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+pub mod gate;
+pub mod mode;
 pub mod objects;
+pub mod pool;
+mod queue;
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
+use crate::background::gate::{self, ProgramCall};
 use crate::faults;
 use crate::guard::{guard, tls_destroyed};
 use crate::recipe::chain::Arena;
@@ -16,6 +17,7 @@ use crate::state::app_cache::InCall;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::stats::Count;
+use crate::trace::spans::{self, Span};
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create_compute(
@@ -35,7 +37,10 @@ pub unsafe extern "system" fn create_compute(
         untouched(&device, count, infos, pipelines, below)
     };
     // SAFETY: the program's valid arguments.
-    let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
+    let batch = || unsafe {
+        let _begun = begin("vkCreateComputePipelines", count);
+        create(&device, cache, count, infos, allocator, pipelines, untouched)
+    };
     guard("vkCreateComputePipelines", batch, || {
         device.count(Count::InternalFailures);
         untouched()
@@ -60,11 +65,19 @@ pub unsafe extern "system" fn create_graphics(
         untouched(&device, count, infos, pipelines, below)
     };
     // SAFETY: the program's valid arguments.
-    let batch = || unsafe { create(&device, cache, count, infos, allocator, pipelines, untouched) };
+    let batch = || unsafe {
+        let _begun = begin("vkCreateGraphicsPipelines", count);
+        create(&device, cache, count, infos, allocator, pipelines, untouched)
+    };
     guard("vkCreateGraphicsPipelines", batch, || {
         device.count(Count::InternalFailures);
         untouched()
     })
+}
+
+/// What lasts as long as a creation call: workers do not begin driver calls meanwhile, and a trace shows slow calls.
+pub(super) fn begin(command: &'static str, count: u32) -> Option<(ProgramCall<'static>, Span)> {
+    (!tls_destroyed()).then(|| (gate::program_call(), spans::creation(command, count)))
 }
 
 /// The driver gets the call as the program made it, unless it must not: also where everything else has failed.

@@ -31,6 +31,7 @@ pub unsafe extern "system" fn create_khr(
     let batch = || {
         // SAFETY: the program's valid arguments; pCreateInfos is valid for its count.
         unsafe {
+            let _begun = pipelines::begin("vkCreateRayTracingPipelinesKHR", count);
             if operation.is_null() {
                 return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);
             }

@@ -27,11 +27,16 @@ pub const FREE_SPACE: &str = "free-space";
 pub const DEVICE_AGE: &str = "device-age";
 /// The module policy.
 pub const MODULES: &str = "modules";
+/// The mode of background work.
+pub const BACKGROUND: &str = "background";
+/// Whether programs may use the modes for developers.
+pub const DEVELOPER_MODE: &str = "developer-mode";
 
 /// The names that the root's file may set.
-pub const ROOT_NAMES: [&str; 5] = [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES];
+pub const ROOT_NAMES: [&str; 7] =
+    [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES, BACKGROUND, DEVELOPER_MODE];
 /// The names that an application's file may set.
-pub const APPLICATION_NAMES: [&str; 2] = [LIMIT, MODULES];
+pub const APPLICATION_NAMES: [&str; 3] = [LIMIT, MODULES, BACKGROUND];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 // Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not have.
@@ -46,6 +51,50 @@ const UNITS: [(&str, u64); 8] = [
     ("KB", 1_000),
 ];
 
+/// What the layer's background work may do. docs/background.md describes the modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackgroundMode {
+    /// Background work that does not slow the program down.
+    #[default]
+    Allowed,
+    /// Rich measurements matter more than a smooth run.
+    Intrusive,
+    /// No background work.
+    Disabled,
+    /// No background work, and no behaviour that adapts to measurements.
+    Profiling,
+}
+
+impl BackgroundMode {
+    /// All modes.
+    pub const ALL: [BackgroundMode; 4] = [
+        BackgroundMode::Allowed,
+        BackgroundMode::Intrusive,
+        BackgroundMode::Disabled,
+        BackgroundMode::Profiling,
+    ];
+
+    /// The mode's name in files, in the environment and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BackgroundMode::Allowed => "allowed",
+            BackgroundMode::Intrusive => "intrusive",
+            BackgroundMode::Disabled => "disabled",
+            BackgroundMode::Profiling => "profiling",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn of_name(name: &str) -> Option<BackgroundMode> {
+        BackgroundMode::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+
+    /// Whether background work may be queued.
+    pub const fn allows_work(self) -> bool {
+        matches!(self, BackgroundMode::Allowed | BackgroundMode::Intrusive)
+    }
+}
+
 /// The values of a file. None: not set. Sizes are bytes, `u64::MAX` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -59,6 +108,10 @@ pub struct Settings {
     pub device_age_ms: Option<u64>,
     /// [`MODULES`].
     pub modules: Option<ModulePolicy>,
+    /// [`BACKGROUND`].
+    pub background: Option<BackgroundMode>,
+    /// [`DEVELOPER_MODE`], in the root's file.
+    pub developer_mode: Option<bool>,
     /// Comments, unknown names and values that are not understood, line by line. They are written back.
     pub kept: Vec<String>,
 }
@@ -78,6 +131,12 @@ pub enum ValueError {
     /// Neither `all` nor `none` nor a number.
     #[error("takes all, none, or a number of runs")]
     Modules,
+    /// No mode of background work.
+    #[error("takes allowed, intrusive, disabled or profiling")]
+    Background,
+    /// Neither `on` nor `off`.
+    #[error("takes on or off")]
+    Switch,
 }
 
 /// Why settings could not be read or written.
@@ -167,6 +226,8 @@ impl Settings {
             (FREE_SPACE, self.free_space.map(size_text)),
             (DEVICE_AGE, self.device_age_ms.map(days_text)),
             (MODULES, self.modules.map(modules_text)),
+            (BACKGROUND, self.background.map(|mode| mode.name().to_owned())),
+            (DEVELOPER_MODE, self.developer_mode.map(|on| if on { "on" } else { "off" }.to_owned())),
         ];
         let is_set = |name: &str| values.iter().any(|(known, value)| *known == name && value.is_some());
         let mut text = String::new();
@@ -196,6 +257,17 @@ impl Settings {
                 self.device_age_ms = Some(age.ok_or(ValueError::Days)?);
             }
             MODULES => self.modules = Some(modules(value).ok_or(ValueError::Modules)?),
+            BACKGROUND => {
+                let mode = BackgroundMode::of_name(&value.to_ascii_lowercase());
+                self.background = Some(mode.ok_or(ValueError::Background)?);
+            }
+            DEVELOPER_MODE => {
+                self.developer_mode = Some(match value.to_ascii_lowercase().as_str() {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(ValueError::Switch),
+                });
+            }
             _ => return Err(ValueError::Name),
         }
         Ok(())
@@ -209,6 +281,8 @@ impl Settings {
             FREE_SPACE => self.free_space = None,
             DEVICE_AGE => self.device_age_ms = None,
             MODULES => self.modules = None,
+            BACKGROUND => self.background = None,
+            DEVELOPER_MODE => self.developer_mode = None,
             _ => {}
         }
         self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));

@@ -26,6 +26,18 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
+/// The lowest class of I/O priorities, shifted as the kernel wants it: served when nobody else uses the disk.
+const IDLE_IO: libc::c_int = 3 << 13;
+/// Priorities of one thread.
+const WHO_THREAD: libc::c_int = 1;
+
+/// Lowers the calling thread's priority, and its I/O priority to the lowest.
+pub fn be_in_background() {
+    be_nice();
+    // SAFETY: the system call takes three numbers; 0 is the calling thread. A failure does not matter.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_THREAD, 0, IDLE_IO) };
+}
+
 /// Lowers the priority of the calling thread.
 pub(crate) fn be_nice() {
     // On Linux, process 0 is the calling thread here.

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 
 use crate::bounds::{Limits, ModulePolicy};
 use crate::format::refusal::OpenError;
-use crate::settings::{APPLICATION_NAMES, FILE, ROOT_NAMES, Settings, SettingsError, read, write};
+use crate::settings::{
+    APPLICATION_NAMES, BACKGROUND, BackgroundMode, DEVELOPER_MODE, FILE, ROOT_NAMES, Settings, SettingsError,
+    read, write,
+};
 use crate::stash::inspect::list_applications;
 use crate::tests::*;
 
@@ -150,9 +153,28 @@ fn an_applications_names_are_the_roots() {
     assert!(APPLICATION_NAMES.iter().all(|name| ROOT_NAMES.contains(name)));
     for name in ROOT_NAMES {
         let mut settings = Settings::default();
-        settings.set(name, "none").unwrap();
+        let value = match name {
+            BACKGROUND => "profiling",
+            DEVELOPER_MODE => "on",
+            _ => "none",
+        };
+        settings.set(name, value).unwrap();
         assert_eq!(settings.to_text().lines().count(), 1);
         settings.unset(name);
         assert_eq!(settings, Settings::default());
+    }
+}
+
+#[test]
+fn modes_of_background_work_have_names_and_switches_are_on_or_off() {
+    for mode in BackgroundMode::ALL {
+        let (settings, complaints) = Settings::parse(&format!("background = {}", mode.name()));
+        assert_eq!((settings.background, complaints), (Some(mode), Vec::new()));
+    }
+    for (text, expected) in [("on", Some(true)), ("OFF", Some(false)), ("1", None), ("none", None)] {
+        let (settings, complaints) =
+            Settings::parse(&format!("developer-mode = {text}\nbackground = {text}"));
+        assert_eq!((settings.developer_mode, settings.background), (expected, None));
+        assert_eq!(complaints.len(), 1 + usize::from(expected.is_none()), "{complaints:?}");
     }
 }

@@ -1,0 +1,275 @@
+//! The gate before driver calls of workers.
+//!
+//! A worker must not be inside a driver when the process forks, because the child would inherit locks that nobody releases,
+//! nor when the process ends, because the driver's exit handlers destroy what the call uses. And it should not begin a call
+//! while the program waits for one, because drivers serialise them.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use vkstash_store::forks::PerProcess;
+
+/// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
+pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+/// How long a worker waits for a fork.
+const FORK_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a fork waits for the driver calls under way.
+const FORK_WAITS: Duration = Duration::from_millis(50);
+/// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
+const LOOKS_EVERY: Duration = Duration::from_micros(250);
+
+const SHARDS: usize = 16;
+
+/// A counter on cache lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Shard(AtomicU32);
+
+/// The gate of a process, or of a test.
+#[derive(Default)]
+pub(super) struct Gate {
+    /// Driver calls of workers under way.
+    inside: AtomicU32,
+    /// Creation calls of the program under way, by thread.
+    calls: [Shard; SHARDS],
+    workers: AtomicU32,
+    /// Forks under way.
+    forks: AtomicU32,
+    ending: AtomicBool,
+    /// Told whether there are workers.
+    hint: Option<&'static AtomicBool>,
+}
+
+/// What a worker runs.
+#[derive(Clone)]
+struct Running {
+    gate: Arc<Gate>,
+    /// The owner of the task goes away.
+    stop: Arc<AtomicBool>,
+    /// The program's calls are not waited for.
+    in_haste: bool,
+}
+
+/// Whether this process has workers. A forked child may find true here; it then finds no gate.
+static HAS_WORKERS: AtomicBool = AtomicBool::new(false);
+/// A forked child begins with a gate of its own.
+static GATE: PerProcess<Arc<Gate>> = PerProcess::empty();
+
+thread_local! {
+    /// Driver calls of this thread under way.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+    /// Forks that this thread has under way, and for which it has closed the gate.
+    static FORKING: Cell<u32> = const { Cell::new(0) };
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    static SHARD: usize = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
+    };
+}
+
+/// Held by a worker around every call that it makes to a driver.
+#[must_use]
+pub struct InDriver {
+    gate: Arc<Gate>,
+    /// It belongs to one thread.
+    _thread: PhantomData<*const ()>,
+}
+
+/// Held by a thread of the program for the duration of a vkCreate*Pipelines.
+#[must_use]
+pub struct ProgramCall<'a>(Option<&'a Shard>);
+
+/// Waits until a worker may call a driver. None: it may not any more, so its task must end. The process ends or forks for too
+/// long, or the device of the task is being destroyed.
+pub fn enter_driver() -> Option<InDriver> {
+    let running = RUNNING.try_with(|running| running.borrow().clone()).ok().flatten();
+    let running = running.unwrap_or_else(|| Running {
+        gate: of_process().clone(),
+        stop: Arc::default(),
+        in_haste: false,
+    });
+    running.gate.enter(&running.stop, running.in_haste)
+}
+
+/// Whether the task that this thread runs must end: long tasks ask between two driver calls.
+pub fn must_end() -> bool {
+    let ends =
+        |running: &Running| running.stop.load(Ordering::SeqCst) || running.gate.ending.load(Ordering::SeqCst);
+    RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
+}
+
+/// Says that a thread of the program creates pipelines. Without workers this is one relaxed load.
+pub fn program_call() -> ProgramCall<'static> {
+    if !HAS_WORKERS.load(Ordering::Relaxed) {
+        return ProgramCall(None);
+    }
+    GATE.known().map_or(ProgramCall(None), |gate| gate.program_call())
+}
+
+/// The gate of this process.
+pub(super) fn of_process() -> &'static Arc<Gate> {
+    GATE.get_or_make(|_| Arc::new(Gate { hint: Some(&HAS_WORKERS), ..Gate::default() }))
+}
+
+impl Gate {
+    pub(super) fn program_call(&self) -> ProgramCall<'_> {
+        // A thread that is leaving has no local storage any more.
+        let shard = &self.calls[SHARD.try_with(|shard| *shard).unwrap_or(0)];
+        shard.0.fetch_add(1, Ordering::SeqCst);
+        ProgramCall(Some(shard))
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.iter().any(|shard| shard.0.load(Ordering::SeqCst) != 0)
+    }
+
+    /// Runs a task on this thread: [`enter_driver`] in it fails once `stop` is set.
+    pub(super) fn run(self: &Arc<Gate>, stop: &Arc<AtomicBool>, in_haste: bool, task: impl FnOnce()) {
+        struct Reset(Option<Running>);
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                RUNNING.set(self.0.take());
+            }
+        }
+        let running = Running { gate: self.clone(), stop: stop.clone(), in_haste };
+        let _reset = Reset(RUNNING.replace(Some(running)));
+        task();
+    }
+
+    fn enter(self: &Arc<Gate>, stop: &AtomicBool, in_haste: bool) -> Option<InDriver> {
+        let began = Instant::now();
+        loop {
+            if stop.load(Ordering::SeqCst) || self.ending.load(Ordering::SeqCst) {
+                return None;
+            }
+            // A fork waits for the outer call anyway.
+            let is_inside = INSIDE.get() > 0;
+            if !is_inside && self.forks.load(Ordering::SeqCst) != 0 {
+                if began.elapsed() > FORK_PATIENCE {
+                    return None;
+                }
+            } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > PATIENCE {
+                self.inside.fetch_add(1, Ordering::SeqCst);
+                INSIDE.set(INSIDE.get() + 1);
+                let entered = InDriver { gate: self.clone(), _thread: PhantomData };
+                // Either this thread sees that the gate was closed meanwhile, or whoever closed it sees this thread inside.
+                let closed = self.forks.load(Ordering::SeqCst) != 0 && !is_inside;
+                if !closed && !self.ending.load(Ordering::SeqCst) {
+                    return Some(entered);
+                }
+                drop(entered);
+            }
+            std::thread::sleep(LOOKS_EVERY);
+        }
+    }
+
+    /// Whether another thread is inside a driver.
+    pub(super) fn is_entered(&self) -> bool {
+        self.inside.load(Ordering::SeqCst) > INSIDE.get()
+    }
+
+    /// Waits until no other thread is inside a driver. False: the time is over.
+    fn wait_until_left(&self, limit: Duration) -> bool {
+        wait_until(limit, || !self.is_entered())
+    }
+
+    /// From now on nobody enters, until [`Gate::end_fork`] is called as often.
+    fn begin_fork(&self) {
+        self.forks.fetch_add(1, Ordering::SeqCst);
+        self.wait_until_left(FORK_WAITS);
+    }
+
+    fn end_fork(&self) {
+        self.forks.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// The process ends: from now on nobody enters. Waits for the calls under way. False: the time is over.
+    pub(super) fn end(&self, limit: Duration) -> bool {
+        self.ending.store(true, Ordering::SeqCst);
+        self.wait_until_left(limit)
+    }
+
+    /// Whether the process ends.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    /// A worker was started. Called under one lock with [`Gate::worker_ends`].
+    pub(super) fn worker_begins(&self) {
+        self.workers.fetch_add(1, Ordering::SeqCst);
+        if let Some(hint) = self.hint {
+            watch_forks();
+            hint.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A worker has ended.
+    pub(super) fn worker_ends(&self) {
+        let was_last = self.workers.fetch_sub(1, Ordering::SeqCst) == 1;
+        if let Some(hint) = self.hint.filter(|_| was_last) {
+            hint.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Looks until `condition` holds. False: the time is over.
+pub(super) fn wait_until(limit: Duration, condition: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !condition() {
+        if began.elapsed() > limit {
+            return false;
+        }
+        std::thread::sleep(LOOKS_EVERY);
+    }
+    true
+}
+
+impl Drop for InDriver {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+        self.gate.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for ProgramCall<'_> {
+    fn drop(&mut self) {
+        if let Some(shard) = self.0 {
+            shard.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Has every fork of this process wait until no worker is inside a driver. Children of `_Fork` and `clone` run no handlers.
+fn watch_forks() {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.swap(true, Ordering::AcqRel) {
+        // SAFETY: the handlers take no lock and do not allocate. The library with their code is never unloaded (linked with
+        // `-z nodelete`).
+        unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child))
+        };
+    }
+}
+
+extern "C" fn before_fork() {
+    if let Some(gate) = GATE.known() {
+        gate.begin_fork();
+        FORKING.set(FORKING.get() + 1);
+    }
+}
+
+extern "C" fn after_fork_in_parent() {
+    // The gate may be newer than the fork.
+    if let Some(gate) = GATE.known().filter(|_| FORKING.get() > 0) {
+        FORKING.set(FORKING.get() - 1);
+        gate.end_fork();
+    }
+}
+
+extern "C" fn after_fork_in_child() {
+    FORKING.set(0);
+    HAS_WORKERS.store(false, Ordering::Relaxed);
+}

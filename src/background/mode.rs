@@ -1,0 +1,147 @@
+//! The modes of background work, and what becomes of measurements. docs/background.md describes both.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+
+use super::pool::{self, Event as Signal, Owner, Pool};
+use crate::config::{Background, Config};
+use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::signals;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::settings;
+pub use vkstash_store::settings::BackgroundMode as Mode;
+
+/// What becomes of the measurements so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// They stay, and more are made.
+    #[default]
+    KeepAll,
+    /// The workload was shown completely: what is worth doing is done now.
+    CommitResults,
+    /// The same, by more threads, at normal priority.
+    CommitResultsHighPriority,
+    /// They are forgotten.
+    DiscardPrevious,
+}
+
+/// Told once, when all tasks of a commit have been run or cancelled.
+pub enum Event {
+    /// The number 1 in eight bytes is written to the descriptor: an eventfd, or something else that takes them at once.
+    Descriptor(Descriptor),
+    /// Called on any thread, also on the one that commits, before that call returns.
+    Callback(Box<dyn FnOnce() + Send>),
+}
+
+/// Whether running the workload again would show something new. False in the steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FurtherMeasurements(pub bool);
+
+/// Why a mode is not set. Nothing is changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModeError {
+    /// An event can only tell of a commit.
+    #[error("a completion event needs the action commit")]
+    EventWithoutCommit,
+    /// The mode or the action is for developers.
+    #[error("{0} needs the developer mode")]
+    DeveloperModeNeeded(&'static str),
+}
+
+impl Event {
+    /// An event that writes to a copy of this descriptor.
+    pub fn descriptor(descriptor: BorrowedFd<'_>) -> io::Result<Event> {
+        let copy = fcntl_dupfd_cloexec(descriptor, 3)?;
+        Ok(Event::Descriptor(Descriptor::new(copy)?))
+    }
+
+    fn signal(self) -> Signal {
+        match self {
+            Event::Callback(callback) => callback,
+            Event::Descriptor(descriptor) => Box::new(move || {
+                // Nobody can be told of an error.
+                let _ = write_one(&descriptor);
+            }),
+        }
+    }
+}
+
+/// Waits for nothing: a descriptor that takes nothing now is not written to.
+fn write_one(descriptor: &Descriptor) -> Result<(), Errno> {
+    use std::os::fd::AsRawFd as _;
+    let fd = descriptor.still()?;
+    let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one structure on this stack.
+    let ready = unsafe { libc::poll(&mut asked, 1, 0) };
+    if ready == 1 && asked.revents & libc::POLLOUT != 0 {
+        signals::write(fd, &1u64.to_ne_bytes())?;
+    }
+    Ok(())
+}
+
+/// Sets the mode of background work in this process, and says what becomes of the measurements so far.
+///
+/// A mode of the user's that forbids background work (`VKSTASH_BACKGROUND`, or the settings of the stash) stays in force.
+pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<FurtherMeasurements, ModeError> {
+    set_in(pool::of_process(), mode, action, event, is_developer_mode)
+}
+
+/// The mode in force for an owner's tasks. The mode in the settings counts once a worker has read it.
+pub fn of(owner: Owner) -> Mode {
+    pool::of_process().mode(owner)
+}
+
+/// Asked only when it matters: it may read the settings.
+fn is_developer_mode() -> bool {
+    let is_on = |root: &std::path::Path| settings::read(root, None).map(|(stored, _)| stored.developer_mode);
+    Background::from_environment().developer_mode
+        || Config::from_environment().root.is_some_and(|root| is_on(&root).ok().flatten() == Some(true))
+}
+
+/// Changes of the mode take turns.
+static TURN: PerProcess<Mutex<()>> = PerProcess::empty();
+
+/// [`set`] in one pool.
+pub(super) fn set_in(
+    pool: &Pool,
+    mode: Mode,
+    action: Action,
+    event: Option<Event>,
+    is_developer_mode: impl FnOnce() -> bool,
+) -> Result<FurtherMeasurements, ModeError> {
+    let commits = matches!(action, Action::CommitResults | Action::CommitResultsHighPriority);
+    if event.is_some() && !commits {
+        return Err(ModeError::EventWithoutCommit);
+    }
+    let in_haste = action == Action::CommitResultsHighPriority;
+    let restricted = match mode {
+        Mode::Disabled => Some("the mode disabled"),
+        Mode::Profiling => Some("the mode profiling"),
+        _ if in_haste => Some("a commit at high priority"),
+        _ => None,
+    };
+    if let Some(what) = restricted.filter(|_| !is_developer_mode()) {
+        return Err(ModeError::DeveloperModeNeeded(what));
+    }
+    let turn = TURN.get().lock().unwrap_or_else(PoisonError::into_inner);
+    // Tasks that the commit causes are accepted also if the new mode forbids them.
+    pool.set_mode(mode, commits);
+    let producers = pool.producers();
+    match action {
+        Action::KeepAll => {}
+        Action::DiscardPrevious => producers.iter().for_each(|producer| producer.discard()),
+        Action::CommitResults | Action::CommitResultsHighPriority => {
+            producers.iter().for_each(|producer| producer.commit());
+        }
+    }
+    let further = producers.iter().any(|producer| producer.wants_measurements());
+    let reached = commits.then(|| pool.commit(event.map(Event::signal), in_haste));
+    pool.set_mode(mode, false);
+    drop(turn);
+    // Not under the lock: a callback may set the mode again.
+    pool::signal(reached.flatten());
+    Ok(FurtherMeasurements(further))
+}

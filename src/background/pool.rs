@@ -1,0 +1,545 @@
+//! The worker pool: few threads at low priority, which exist while there is work.
+//!
+//! Each queued task ends in exactly one of `run` and `cancel`. docs/background.md describes when workers start and end, and
+//! what happens in vkDestroyDevice, in forked children and at the end of the process.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::gate::{self, Gate, wait_until};
+pub use super::queue::Cancelled;
+use super::queue::{Queue, Taken};
+use crate::config::Background;
+use crate::guard::{contained, guard};
+use crate::log;
+use crate::trace::spans;
+use vkstash_store::base::thread;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::settings::BackgroundMode;
+
+/// Workers of a process at most, where the environment does not say.
+const WORKERS: usize = 2;
+/// More workers than anybody can mean.
+const MAX_WORKERS: usize = 64;
+/// How long a worker waits for the next task before it ends.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long vkDestroyDevice waits for tasks under way. A driver call that takes longer hangs.
+const LEAVE_LIMIT: Duration = Duration::from_secs(60);
+/// How long the end of the process waits for driver calls under way, because the driver's exit handlers come next.
+const END_LIMIT: Duration = Duration::from_secs(1);
+/// How long the end of the process waits after that until tasks are cancelled, and for a lock.
+const CANCEL_LIMIT: Duration = Duration::from_millis(50);
+
+/// Background work.
+pub trait Task: Send {
+    /// The task's name in traces.
+    fn name(&self) -> &'static str;
+    /// Does the work, on a worker. Driver calls need [`gate::enter_driver`].
+    fn run(self: Box<Self>);
+    /// Is called instead of `run`, on any thread. It calls no driver, and takes no lock that is held while tasks are queued.
+    fn cancel(self: Box<Self>, why: Cancelled);
+}
+
+/// What an owner tells the pool of itself. The methods are called on any thread, and not under a lock of the pool.
+pub trait Producer: Send + Sync {
+    /// The mode in the settings of its application. A worker asks once, before the owner's first task.
+    fn stored_mode(&self) -> Option<BackgroundMode> {
+        None
+    }
+    /// The program has shown all of its workload: what is worth doing is queued now.
+    fn commit(&self) {}
+    /// What was measured so far means nothing any more.
+    fn discard(&self) {}
+    /// Whether running the workload again would show something new.
+    fn wants_measurements(&self) -> bool {
+        false
+    }
+    /// A task has panicked.
+    fn failed(&self) {}
+}
+
+/// Whose tasks they are: one for each device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owner(u64);
+
+/// Signals that the tasks of a commit are finished.
+pub(super) type Event = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Info {
+    producer: Option<Arc<dyn Producer>>,
+    /// From the settings, once a worker has asked.
+    stored: Option<Option<BackgroundMode>>,
+}
+
+type Tasks = Queue<Box<dyn Task>, Event, Info>;
+
+struct State {
+    queue: Tasks,
+    workers: Vec<Worker>,
+    /// Threads that have left `workers`.
+    ended: Vec<JoinHandle<()>>,
+    started: u64,
+    /// The mode that the program has set.
+    mode: Option<BackgroundMode>,
+}
+
+struct Worker {
+    number: u64,
+    handle: JoinHandle<()>,
+    /// At normal priority, for a commit in haste.
+    in_haste: bool,
+    is_idle: bool,
+    /// The worker must end.
+    told: Arc<AtomicBool>,
+}
+
+/// A pool: that of the process, or of a test.
+pub(super) struct Pool(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    gate: Arc<Gate>,
+    /// There are tasks, or workers must end.
+    work: Condvar,
+    /// A task is finished.
+    done: Condvar,
+    limit: usize,
+    /// The environment's mode.
+    chosen: Option<BackgroundMode>,
+    tasks_run: AtomicU64,
+    is_of_process: bool,
+}
+
+/// A forked child begins without workers and tasks.
+static POOL: PerProcess<Pool> = PerProcess::empty();
+
+thread_local! {
+    /// The task that this thread runs.
+    static TASK: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The pool of this process.
+pub(super) fn of_process() -> &'static Pool {
+    POOL.get_or_make(|_| Pool::new(&Background::from_environment(), gate::of_process().clone(), true))
+}
+
+impl Owner {
+    /// A new owner. It lasts until [`leave`], in this process: in a forked child its tasks are cancelled.
+    #[allow(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Owner {
+        of_process().new_owner()
+    }
+}
+
+/// Says what the pool may ask of the owner.
+pub fn register(owner: Owner, producer: Arc<dyn Producer>) {
+    of_process().register(owner, producer);
+}
+
+/// Queues a task. Tasks start in the order in which they were received. If the task cannot be run, `cancel` is called before
+/// this returns.
+pub fn queue(owner: Owner, task: Box<dyn Task>) {
+    of_process().queue(owner, task);
+}
+
+/// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which this
+/// waits for. With the last owner the workers end, too. False: a task hangs; what its driver call uses must not be destroyed.
+pub fn leave(owner: Owner) -> bool {
+    POOL.known().is_none_or(|pool| pool.leave(owner))
+}
+
+/// Whether tasks are run at all now. An owner's settings may still have its tasks cancelled.
+pub fn is_allowed() -> bool {
+    of_process().is_allowed()
+}
+
+impl Pool {
+    pub(super) fn new(environment: &Background, gate: Arc<Gate>, is_of_process: bool) -> Pool {
+        let limit = environment.workers.unwrap_or_else(usual_workers).min(MAX_WORKERS);
+        let chosen = environment.mode;
+        let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
+        let (queue, workers) = (Queue::new(accepts), Vec::new());
+        let state = State { queue, workers, ended: Vec::new(), started: 0, mode: None };
+        Pool(Arc::new(Shared {
+            state: Mutex::new(state),
+            gate,
+            work: Condvar::new(),
+            done: Condvar::new(),
+            limit,
+            chosen,
+            tasks_run: AtomicU64::new(0),
+            is_of_process,
+        }))
+    }
+
+    pub(super) fn new_owner(&self) -> Owner {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let owner = NEXT.fetch_add(1, Ordering::Relaxed);
+        if let Some(mut state) = self.0.lock() {
+            state.queue.enter(owner, Info::default());
+        }
+        Owner(owner)
+    }
+
+    pub(super) fn register(&self, owner: Owner, producer: Arc<dyn Producer>) {
+        let mut state = self.0.lock();
+        if let Some(owned) = state.as_mut().and_then(|state| state.queue.owner(owner.0)) {
+            owned.info.producer = Some(producer);
+        }
+    }
+
+    pub(super) fn queue(&self, owner: Owner, task: Box<dyn Task>) {
+        let shared = &self.0;
+        let refused = if shared.gate.is_ending() { None } else { shared.lock() };
+        let Some(mut state) = refused else {
+            contained("a cancelled task", || task.cancel(Cancelled::ProcessEnds));
+            return;
+        };
+        let queued = state.queue.push(owner.0, task);
+        let unserved = if queued.is_ok() { shared.staff(&mut state) } else { Vec::new() };
+        drop(state);
+        if let Err((task, why)) = queued {
+            contained("a cancelled task", || task.cancel(why));
+        }
+        shared.cancel(unserved, Cancelled::NoThread);
+    }
+
+    pub(super) fn leave(&self, owner: Owner) -> bool {
+        let shared = &self.0;
+        let Some(mut state) = shared.lock() else { return !shared.gate.is_entered() };
+        let taken = state.queue.leave(owner.0);
+        drop(state);
+        shared.cancel(taken, Cancelled::DeviceDestroyed);
+        let began = Instant::now();
+        let Some(mut state) = shared.lock() else { return !shared.gate.is_entered() };
+        while state.queue.is_running(owner.0, TASK.get()) {
+            let limit = if shared.gate.is_ending() { END_LIMIT } else { LEAVE_LIMIT };
+            if began.elapsed() > limit {
+                drop(state);
+                log::init();
+                tracing::warn!("a background task does not end; its device is not destroyed");
+                return false;
+            }
+            let waited = shared.done.wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let handles = if state.queue.has_owners() { Vec::new() } else { shared.dismiss(&mut state) };
+        drop(state);
+        for handle in handles {
+            // An exit handler may have interrupted what the thread waits for.
+            if shared.gate.is_ending() && !wait_until(CANCEL_LIMIT, || handle.is_finished()) {
+                continue;
+            }
+            // A worker that destroys the last device itself ends later.
+            if handle.thread().id() != std::thread::current().id() {
+                let _ = handle.join();
+            }
+        }
+        true
+    }
+
+    pub(super) fn is_allowed(&self) -> bool {
+        !self.0.gate.is_ending() && self.0.lock().is_some_and(|state| state.queue.accepts)
+    }
+
+    /// Changes the mode that the program has set. Tasks that are queued are run; `accepts`: new ones are accepted although
+    /// the mode forbids it.
+    pub(super) fn set_mode(&self, mode: BackgroundMode, accepts: bool) {
+        if let Some(mut state) = self.0.lock() {
+            state.mode = Some(mode);
+            let user_allows = self.0.limit > 0 && self.0.chosen.is_none_or(BackgroundMode::allows_work);
+            state.queue.accepts = user_allows && (accepts || mode.allows_work());
+        }
+    }
+
+    /// The mode in force for an owner's tasks.
+    pub(super) fn mode(&self, owner: Owner) -> BackgroundMode {
+        let Some(mut state) = self.0.lock() else { return BackgroundMode::Disabled };
+        let stored = state.queue.owner(owner.0).and_then(|owned| owned.info.stored.flatten());
+        let users = self.0.chosen.or(stored);
+        let forbidden = users.filter(|mode| !mode.allows_work());
+        forbidden.or(state.mode).or(users).unwrap_or_default()
+    }
+
+    /// Signals the event when all tasks that are queued or running now are finished. If there are none the event is given
+    /// back.
+    pub(super) fn commit(&self, event: Option<Event>, in_haste: bool) -> Option<Event> {
+        let shared = &self.0;
+        let Some(mut state) = shared.lock() else { return event };
+        let reached = state.queue.commit(event, in_haste);
+        if in_haste {
+            shared.hurry(&mut state);
+        }
+        reached
+    }
+
+    /// Who may be asked and told.
+    pub(super) fn producers(&self) -> Vec<Arc<dyn Producer>> {
+        let state = self.0.lock();
+        let owners = state.iter().flat_map(|state| state.queue.owners());
+        owners.filter_map(|owned| owned.info.producer.clone()).collect()
+    }
+
+    /// The process ends.
+    pub(super) fn end(&self) {
+        let shared = &self.0;
+        if shared.gate.is_ending() {
+            return;
+        }
+        shared.gate.end(END_LIMIT);
+        shared.work.notify_all();
+        // Workers cancel what is queued: a thread that this handler has interrupted may hold what `cancel` needs.
+        let own = usize::from(TASK.get().is_some());
+        let finished = || shared.state.try_lock().is_ok_and(|state| state.queue.unfinished() <= own);
+        wait_until(CANCEL_LIMIT, finished);
+    }
+
+    /// Runs `body` under the pool's lock.
+    #[cfg(test)]
+    pub(super) fn locked(&self, body: impl FnOnce()) {
+        let _state = self.0.lock();
+        body();
+    }
+
+    /// The number of workers.
+    #[cfg(test)]
+    pub(super) fn workers(&self) -> usize {
+        self.0.lock().map_or(0, |state| state.workers.len())
+    }
+}
+
+impl Shared {
+    /// None: the process ends, and another thread holds the lock, perhaps for ever.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        if !self.gate.is_ending() {
+            return Some(self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let began = Instant::now();
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if began.elapsed() > CANCEL_LIMIT => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
+            }
+        }
+    }
+
+    /// Wakes or starts a worker for a new task. Gives tasks that nobody can run.
+    #[must_use]
+    fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
+        let lasting = state.workers.iter().filter(|worker| !worker.in_haste).count();
+        let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
+        if idle < state.queue.waiting() && lasting < self.limit && !self.start(state, false) && lasting == 0 {
+            return state.queue.take_all();
+        }
+        self.work.notify_one();
+        Vec::new()
+    }
+
+    /// Starts workers at normal priority for a commit.
+    fn hurry(self: &Arc<Shared>, state: &mut State) {
+        let running = state.workers.iter().filter(|worker| worker.in_haste).count();
+        let wanted = state.queue.waiting_in_haste().min(cores().saturating_sub(1).max(1));
+        for _ in running..wanted {
+            if !self.start(state, true) {
+                break;
+            }
+        }
+    }
+
+    /// Starts a worker. False: the system refuses it.
+    fn start(self: &Arc<Shared>, state: &mut State, in_haste: bool) -> bool {
+        // Dropped handles would be fine, too: these threads have nothing left to do.
+        state.ended.retain(|handle| !handle.is_finished());
+        let (number, told) = (state.started, Arc::<AtomicBool>::default());
+        if self.is_of_process {
+            at_exit_again();
+        }
+        let (shared, my_told) = (self.clone(), told.clone());
+        let name = if in_haste { "vkstash-haste" } else { "vkstash-worker" };
+        let Some(handle) = thread::spawn(name, move || shared.work(number, in_haste, &my_told)) else {
+            return false;
+        };
+        self.gate.worker_begins();
+        state.started += 1;
+        state.workers.push(Worker { number, handle, in_haste, is_idle: false, told });
+        true
+    }
+
+    /// Has all workers end. Gives the threads to wait for.
+    fn dismiss(&self, state: &mut State) -> Vec<JoinHandle<()>> {
+        let mut handles = std::mem::take(&mut state.ended);
+        for worker in state.workers.drain(..) {
+            worker.told.store(true, Ordering::SeqCst);
+            self.gate.worker_ends();
+            handles.push(worker.handle);
+        }
+        self.work.notify_all();
+        handles
+    }
+
+    /// The life of a worker.
+    fn work(self: Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool) {
+        if !in_haste {
+            thread::be_in_background();
+        }
+        contained("a worker", || self.work_until_told(number, in_haste, told));
+        let Some(mut state) = self.lock() else { return };
+        if let Some(index) = state.workers.iter().position(|worker| worker.number == number) {
+            let worker = state.workers.swap_remove(index);
+            state.ended.push(worker.handle);
+            self.gate.worker_ends();
+        }
+    }
+
+    fn work_until_told(self: &Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool) {
+        let Some(mut state) = self.lock() else { return };
+        while !told.load(Ordering::SeqCst) {
+            if self.gate.is_ending() {
+                let taken = state.queue.take_all();
+                drop(state);
+                return self.cancel(taken, Cancelled::ProcessEnds);
+            }
+            let taken = if in_haste { state.queue.take_in_haste() } else { state.queue.take() };
+            let next = match taken {
+                Some(taken) => {
+                    let in_haste = state.queue.is_in_haste(taken.number);
+                    drop(state);
+                    self.run(taken, in_haste);
+                    self.lock()
+                }
+                None if in_haste => None,
+                None => self.wait(state, number),
+            };
+            match next {
+                Some(next) => state = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for a task. None: there was none for a while.
+    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
+        state.set_idle(number, true);
+        let waited = self.work.wait_timeout(state, IDLE);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.set_idle(number, false);
+        (!timeout.timed_out() || state.queue.waiting() > 0).then_some(state)
+    }
+
+    fn run(&self, taken: Taken<Box<dyn Task>>, in_haste: bool) {
+        let (is_allowed, producer) = self.ask(taken.owner);
+        if !is_allowed {
+            return self.cancel([taken], Cancelled::Disabled);
+        }
+        let Taken { number, stop, task, .. } = taken;
+        TASK.set(Some(number));
+        let run = || {
+            let _span = spans::task(task.name());
+            task.run();
+        };
+        self.gate.run(&stop, in_haste, || note_failure(contained("a background task", run), producer));
+        TASK.set(None);
+        // A driver may have registered exit handlers in the task, for example those of LLVM.
+        if self.is_of_process && (self.tasks_run.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
+            at_exit_again();
+        }
+        self.finish(number);
+    }
+
+    /// Whether tasks of an owner are run, and its producer. The settings are read now if they were not.
+    fn ask(&self, owner: u64) -> (bool, Option<Arc<dyn Producer>>) {
+        let Some(mut state) = self.lock() else { return (false, None) };
+        let Some(owned) = state.queue.owner(owner) else { return (false, None) };
+        let producer = owned.info.producer.clone();
+        if owned.info.stored.is_some() {
+            return (!owned.is_disabled, producer);
+        }
+        drop(state);
+        let read = || producer.as_ref().and_then(|producer| producer.stored_mode());
+        let stored = guard("the settings of background work", read, || None);
+        let disables = self.chosen.is_none() && stored.is_some_and(|mode| !mode.allows_work());
+        let Some(mut state) = self.lock() else { return (false, producer) };
+        if let Some(owned) = state.queue.owner(owner) {
+            owned.info.stored = Some(stored);
+            owned.is_disabled = disables;
+        }
+        let taken = if disables { state.queue.take_of(owner) } else { Vec::new() };
+        drop(state);
+        self.cancel(taken, Cancelled::Disabled);
+        (!disables, producer)
+    }
+
+    fn cancel(&self, taken: impl IntoIterator<Item = Taken<Box<dyn Task>>>, why: Cancelled) {
+        for Taken { number, task, .. } in taken {
+            contained("a cancelled task", || task.cancel(why));
+            self.finish(number);
+        }
+    }
+
+    fn finish(&self, number: u64) {
+        let Some(mut state) = self.lock() else { return };
+        let reached = state.queue.finish(number);
+        drop(state);
+        self.done.notify_all();
+        signal(reached);
+    }
+}
+
+impl State {
+    fn set_idle(&mut self, number: u64, is_idle: bool) {
+        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.number == number) {
+            worker.is_idle = is_idle;
+        }
+    }
+}
+
+pub(super) fn signal(events: impl IntoIterator<Item = Event>) {
+    for event in events {
+        contained("a completion event", event);
+    }
+}
+
+fn note_failure(ended: bool, producer: Option<Arc<dyn Producer>>) {
+    if let Some(producer) = producer.filter(|_| !ended) {
+        contained("a counter", || producer.failed());
+    }
+}
+
+/// The number of processors that this process may use.
+fn cores() -> usize {
+    // SAFETY: zeros are an empty set, which the call fills. It writes no more than the size of the set.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
+            return 1;
+        }
+        usize::try_from(libc::CPU_COUNT(&set)).unwrap_or(1).max(1)
+    }
+}
+
+/// One processor is left to the program.
+fn usual_workers() -> usize {
+    cores().saturating_sub(1).clamp(1, WORKERS)
+}
+
+/// Has the handler run at exit, before every handler that was registered until now. It does its work once.
+fn at_exit_again() {
+    // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
+    unsafe { libc::atexit(at_exit) };
+}
+
+extern "C" fn at_exit() {
+    // A forked child has no pool unless it has tasks of its own.
+    let end = || {
+        if let Some(pool) = POOL.known() {
+            pool.end();
+        }
+    };
+    contained("exit", end);
+}

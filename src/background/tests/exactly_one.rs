@@ -1,0 +1,123 @@
+//! Each task ends in exactly one of run and cancel, whatever happens in which order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Counter, Ends, pool};
+use crate::background::gate;
+use crate::background::pool::{Event, Owner, Pool};
+use vkstash_store::settings::BackgroundMode;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    Nothing,
+    Calls(u8),
+    Panics,
+    Queues,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Enter,
+    Queue(usize, Body),
+    Leave(usize),
+    Mode(bool),
+    Commit(bool),
+    Pause,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let body = prop_oneof![
+        4 => Just(Body::Nothing),
+        4 => (1..4_u8).prop_map(Body::Calls),
+        1 => Just(Body::Panics),
+        1 => Just(Body::Queues),
+    ];
+    prop_oneof![
+        2 => Just(Step::Enter),
+        16 => (0..8_usize, body).prop_map(|(owner, body)| Step::Queue(owner, body)),
+        2 => (0..8_usize).prop_map(Step::Leave),
+        1 => any::<bool>().prop_map(Step::Mode),
+        2 => any::<bool>().prop_map(Step::Commit),
+        2 => Just(Step::Pause),
+    ]
+}
+
+/// What the threads of one case share.
+struct Case {
+    pool: Pool,
+    ends: Ends,
+    queued: Counter,
+    committed: Counter,
+    signalled: Counter,
+}
+
+impl Case {
+    fn queue(self: &Arc<Case>, owner: Owner, body: Body) {
+        let (case, number) = (self.clone(), self.queued.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+        let run = move || match body {
+            Body::Nothing => {}
+            Body::Calls(calls) => {
+                for _ in 0..calls {
+                    let Some(_inside) = gate::enter_driver() else { return };
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            }
+            Body::Panics => panic!("on purpose"),
+            Body::Queues => case.queue(owner, Body::Nothing),
+        };
+        self.pool.queue(owner, self.ends.task(number, run));
+    }
+
+    fn take(self: &Arc<Case>, steps: &[Step]) {
+        let mut owners = vec![self.pool.new_owner()];
+        for step in steps {
+            match *step {
+                Step::Enter => owners.push(self.pool.new_owner()),
+                // Also for an owner that has left.
+                Step::Queue(owner, body) => self.queue(owners[owner % owners.len()], body),
+                Step::Leave(owner) => assert!(self.pool.leave(owners[owner % owners.len()])),
+                Step::Mode(true) => self.pool.set_mode(BackgroundMode::Allowed, false),
+                Step::Mode(false) => self.pool.set_mode(BackgroundMode::Disabled, false),
+                Step::Commit(in_haste) => {
+                    self.committed.add();
+                    let signalled = self.signalled.clone();
+                    let event: Event = Box::new(move || signalled.add());
+                    if let Some(reached) = self.pool.commit(Some(event), in_haste) {
+                        reached();
+                    }
+                }
+                Step::Pause => std::thread::sleep(Duration::from_micros(100)),
+            }
+        }
+        assert!(owners.into_iter().all(|owner| self.pool.leave(owner)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_happens_in_which_order(
+        threads in prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4),
+        workers in 0..4_usize,
+    ) {
+        let (ends, counter) = (Ends::default(), Counter::default);
+        let (queued, committed, signalled) = (counter(), counter(), counter());
+        let case = Arc::new(Case { pool: pool(workers), ends, queued, committed, signalled });
+        std::thread::scope(|scope| {
+            for steps in &threads {
+                scope.spawn(|| case.take(steps));
+            }
+        });
+        let mut times = BTreeMap::<usize, usize>::new();
+        case.ends.all().into_iter().for_each(|(number, _)| *times.entry(number).or_default() += 1);
+        prop_assert_eq!(times.len(), case.queued.get(), "each task has ended");
+        prop_assert!(times.values().all(|times| *times == 1), "{:?}", times);
+        prop_assert_eq!(case.signalled.get(), case.committed.get());
+        prop_assert_eq!(case.pool.workers(), 0);
+    }
+}

@@ -1,0 +1,231 @@
+//! When workers start and end, what they are, and what they wait for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::Instant;
+
+use super::{Counter, Ends, pool, pool_at, until};
+use crate::background::gate::{self, Gate, PATIENCE};
+use crate::background::pool::{Cancelled, Producer};
+
+#[derive(Default)]
+struct Counting(Counter);
+
+impl Producer for Counting {
+    fn failed(&self) {
+        self.0.add();
+    }
+}
+
+#[test]
+fn tasks_start_in_the_order_in_which_they_were_received() {
+    let (pool, ends) = (pool(1), Ends::default());
+    let owner = pool.new_owner();
+    assert_eq!(pool.workers(), 0, "there is no work");
+    (0..100).for_each(|number| pool.queue(owner, ends.task(number, || ())));
+    until(|| ends.all().len() == 100);
+    assert_eq!(ends.all(), (0..100).map(|number| (number, None)).collect::<Vec<_>>());
+    assert!(pool.leave(owner));
+    assert_eq!(pool.workers(), 0);
+}
+
+#[test]
+fn there_are_as_many_workers_as_tasks_and_not_more_than_allowed() {
+    let (pool, ends, running) = (pool(2), Ends::default(), Counter::default());
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let owner = pool.new_owner();
+    for number in 0..3 {
+        let (running, blocked) = (running.clone(), blocked.clone());
+        let body = move || {
+            running.add();
+            let _ = blocked.lock().unwrap().recv();
+        };
+        pool.queue(owner, ends.task(number, body));
+        assert_eq!(pool.workers(), (number + 1).min(2));
+    }
+    until(|| running.get() == 2);
+    drop(release);
+    until(|| running.get() == 3);
+    assert!(pool.leave(owner));
+    assert_eq!(pool.workers(), 0);
+}
+
+#[test]
+fn an_idle_worker_ends_and_the_next_task_starts_another() {
+    let (pool, ends) = (pool(2), Ends::default());
+    let owner = pool.new_owner();
+    for number in 0..2 {
+        pool.queue(owner, ends.task(number, || ()));
+        until(|| ends.all().len() == number + 1);
+        assert_eq!(pool.workers(), 1);
+        until(|| pool.workers() == 0);
+    }
+    assert!(pool.leave(owner));
+}
+
+#[test]
+fn a_worker_blocks_all_signals_and_has_low_priorities() {
+    let (pool, ends) = (pool(1), Ends::default());
+    let (send, found) = mpsc::channel();
+    let look = move || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim();
+        let nice = rustix::process::getpriority_process(None).unwrap();
+        // SAFETY: the system call takes two numbers; 0 is the calling thread.
+        let io = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };
+        let name = std::thread::current().name().unwrap().to_owned();
+        send.send((u64::from_str_radix(blocked, 16).unwrap(), nice, io >> 13, name)).unwrap();
+    };
+    let owner = pool.new_owner();
+    pool.queue(owner, ends.task(0, look));
+    let (blocked, nice, io, name) = found.recv().unwrap();
+    // The C library keeps two signals for itself.
+    for signal in (1..=31).chain(34..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal)) {
+        assert!(blocked & (1 << (signal - 1)) != 0, "{signal}: {blocked:x}");
+    }
+    assert!(nice >= 10, "{nice}");
+    assert_eq!((io, name.as_str()), (3, "vkstash-worker"));
+    assert!(pool.leave(owner));
+}
+
+#[test]
+fn a_panic_is_counted_and_the_worker_goes_on() {
+    let (pool, ends, counting) = (pool(1), Ends::default(), Arc::new(Counting::default()));
+    let owner = pool.new_owner();
+    pool.register(owner, counting.clone());
+    pool.queue(owner, ends.task(0, || panic!("on purpose")));
+    pool.queue(owner, ends.task(1, || ()));
+    until(|| ends.all().len() == 2);
+    assert_eq!((counting.0.get(), pool.workers()), (1, 1));
+    assert!(pool.leave(owner));
+}
+
+/// A task inside a driver, and whether it may enter again.
+fn driver_call(
+    entered: &mpsc::Sender<()>,
+    release: mpsc::Receiver<()>,
+    again: &Arc<AtomicBool>,
+) -> impl FnOnce() + Send + 'static {
+    let (entered, again) = (entered.clone(), again.clone());
+    move || {
+        let inside = gate::enter_driver().expect("the gate is open");
+        entered.send(()).unwrap();
+        let _ = release.recv();
+        drop(inside);
+        again.store(gate::enter_driver().is_some(), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn destroying_a_device_waits_for_the_call_under_way_only() {
+    let (pool, ends) = (pool(1), Ends::default());
+    let (owner, other) = (pool.new_owner(), pool.new_owner());
+    let (entered, is_entered) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let again = Arc::new(AtomicBool::new(true));
+    pool.queue(owner, ends.task(0, driver_call(&entered, released, &again)));
+    (1..10).for_each(|number| pool.queue(owner, ends.task(number, || ())));
+    pool.queue(other, ends.task(10, || ()));
+    is_entered.recv().unwrap();
+    std::thread::scope(|scope| {
+        let leaving = scope.spawn(|| pool.leave(owner));
+        until(|| ends.all().len() == 10);
+        assert!(!leaving.is_finished(), "the call is under way");
+        release.send(()).unwrap();
+        assert!(leaving.join().unwrap());
+    });
+    assert!(!again.load(Ordering::SeqCst), "the task had to end");
+    pool.queue(owner, ends.task(11, || ()));
+    until(|| ends.all().len() == 12);
+    let why = |number: usize| ends.all().iter().find(|(of, _)| *of == number).unwrap().1;
+    assert!((1..10).chain([11]).all(|number| why(number) == Some(Cancelled::DeviceDestroyed)));
+    assert_eq!((why(0), why(10)), (None, None), "the other device's task is run");
+    assert!(pool.leave(other));
+    assert_eq!(pool.workers(), 0);
+}
+
+#[test]
+fn a_task_that_destroys_its_own_device_does_not_wait_for_itself() {
+    let (pool, ends) = (Arc::new(pool(1)), Ends::default());
+    let owner = pool.new_owner();
+    let inner = pool.clone();
+    pool.queue(owner, ends.task(0, move || assert!(inner.leave(owner))));
+    until(|| ends.all().len() == 1 && pool.workers() == 0);
+}
+
+#[test]
+fn a_thousand_devices_leave_nothing() {
+    let (pool, ends) = (pool(2), Ends::default());
+    for number in 0..1000 {
+        let owner = pool.new_owner();
+        pool.queue(owner, ends.task(number, || ()));
+        if number % 3 == 0 {
+            pool.queue(owner, ends.task(1000 + number, || ()));
+        }
+        assert!(pool.leave(owner));
+    }
+    let mut numbers: Vec<_> = ends.all().into_iter().map(|(number, _)| number).collect();
+    numbers.sort_unstable();
+    let expected: Vec<_> = (0..1000).chain((0..1000).step_by(3).map(|number| 1000 + number)).collect();
+    assert_eq!((numbers, pool.workers()), (expected, 0));
+}
+
+#[test]
+fn a_thousand_devices_at_once_share_the_workers() {
+    let (pool, ends) = (pool(2), Ends::default());
+    let owners: Vec<_> = (0..1000).map(|_| pool.new_owner()).collect();
+    for (number, owner) in owners.iter().enumerate() {
+        pool.queue(*owner, ends.task(number, || ()));
+        assert!(pool.workers() <= 2);
+    }
+    until(|| ends.all().len() == 1000);
+    assert!(owners.into_iter().all(|owner| pool.leave(owner)));
+    assert_eq!(pool.workers(), 0);
+}
+
+#[test]
+fn a_worker_lets_the_program_go_first_and_is_not_starved() {
+    let gate = Arc::new(Gate::default());
+    let (pool, ends) = (pool_at(&gate, 1), Ends::default());
+    let owner = pool.new_owner();
+    let (send, waited) = mpsc::channel();
+    let call = gate.program_call();
+    let began = Instant::now();
+    let task = move || {
+        let inside = gate::enter_driver();
+        send.send((inside.is_some(), began.elapsed())).unwrap();
+    };
+    pool.queue(owner, ends.task(0, task));
+    let (entered, waited) = waited.recv().unwrap();
+    assert!(entered && waited >= PATIENCE, "{waited:?}");
+    drop(call);
+    assert!(pool.leave(owner));
+}
+
+#[test]
+fn a_task_that_waits_for_the_programs_calls_ends_with_its_device() {
+    let gate = Arc::new(Gate::default());
+    let (pool, ends) = (pool_at(&gate, 1), Ends::default());
+    let owner = pool.new_owner();
+    let (calls, barrier) = (Counter::default(), Arc::new(Barrier::new(2)));
+    let _call = gate.program_call();
+    let (counted, begun) = (calls.clone(), barrier.clone());
+    let task = move || {
+        begun.wait();
+        while gate::enter_driver().is_some() {
+            counted.add();
+        }
+    };
+    pool.queue(owner, ends.task(0, task));
+    barrier.wait();
+    assert!(pool.leave(owner));
+    let before = calls.get();
+    assert_eq!((calls.get(), pool.workers()), (before, 0));
+}
+
+#[test]
+fn without_workers_a_call_of_the_program_is_not_counted() {
+    let _call = gate::program_call();
+    assert!(!gate::of_process().has_calls());
+}
