@@ -24,15 +24,14 @@ pub const BINARIES: &str = "VKSTASH_BINARIES";
 pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
 /// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
 pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
-/// `disabled` or `profiling`: nothing is made in the background, so what only such work needs is not recorded.
-pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
 /// How many milliseconds a program waits in all, at most, until its stash is open.
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
-/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md).
+/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last two
+/// what only background work needs is not recorded.
 pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
 /// How many threads do background work at most, beside those of a commit at high priority; 0 means none.
 pub const BACKGROUND_WORKERS: &str = "VKSTASH_BACKGROUND_WORKERS";
@@ -126,10 +125,7 @@ impl Config {
             compile_stored: lookup(COMPILE_STORED)
                 .or_else(|| lookup(COMPILE_STORED_BEFORE))
                 .is_some_and(|value| value == "1"),
-            parks: !matches!(
-                lookup(BACKGROUND).as_deref().and_then(|value| value.to_str()),
-                Some("disabled" | "profiling")
-            ),
+            parks: Background::from_lookup(&lookup).mode.is_none_or(BackgroundMode::allows_work),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
             report: path(REPORT),
