@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::BackgroundMode;
 
 /// Switches the layer off, however it was loaded.
@@ -40,6 +41,10 @@ pub const DEVELOPER_MODE: &str = "VKSTASH_DEVELOPER_MODE";
 /// A file that a trace of background tasks and slow creation calls is appended to.
 pub const TRACE: &str = "VKSTASH_TRACE";
 
+/// Folder of the application whose stash this process works on, for the workers of `vkstash prewarm` alone: another
+/// program's name makes another folder. Such a process writes no report and notes no uses.
+pub const APPLICATION: &str = "VKSTASH_APPLICATION";
+
 /// Where VK_EXT_shader_module_identifier comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identifiers {
@@ -72,6 +77,8 @@ pub struct Config {
     pub end: Option<Duration>,
     /// Folder for reports.
     pub report: Option<PathBuf>,
+    /// [`APPLICATION`]; None in every process but a worker's.
+    pub application: Option<AppName>,
 }
 
 /// What the environment says of background work.
@@ -129,6 +136,7 @@ impl Config {
             opening: ms(OPEN_MS),
             end: ms(END_MS),
             report: path(REPORT),
+            application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
         }
     }
 }

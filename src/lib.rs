@@ -5,7 +5,7 @@
 //!
 //! The rooms, from the outside in; nothing imports upwards (docs/architecture.md):
 //!
-//! - `hooks` the intercepted commands, one file per group of commands
+//! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`
 //! - [`background`] work ahead of the program's requests
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
@@ -26,6 +26,7 @@ mod hooks;
 mod loader;
 mod log;
 mod pipeline_binary;
+mod prewarm;
 pub mod recipe;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -65,4 +66,16 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
         )
     };
     guard::guard("negotiation", negotiate, || vk::Result::ERROR_INITIALIZATION_FAILED)
+}
+
+/// The worker of `vkstash prewarm`, which the tool calls in a process of its own: reads requests from one descriptor and
+/// writes answers to the other until the input ends (docs/prewarm.md). 0: it ended in order.
+///
+/// # Safety
+/// Two open descriptors, which belong to this call from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vkstash_prewarm_worker(input: libc::c_int, output: libc::c_int) -> libc::c_int {
+    guard::silence_panics();
+    // SAFETY: the caller's contract.
+    guard::guard("prewarm", || unsafe { prewarm::worker::run(input, output) }, || 2)
 }

@@ -300,7 +300,8 @@ impl Device {
         }
     }
 
-    fn header(&self) -> Option<DeviceHeader> {
+    /// What its part of the stash is bound to. None where its configuration cannot be encoded.
+    pub fn header(&self) -> Option<DeviceHeader> {
         let properties = &self.physical.properties;
         Some(DeviceHeader {
             vendor_id: properties.vendor_id,

@@ -196,7 +196,8 @@ impl Session {
     /// gives a session without one: the program runs as without the layer, and one log line says why.
     pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
         log::init();
-        let name = AppName::of_process((!application.is_empty()).then_some(application));
+        let of_process = || AppName::of_process((!application.is_empty()).then_some(application));
+        let name = config.application.clone().unwrap_or_else(of_process);
         let folder = config.root.clone().unwrap_or_default().join(&name.folder);
         let mut applications = lock(APPLICATIONS.get());
         applications.sessions += 1;
@@ -241,7 +242,12 @@ impl Session {
         let stash = match opened {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
-                stash.set_reporter(Box::new(move |store| place.report(store)));
+                if config.application.is_none() {
+                    stash.set_reporter(Box::new(move |store| place.report(store)));
+                } else {
+                    // A worker's requests are none of the program's.
+                    stash.ignore_uses();
+                }
                 Ok(stash)
             }
             Err(reason) => {

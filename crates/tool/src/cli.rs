@@ -49,6 +49,14 @@ pub(crate) enum Command {
     ///
     /// Records that the stash has already stay as they are.
     Import(ImportArgs),
+    /// Compile what programs will ask for before they do, for instance after a driver update or an import
+    ///
+    /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
+    /// processes that may crash or hang without harm. What is interrupted goes on where it was. docs/prewarm.md says more.
+    Prewarm(PrewarmArgs),
+    /// A worker of `prewarm`
+    #[command(hide = true, name = "prewarm-worker")]
+    PrewarmWorker(PrewarmWorkerArgs),
     /// List the artifacts that are no longer handed to a driver because programs died of them
     Quarantine(QuarantineArgs),
 }
@@ -88,6 +96,56 @@ pub(crate) struct ImportArgs {
     /// Import into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct PrewarmArgs {
+    /// These applications: their names, or the names of their folders in the stash
+    #[arg(value_name = "APPLICATION", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) applications: Vec<String>,
+    /// All applications
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only where another version of the driver has compiled what the present one has not
+    #[arg(long)]
+    pub(crate) if_driver_changed: bool,
+    /// On every device of this machine, and not only on those that programs used; for an import on a new machine
+    #[arg(long)]
+    pub(crate) every_device: bool,
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Worker processes at a time; default: half the cores
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// The longest time for one pipeline; a worker that takes longer is killed, and the pipeline quarantined
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: u64,
+    /// The most resident memory of one worker; default: its share of half the memory of this machine, at most 4 GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<bytesize::ByteSize>,
+    /// Work at the lowest priority, for processors and disks
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// Print JSON with stable names (docs/prewarm.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show what drivers and the layer print in the workers
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Use this layer library instead of the one that came with this tool
+    /// (VKSTASH_LIBRARY in the environment does the same)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct PrewarmWorkerArgs {
+    /// The layer library
+    pub(crate) library: OsString,
 }
 
 #[derive(Args)]

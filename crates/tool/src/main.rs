@@ -2,8 +2,10 @@
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - `run`, `install` programs with the layer, and the manifests through which the loader finds it
+//! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
+//!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `stats`, `keep`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
+//! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing
@@ -14,8 +16,10 @@
 mod choice;
 mod cli;
 mod elf;
+mod environment;
 mod exchange;
 mod export;
+mod folder;
 mod gc;
 mod import;
 mod install;
@@ -26,6 +30,8 @@ mod manifest;
 mod names;
 mod new_file;
 mod output;
+mod prewarm;
+mod prewarm_worker;
 mod quarantine;
 mod root;
 mod run;
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Export(args) => exit_code(export::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),
+        Command::Prewarm(args) => prewarm::main(&args),
+        Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),
         Command::Quarantine(args) => exit_code(quarantine::main(&args)),
     }
 }

@@ -1,4 +1,5 @@
-//! `vkstash quarantine`: lists the artifacts of which processes died, or releases them.
+//! `vkstash quarantine`: lists the artifacts of which processes died, and the recipes of which workers of `prewarm` died or
+//! hung; or releases them.
 
 use std::io::{self, Write as _};
 
@@ -32,7 +33,8 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     let mut any = false;
     for application in list_applications(&root)? {
         let suspicious = |records: &std::collections::BTreeMap<String, u64>| {
-            records.get(Kind::CrashCount.name()).is_some_and(|&count| count > 0)
+            let has = |kind: Kind| records.get(kind.name()).is_some_and(|&count| count > 0);
+            has(Kind::CrashCount) || has(Kind::Failed)
         };
         let headers: Vec<_> = application
             .parts
@@ -47,24 +49,24 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         let stash = Stash::open_patiently(&root, &name)?;
         for header in headers {
             let part = stash.device(&header)?;
-            let mut keys: Vec<(Key, u8)> = Vec::new();
+            let mut keys: Vec<(Key, Kind, String)> = Vec::new();
             part.for_each(Kind::CrashCount, &mut |key, payload| {
                 let count = payload.first().copied().unwrap_or(0);
                 if count >= CRASH_LIMIT {
-                    keys.push((*key, count));
+                    keys.push((*key, Kind::CrashCount, format!("{count} processes died")));
                 }
             });
-            for (key, count) in keys {
+            part.for_each(Kind::Failed, &mut |key, payload| {
+                if let Some(what) = payload.first().and_then(|&code| of_worker(code)) {
+                    keys.push((*key, Kind::Failed, what.to_owned()));
+                }
+            });
+            for (key, kind, what) in keys {
                 any = true;
                 let digits = hex::encode(key);
                 let done = if args.release { "released" } else { "quarantined" };
-                writeln!(
-                    out,
-                    "{done}: {digits} of {} ({count} processes died), part {}",
-                    name.display,
-                    part.name()
-                )?;
-                if args.release && !part.put(Kind::CrashCount, &key, Box::new([0])) {
+                writeln!(out, "{done}: {digits} of {} ({what}), part {}", name.display, part.name())?;
+                if args.release && !part.put(kind, &key, Box::new([0])) {
                     return Err(QuarantineError::NotWritten { application: name.display.clone() });
                 }
             }
@@ -75,4 +77,14 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         writeln!(out, "nothing is quarantined")?;
     }
     Ok(())
+}
+
+/// What a worker of `vkstash prewarm` did at a recipe (docs/format.md). None: no worker was to blame.
+fn of_worker(code: u8) -> Option<&'static str> {
+    match code {
+        2 => Some("a worker of prewarm died"),
+        3 => Some("a worker of prewarm hung"),
+        4 => Some("a worker of prewarm used too much memory"),
+        _ => None,
+    }
 }

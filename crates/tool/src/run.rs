@@ -3,7 +3,6 @@
 //! The first law holds here too: if the layer cannot be prepared, the command runs without it, and a line says why.
 //! Only a choice of the user that cannot be followed (`--library`, `--dir`) ends the attempt.
 
-mod folder;
 mod summary;
 
 use std::env;
@@ -14,13 +13,12 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use crate::cli::RunArgs;
+use crate::environment::{self, FolderError};
+use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
-use crate::manifest::{self, Kind, ManifestError};
 use crate::output::eprint_line;
 use crate::signals::{self, BlockedSignals};
 use crate::start;
-
-use folder::Folder;
 
 /// Exit statuses of a command that could not be started, as shells use them.
 const NOT_FOUND: u8 = 127;
@@ -28,10 +26,6 @@ const NOT_STARTED: u8 = 126;
 
 /// The variable that names the folder of reports.
 const REPORT: &str = "VKSTASH_REPORT";
-
-/// The loader's value for an unset XDG_DATA_DIRS. Once the variable is set, it must name these folders, or the loader
-/// finds no driver.
-const DEFAULT_DATA_DIRS: &str = "/usr/local/share:/usr/share";
 
 pub(crate) fn main(args: RunArgs) -> ExitCode {
     match run(args) {
@@ -109,9 +103,7 @@ enum Unprepared {
     #[error(transparent)]
     Library(LibraryError),
     #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    #[error("cannot make a folder for this run: {0}")]
-    Folder(#[from] io::Error),
+    Folder(#[from] FolderError),
 }
 
 /// Puts the layer into the command's environment. The outer error: the user named an unusable folder.
@@ -122,45 +114,16 @@ fn prepare(
 ) -> Result<Result<Folder, Unprepared>, RunError> {
     let dir = dir.map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
     let dir = dir.transpose()?;
-    let folder = match make_folder(libraries) {
+    let folder = match environment::folder_for(libraries) {
         Ok(folder) => folder,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return Ok(Err(error.into())),
     };
-    command.env("VKSTASH", "1");
+    environment::enable(command, &folder);
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);
     }
-    command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
-    // Loaders from 1.3.296 on prefer an installed layer to one in XDG_DATA_DIRS; this variable comes before both. A
-    // layer that is found in both places is loaded once.
-    let added = env::var_os("VK_ADD_IMPLICIT_LAYER_PATH");
-    command.env("VK_ADD_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), added, ""));
-    // If this variable is set, such a loader searches nothing else.
-    if let Some(only) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
-        command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(only), ""));
-    }
     Ok(Ok(folder))
-}
-
-fn make_folder(libraries: &[Library]) -> Result<Folder, Unprepared> {
-    let folder = Folder::create()?;
-    for library in libraries {
-        let text = manifest::text(Kind::Implicit, library)?;
-        manifest::write(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
-    }
-    Ok(folder)
-}
-
-/// A search path that begins with `folder`.
-fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
-    let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
-    let mut paths = folder.as_os_str().to_owned();
-    if !rest.is_empty() {
-        paths.push(":");
-        paths.push(rest);
-    }
-    paths
 }
 
 /// The report folder of the user, or of another `vkstash run` around this one.
@@ -190,18 +153,4 @@ fn end_like(status: ExitStatus) -> ExitCode {
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     code.map_or(ExitCode::FAILURE, ExitCode::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unset_or_empty_search_path_keeps_the_standard_folders() {
-        let of = |before: Option<&str>| prepended(Path::new("/t"), before.map(Into::into), DEFAULT_DATA_DIRS);
-        assert_eq!(of(None), "/t:/usr/local/share:/usr/share");
-        assert_eq!(of(Some("")), "/t:/usr/local/share:/usr/share");
-        assert_eq!(of(Some("/a:/b")), "/t:/a:/b");
-        assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
-    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ash::vk;
 
-use crate::config::{self, Death};
+use crate::config::{self, Death, Fault};
 use crate::record::{self, Call};
 
 /// Runs one command: records it, applies faults, and catches panics.
@@ -36,29 +36,45 @@ fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Re
 
 fn strike(command: &str, count: u64) -> Option<vk::Result> {
     let config = config::current();
+    let is_meant = |fault: &&Fault| fault.word.is_none() && fault.call.is_none_or(|call| call == count);
     let mut result = None;
-    for fault in &config.faults {
-        let named = fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR");
-        if !named || fault.call.is_some_and(|call| call != count) {
-            continue;
-        }
-        if let Some(ms) = fault.hang_ms {
-            std::thread::sleep(Duration::from_millis(ms));
-        }
-        match fault.die {
-            None => {}
-            Some(Death::Exit) => std::process::exit(3),
-            Some(Death::Abort) => {
-                record::save();
-                std::process::abort();
-            }
-            Some(Death::Segv) => {
-                record::save();
-                // SAFETY: none; the purpose of this write is to kill the process.
-                unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
-            }
-        }
-        result = fault.result.map(vk::Result::from_raw).or(result);
+    for fault in config.faults.iter().filter(|fault| is_of(fault, command)).filter(is_meant) {
+        result = inflict(fault).or(result);
     }
     result
+}
+
+/// Applies the faults that name a word of the pipelines' modules. Called where a pipeline is compiled.
+pub fn strike_compile(call: &Call) -> Option<vk::Result> {
+    let config = config::current();
+    let is_meant = |fault: &&Fault| fault.word.is_some_and(|word| call.words.contains(&word));
+    let mut result = None;
+    for fault in config.faults.iter().filter(|fault| is_of(fault, call.command)).filter(is_meant) {
+        result = inflict(fault).or(result);
+    }
+    result
+}
+
+fn is_of(fault: &Fault, command: &str) -> bool {
+    fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR")
+}
+
+fn inflict(fault: &Fault) -> Option<vk::Result> {
+    if let Some(ms) = fault.hang_ms {
+        std::thread::sleep(Duration::from_millis(ms));
+    }
+    match fault.die {
+        None => {}
+        Some(Death::Exit) => std::process::exit(3),
+        Some(Death::Abort) => {
+            record::save();
+            std::process::abort();
+        }
+        Some(Death::Segv) => {
+            record::save();
+            // SAFETY: none; the purpose of this write is to kill the process.
+            unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
+        }
+    }
+    fault.result.map(vk::Result::from_raw)
 }

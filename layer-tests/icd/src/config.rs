@@ -56,6 +56,8 @@ pub struct Fault {
     pub command: String,
     /// The number of the call, from 1; every call if absent.
     pub call: Option<u64>,
+    /// Only compiles of pipelines with a module whose code has this word.
+    pub word: Option<u32>,
     /// The result to return without doing anything; outputs become NULL.
     pub result: Option<i32>,
     /// Ends the process.

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk::{self, Handle as _, TaggedStructure};
 
 use crate::hash::{Digest, Hasher};
-use crate::{chain, objects};
+use crate::{chain, marked, objects};
 
 /// A C array. The pointer of an empty one may be invalid (contract 6).
 ///
@@ -65,8 +65,11 @@ pub unsafe fn module(info: &vk::ShaderModuleCreateInfo<'_>) -> Digest {
     let mut hasher = Hasher::new("module");
     hasher.word(info.flags.as_raw());
     // SAFETY: pCode points to codeSize bytes.
-    hasher.bytes(unsafe { slice(info.p_code.cast::<u8>(), info.code_size as u32) });
-    hasher.finish()
+    let code = unsafe { slice(info.p_code.cast::<u8>(), info.code_size as u32) };
+    hasher.bytes(code);
+    let digest = hasher.finish();
+    marked::note(&digest, code);
+    digest
 }
 
 /// A sampler.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use ash::vk::{self, Handle as _};
 
 use crate::binary::Binary;
+use crate::command::strike_compile;
 use crate::config::{self, Config};
 use crate::element::Element;
 use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FAIL_ON};
@@ -95,6 +96,10 @@ pub unsafe fn make_some(
         if hit {
             record::count_hit();
         } else if !linked {
+            if let Some(struck) = strike_compile(call) {
+                result = struck;
+                continue;
+            }
             std::thread::sleep(Duration::from_micros(config.compile_us));
             record::count_compile();
             if internal {

@@ -39,6 +39,9 @@ pub struct Call {
     /// Pipelines: whether each create info was served without a compile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hit: Vec<bool>,
+    /// Words of its modules that faults name.
+    #[serde(skip)]
+    pub words: Vec<u32>,
 }
 
 #[derive(Default, Serialize)]

@@ -7,7 +7,7 @@ use crate::content::{self, plain_chain, slice};
 use crate::handles::Device;
 use crate::hash::{Digest, Hasher};
 use crate::record::{Call, violation};
-use crate::{chain, objects};
+use crate::{chain, marked, objects};
 
 /// The bytes of a module in keys and identifiers.
 pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
@@ -65,7 +65,7 @@ pub unsafe fn add(
 /// A valid stage.
 unsafe fn module(
     hasher: &mut Hasher,
-    call: &Call,
+    call: &mut Call,
     config: &Config,
     device: &Device,
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
@@ -86,6 +86,7 @@ unsafe fn module(
             violation(format!("{}: a stage has a module and an identifier", call.command));
         }
         let digest = objects::contents(call.command, device.handle, "VkShaderModule", stage.module.as_raw());
+        call.words.extend(marked::words(&digest));
         hasher.code(identifier(config, &digest), &[]);
     } else if let Some(named) = named {
         // SAFETY: the structure is valid, so pIdentifier has identifierSize bytes.
@@ -96,7 +97,9 @@ unsafe fn module(
             violation(format!("{}: inline code without maintenance5 or libraries", call.command));
         }
         // SAFETY: the structure is valid.
-        hasher.code(identifier(config, &unsafe { content::module(inline) }), &[]);
+        let digest = unsafe { content::module(inline) };
+        call.words.extend(marked::words(&digest));
+        hasher.code(identifier(config, &digest), &[]);
     } else {
         violation(format!("{}: a stage has no module, identifier or code", call.command));
         return true;

@@ -120,7 +120,7 @@ impl Survey {
 }
 
 impl ApplicationFolder {
-    fn of(root: &Folder, name: String) -> Option<ApplicationFolder> {
+    pub(crate) fn of(root: &Folder, name: String) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
         let parts: Vec<PartFolder> =
             part_names(&folder).into_iter().filter_map(|name| PartFolder::of(&folder, name)).collect();

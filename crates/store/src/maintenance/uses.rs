@@ -40,6 +40,11 @@ impl Uses {
         uses
     }
 
+    /// The newest use of each key.
+    pub(crate) fn into_map(self) -> HashMap<Key, LastUse, FxBuildHasher> {
+        self.by_key
+    }
+
     pub(crate) fn is_current(&self, key: &Key) -> bool {
         self.current.contains(key)
     }

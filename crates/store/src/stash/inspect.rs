@@ -1,17 +1,20 @@
 //! A list of everything that is stored: the stashes below a root, their parts and their runs. Reads only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::bounds::LastUse;
 use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::Kind;
+use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal};
+use crate::maintenance::survey::ApplicationFolder;
+use crate::maintenance::uses::Uses;
 use crate::reports::totals;
 use crate::reports::totals::Totals;
 use crate::segment::load;
@@ -88,6 +91,13 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
         }
     }
     Ok(applications)
+}
+
+/// The newest use of each key that the application notes. Empty if nothing can be read.
+pub fn last_uses(root: &Path, application: &str) -> HashMap<Key, LastUse> {
+    let folder = Folder::root(root, false).ok();
+    let folder = folder.and_then(|root| ApplicationFolder::of(&root, application.to_owned()));
+    folder.map(|folder| Uses::of(&folder, &|| false).into_map().into_iter().collect()).unwrap_or_default()
 }
 
 fn blank(folder: &str) -> ApplicationInfo {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub struct Stash {
     portable: Arc<Part>,
     devices: Mutex<HashMap<[u8; 32], Arc<Part>>>,
     runs: Arc<Runs>,
+    ignores_uses: AtomicBool,
 }
 
 impl Stash {
@@ -87,7 +89,14 @@ impl Stash {
         if portable.view().is_behind() {
             shared.ask_for_help();
         }
-        Ok(Arc::new(Stash { shared, home, portable, devices: Mutex::default(), runs }))
+        Ok(Arc::new(Stash {
+            shared,
+            home,
+            portable,
+            devices: Mutex::default(),
+            runs,
+            ignores_uses: AtomicBool::new(false),
+        }))
     }
 
     /// The part that all devices share.
@@ -147,6 +156,9 @@ impl Stash {
 
     /// True once for each key. False: it was noted before, or cannot be noted.
     fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) -> bool {
+        if self.ignores_uses.load(Ordering::Relaxed) {
+            return false;
+        }
         if !self.portable.note(key) {
             return false;
         }
@@ -156,6 +168,12 @@ impl Stash {
             self.shared.tallies.dropped(1);
         }
         noted
+    }
+
+    /// From now on uses are not noted: whoever makes records ahead of a program does not use them, and the order of the
+    /// program's own uses stays.
+    pub fn ignore_uses(&self) {
+        self.ignores_uses.store(true, Ordering::Relaxed);
     }
 
     /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps without an

@@ -1,0 +1,86 @@
+//! The environment of a process that the loader gives the layer to.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use crate::folder::Folder;
+use crate::library::Library;
+use crate::manifest::{self, Kind, ManifestError};
+
+/// The loader's value for an unset XDG_DATA_DIRS. Once the variable is set, it must name these folders, or the loader
+/// finds no driver.
+const DEFAULT_DATA_DIRS: &str = "/usr/local/share:/usr/share";
+
+/// Why there is no folder with manifests.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("cannot make a folder for this run: {0}")]
+    Folder(#[from] io::Error),
+}
+
+/// A new folder with the manifests of these libraries.
+pub(crate) fn folder_for(libraries: &[Library]) -> Result<Folder, FolderError> {
+    let folder = Folder::create()?;
+    for library in libraries {
+        let text = manifest::text(Kind::Implicit, library)?;
+        manifest::write(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
+    }
+    Ok(folder)
+}
+
+/// Lets the loader of `command` find and enable the layer of this folder.
+pub(crate) fn enable(command: &mut Command, folder: &Folder) {
+    command.env("VKSTASH", "1");
+    command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
+    // Loaders from 1.3.296 on prefer an installed layer to one in XDG_DATA_DIRS; this variable comes before both. A
+    // layer that is found in both places is loaded once.
+    let added = env::var_os("VK_ADD_IMPLICIT_LAYER_PATH");
+    command.env("VK_ADD_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), added, ""));
+    // If this variable is set, such a loader searches nothing else.
+    if let Some(only) = env::var_os("VK_IMPLICIT_LAYER_PATH").filter(|value| !value.is_empty()) {
+        command.env("VK_IMPLICIT_LAYER_PATH", prepended(&folder.manifest_folder(), Some(only), ""));
+    }
+}
+
+/// [`enable`], and no other layer as far as the loader can be told: a capture tool or an overlay has no business in a
+/// process that nobody looks at, and may hang in it.
+pub(crate) fn enable_alone(command: &mut Command, folder: &Folder) {
+    enable(command, folder);
+    command.env_remove("VKSTASH_DISABLE");
+    command.env_remove("VK_INSTANCE_LAYERS");
+    command.env_remove("VK_LOADER_LAYERS_ENABLE");
+    command.env("VK_IMPLICIT_LAYER_PATH", folder.manifest_folder());
+    // Mesa's own implicit layer asks the windowing system which device is preferred. Older loaders know no other way to
+    // leave it out.
+    command.env("NODEVICE_SELECT", "1");
+}
+
+/// A search path that begins with `folder`.
+fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
+    let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
+    let mut paths = folder.as_os_str().to_owned();
+    if !rest.is_empty() {
+        paths.push(":");
+        paths.push(rest);
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_or_empty_search_path_keeps_the_standard_folders() {
+        let of = |before: Option<&str>| prepended(Path::new("/t"), before.map(Into::into), DEFAULT_DATA_DIRS);
+        assert_eq!(of(None), "/t:/usr/local/share:/usr/share");
+        assert_eq!(of(Some("")), "/t:/usr/local/share:/usr/share");
+        assert_eq!(of(Some("/a:/b")), "/t:/a:/b");
+        assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
+    }
+}

@@ -1,0 +1,372 @@
+//! `vkstash prewarm`: compiles what programs will ask for before they do.
+//!
+//! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`), which
+//! may crash, hang or grow without harm (docs/prewarm.md).
+
+mod child;
+mod crew;
+mod plan;
+mod progress;
+mod quarantine;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::PrewarmArgs;
+use crate::environment::{self, FolderError};
+use crate::library::{self, LibraryError};
+use crate::names::driver_version;
+use crate::output::{self, Printer, eprint_line};
+use crate::root;
+use crate::units::counted;
+
+use child::Launch;
+use crew::{Crew, Limits, Outcome, Phase};
+use plan::{Group, Plan, Task};
+use progress::Progress;
+use quarantine::Culprit;
+
+/// Memory of one worker, by default at most.
+const MOST_MEMORY: u64 = 4 << 30;
+/// And at least: below it drivers do not even start.
+const LEAST_MEMORY: u64 = 512 << 20;
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+enum PrewarmError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot use {} as the stash: {error}", dir.display())]
+    Dir { dir: PathBuf, error: io::Error },
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    #[error("cannot start a worker: {0}")]
+    Start(io::Error),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &PrewarmArgs) -> ExitCode {
+    match run(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprint_line(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// True: all was well.
+fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
+    let root = root::root(args.dir.as_deref()).ok_or(PrewarmError::NoRoot)?;
+    // Workers have no other folder than this process, but they get the path by their environment.
+    let root = std::path::absolute(&root).map_err(|error| PrewarmError::Dir { dir: root, error })?;
+    let found = list_applications(&root)?;
+    let chosen: Vec<&ApplicationInfo> = if args.all {
+        found.iter().collect()
+    } else {
+        args.applications.iter().map(|name| choose(&found, name, &root)).collect::<Result<_, _>>()?
+    };
+    let library = match &args.library {
+        Some(path) => library::named(path)?,
+        None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
+    };
+    if args.background {
+        lower_priority();
+    }
+    let limits = limits(args);
+    let launch = Launch {
+        executable: child::executable().map_err(PrewarmError::Start)?,
+        folder: environment::folder_for(std::slice::from_ref(&library))?,
+        library: library.path,
+        root: root.clone(),
+        verbose: args.verbose,
+    };
+    let used = plan::used_anywhere(&found);
+    let mut plan = Plan::default();
+    for info in chosen {
+        plan.add(&launch, &root, info, (!args.every_device).then_some(&used), limits.timeout)?;
+    }
+    if args.if_driver_changed {
+        plan.groups.iter_mut().filter(|group| !group.changed).for_each(|group| group.tasks.clear());
+    }
+    let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
+    if args.json {
+        let text = serde_json::to_string_pretty(&report.json()).unwrap_or_default();
+        output::print(&format!("{text}\n"))?;
+    } else {
+        report.print(&mut Printer::open()?, args.dry_run)?;
+    }
+    Ok(report.is_well())
+}
+
+/// Workers inherit it.
+fn lower_priority() {
+    const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+    const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;
+    // SAFETY: both calls take plain numbers; 0 is this process. What fails leaves the priority as it was.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
+    }
+}
+
+fn limits(args: &PrewarmArgs) -> Limits {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or((cores / 2).max(1), usize::from);
+    let share = total_memory() / 2 / jobs as u64;
+    let memory = args.memory.map_or(share.clamp(LEAST_MEMORY, MOST_MEMORY), |size| size.0);
+    Limits { jobs, timeout: Duration::from_secs(args.timeout), memory }
+}
+
+/// Bytes of memory of this machine; 0 where it cannot be told.
+fn total_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kibibytes.unwrap_or(0).saturating_mul(1024)
+}
+
+/// What was planned and what came of it.
+struct Report {
+    applications: Vec<Line>,
+    culprits: Vec<Culprit>,
+}
+
+/// One device of one application.
+#[derive(Default)]
+struct Line {
+    application: String,
+    folder: String,
+    device: Option<String>,
+    driver: String,
+    part: String,
+    recipes: u64,
+    there: u64,
+    planned: u64,
+    made: u64,
+    checked: u64,
+    /// Keys that were asked for in the check.
+    to_check: u64,
+    missed: Vec<String>,
+    unrecorded: u64,
+    quarantined_before: u64,
+    failed_before: u64,
+    cannot: BTreeMap<String, u64>,
+    problems: Vec<String>,
+    failed: bool,
+}
+
+impl Report {
+    fn planned(plan: &Plan) -> Report {
+        let mut lines = Vec::new();
+        for (number, application) in plan.applications.iter().enumerate() {
+            let line = || Line {
+                application: application.name.display.clone(),
+                folder: application.name.folder.clone(),
+                recipes: application.recipes,
+                ..Line::default()
+            };
+            let groups = plan.groups.iter().filter(|group| group.application == number);
+            let mut own: Vec<Line> = groups.map(|group| of_group(group, line())).collect();
+            if own.is_empty() {
+                own.push(line());
+            }
+            if let Some(first) = own.first_mut() {
+                first.problems.clone_from(&application.problems);
+                first.failed = application.failed;
+            }
+            lines.extend(own);
+        }
+        Report { applications: lines, culprits: Vec::new() }
+    }
+
+    /// Does the work.
+    fn of_work(mut plan: Plan, launch: &Launch, limits: Limits) -> Report {
+        let mut report = Report::planned(&plan);
+        let total: usize = plan.groups.iter().map(|group| group.tasks.len()).sum();
+        if total == 0 {
+            return report;
+        }
+        let applications = &plan.applications;
+        let mut progress = Progress::new("made", total as u64);
+        let crew = Crew::new(launch, limits, Phase::Make, applications, &mut plan.groups);
+        let (made, mut culprits) = crew.run(&mut progress);
+        drop(progress);
+        // In other processes than those that made them: what a driver keeps in memory proves nothing.
+        for (group, outcome) in plan.groups.iter_mut().zip(&made) {
+            let task = |key: &[u8; 32]| Task { key: *key, alone: false };
+            let worked = !outcome.good.is_empty() || !outcome.there.is_empty();
+            let all = group.there.iter().chain(&outcome.there).chain(&outcome.good).filter(|_| worked);
+            group.tasks = all.map(task).collect();
+        }
+        let to_check: Vec<u64> = plan.groups.iter().map(|group| group.tasks.len() as u64).collect();
+        let mut progress = Progress::new("checked", to_check.iter().sum());
+        let crew = Crew::new(launch, limits, Phase::Check, applications, &mut plan.groups);
+        let (checked, more) = crew.run(&mut progress);
+        drop(progress);
+        culprits.extend(more);
+        // A line for each group, in the same order.
+        let lines = report.applications.iter_mut().filter(|line| line.device.is_some());
+        for (((line, made), checked), to_check) in lines.zip(&made).zip(&checked).zip(to_check) {
+            line.add(made, checked, to_check);
+        }
+        report.culprits = culprits;
+        report
+    }
+
+    fn sum(&self, of: impl Fn(&Line) -> u64) -> u64 {
+        self.applications.iter().map(of).sum()
+    }
+
+    /// Nothing was quarantined, and everything that was made is taken.
+    fn is_well(&self) -> bool {
+        let is_well = |line: &Line| !line.failed && line.checked == line.to_check;
+        self.culprits.is_empty() && self.applications.iter().all(is_well)
+    }
+
+    fn print(&self, out: &mut impl io::Write, dry_run: bool) -> io::Result<()> {
+        for line in &self.applications {
+            line.print(out, dry_run)?;
+        }
+        for culprit in &self.culprits {
+            writeln!(out, "{culprit}")?;
+        }
+        let (planned, there) = (self.sum(|line| line.planned), self.sum(|line| line.there));
+        if dry_run {
+            return writeln!(out, "{planned} to make, {there} there already");
+        }
+        let (made, checked) = (self.sum(|line| line.made), self.sum(|line| line.checked));
+        writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())
+    }
+
+    fn json(&self) -> Value {
+        let culprits = self.culprits.iter().map(|culprit| {
+            json!({
+                "application": culprit.application,
+                "device": culprit.device,
+                "part": culprit.part,
+                "key": culprit.key,
+                "modules": culprit.modules,
+                "reason": culprit.cause,
+                "recorded": culprit.recorded,
+            })
+        });
+        json!({
+            "made": self.sum(|line| line.made),
+            "checked": self.sum(|line| line.checked),
+            "planned": self.sum(|line| line.planned),
+            "there": self.sum(|line| line.there),
+            "well": self.is_well(),
+            "quarantined": culprits.collect::<Vec<_>>(),
+            "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn of_group(group: &Group, line: Line) -> Line {
+    Line {
+        device: Some(group.device_name.clone()),
+        driver: driver_version(group.header.driver_id, group.header.driver_version),
+        part: group.header.short_digest(),
+        there: group.there.len() as u64,
+        planned: group.tasks.len() as u64,
+        quarantined_before: group.quarantined_before,
+        failed_before: group.failed_before,
+        ..line
+    }
+}
+
+impl Line {
+    fn add(&mut self, made: &Outcome, checked: &Outcome, to_check: u64) {
+        self.made = made.good.len() as u64;
+        self.there += made.there.len() as u64;
+        self.unrecorded = made.unrecorded;
+        self.cannot.clone_from(&made.cannot);
+        self.checked = checked.good.len() as u64;
+        self.to_check = to_check;
+        self.missed = checked.missed.iter().map(hex::encode).collect();
+        self.failed |= made.failed || checked.failed;
+        let reasons = [(made, "given up"), (checked, "the check was given up")];
+        for (outcome, what) in reasons {
+            self.problems.extend(outcome.given_up.iter().map(|reason| format!("{what}: {reason}")));
+        }
+        for (reason, count) in &checked.cannot {
+            self.problems.push(format!("{} not checked: {reason}", counted(*count, "pipeline")));
+        }
+    }
+
+    fn print(&self, out: &mut impl io::Write, dry_run: bool) -> io::Result<()> {
+        match &self.device {
+            None => write!(out, "{}: {}", self.application, counted(self.recipes, "recipe"))?,
+            Some(device) => {
+                write!(out, "{} on {device} (driver {}): ", self.application, self.driver)?;
+                if dry_run {
+                    write!(out, "{} to make, {} there already", self.planned, self.there)?;
+                } else {
+                    write!(
+                        out,
+                        "{} made, {} there already, {} checked",
+                        self.made, self.there, self.checked
+                    )?;
+                }
+            }
+        }
+        for (count, what) in [
+            (self.unrecorded, "not kept by the driver"),
+            (self.quarantined_before, "quarantined before"),
+            (self.failed_before, "that the driver refuses"),
+        ] {
+            if count > 0 {
+                write!(out, ", {count} {what}")?;
+            }
+        }
+        writeln!(out)?;
+        for (reason, count) in &self.cannot {
+            writeln!(out, "  {} not made: {reason}", counted(*count, "pipeline"))?;
+        }
+        for key in &self.missed {
+            writeln!(out, "  not taken by the driver: {key}")?;
+        }
+        for problem in &self.problems {
+            writeln!(out, "  {problem}")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "application": self.application,
+            "folder": self.folder,
+            "device": self.device,
+            "driver_version": self.driver,
+            "part": self.part,
+            "recipes": self.recipes,
+            "there": self.there,
+            "planned": self.planned,
+            "made": self.made,
+            "checked": self.checked,
+            "missed": self.missed,
+            "not_kept": self.unrecorded,
+            "quarantined_before": self.quarantined_before,
+            "refused_before": self.failed_before,
+            "not_made": self.cannot,
+            "problems": self.problems,
+        })
+    }
+}

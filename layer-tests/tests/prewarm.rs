@@ -1,0 +1,268 @@
+//! `vkstash prewarm`: what programs will ask for is compiled before they do, and no driver brings it down.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::Scenario;
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::paths;
+use vkstash_layer_tests::suite::{assert_all_served, device_segments, on, run};
+use vkstash_layer_tests::work::{Shader, Work};
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
+
+/// `vkstash prewarm` in this environment.
+fn tool(env: &Env, arguments: &[&str]) -> Command {
+    let mut command = Command::new(paths::profile_folder().join("vkstash"));
+    env.apply(&mut command);
+    command.env("VKSTASH_LIBRARY", paths::layer_library()).arg("prewarm").args(arguments);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What it printed as JSON, and whether it says that all was well.
+fn prewarm(env: &Env, arguments: &[&str]) -> (Value, bool) {
+    let output = tool(env, arguments).arg("--json").output().unwrap();
+    let said = text(&output);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    (report, output.status.success())
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{out}{err} ({})", output.status)
+}
+
+/// The same stash under another driver.
+fn under(scenario: &Scenario, env: &Env, script: Value) -> Env {
+    scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
+}
+
+/// An update of the test driver.
+fn update() -> Value {
+    json!({ "driver_version": 2, "pipeline_cache_uuid": "00000000000000000000000000000002" })
+}
+
+fn with(mut script: Value, name: &str, value: Value) -> Value {
+    script[name] = value;
+    script
+}
+
+/// Words that nothing but these modules has.
+const FIRST: u32 = 0x5eed_0001;
+
+fn marked(count: u32) -> Work {
+    Work { first: FIRST, count, ..Work::default() }
+}
+
+const SHADERS: [Shader; 4] =
+    [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering];
+
+#[test]
+fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        for shader in SHADERS {
+            run(scenario, env, &Work { shader, ..Work::default() });
+        }
+        let updated = under(scenario, env, update());
+        let (report, well) = prewarm(&updated, &["--all", "--dry-run"]);
+        assert_eq!((&report["planned"], well), (&json!(12), true), "{report:#}");
+        let (report, well) = prewarm(&updated, &["--all"]);
+        let counts = ["made", "checked", "there"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!((counts, well), ([12, 12, 0], true), "{report:#}");
+        for shader in SHADERS {
+            let work = Work { shader, ..Work::default() };
+            assert_all_served(&run(scenario, &updated, &work), work.count);
+        }
+        let (report, _) = prewarm(&updated, &["--all"]);
+        let counts = ["planned", "made", "there"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!(counts, [0, 0, 12], "{report:#}");
+    });
+}
+
+#[test]
+fn nothing_is_made_for_the_driver_that_has_everything_nor_for_a_device_that_was_not_used() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let (report, well) = prewarm(env, &["--all", "--if-driver-changed"]);
+        assert_eq!((&report["planned"], well), (&json!(0), true), "{report:#}");
+        let other = under(scenario, env, json!({ "device_id": 77 }));
+        let (report, well) = prewarm(&other, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(0), true), "{report:#}");
+        let (report, _) = prewarm(&other, &["--all", "--every-device", "--dry-run"]);
+        assert_eq!(report["planned"], 3, "{report:#}");
+        let (report, _) = prewarm(&under(scenario, env, update()), &["--all", "--if-driver-changed"]);
+        assert_eq!(report["made"], 3, "{report:#}");
+    });
+}
+
+#[test]
+fn a_module_that_hangs_and_one_that_crashes_are_named_and_quarantined_and_the_rest_is_served() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(8);
+        run(scenario, env, &work);
+        let command = "vkCreateComputePipelines";
+        let faults = json!([
+            { "command": command, "word": FIRST + 2, "die": "segv" },
+            { "command": command, "word": FIRST + 5, "hang_ms": 100_000 },
+        ]);
+        let faulty = under(scenario, env, with(update(), "faults", faults));
+        let (report, well) = prewarm(&faulty, &["--all", "--timeout", "2"]);
+        let counts = ["made", "checked"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!((counts, well), ([6, 6], false), "{report:#}");
+        let culprits = report["quarantined"].as_array().unwrap();
+        let mut reasons: Vec<&str> =
+            culprits.iter().map(|culprit| culprit["reason"].as_str().unwrap()).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, ["did not answer within 2 s", "died of signal 11"]);
+        for culprit in culprits {
+            assert_eq!(culprit["modules"].as_array().unwrap().len(), 1, "{culprit}");
+            assert_eq!(culprit["recorded"], true, "{culprit}");
+        }
+
+        // Neither is tried again.
+        let (report, well) = prewarm(&faulty, &["--all"]);
+        assert_eq!((&report["planned"], well), (&json!(0), true), "{report:#}");
+        assert_eq!(report["applications"][0]["quarantined_before"], 2, "{report:#}");
+
+        // A program that asks for them is no worse off than without the stash, and is served the rest.
+        let updated = under(scenario, env, update());
+        let asked = run(scenario, &updated, &work);
+        assert!(asked.value.all_made());
+        let counts = ["served", "compiled"].map(|name| asked.reports.sum(name));
+        assert_eq!(counts, [6, 2], "{:?}", asked.reports.counters());
+        assert_all_served(&run(scenario, &updated, &work), work.count);
+    });
+}
+
+#[test]
+fn what_was_released_from_quarantine_is_tried_again() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(3));
+        let crash = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "die": "abort" }]);
+        let faulty = under(scenario, env, with(update(), "faults", crash));
+        let (report, well) = prewarm(&faulty, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(2), false), "{report:#}");
+        let quarantine = |arguments: &[&str]| {
+            let mut command = Command::new(paths::profile_folder().join("vkstash"));
+            env.apply(&mut command);
+            text(&command.arg("quarantine").args(arguments).output().unwrap())
+        };
+        let listed = quarantine(&[]);
+        let key = report["quarantined"][0]["key"].as_str().unwrap();
+        assert!(listed.contains(key) && listed.contains("a worker of prewarm died"), "{listed}");
+        quarantine(&["--release"]);
+        assert!(quarantine(&[]).contains("nothing is quarantined"));
+        let (report, well) = prewarm(&under(scenario, env, update()), &["--all"]);
+        assert_eq!((&report["made"], &report["checked"], well), (&json!(1), &json!(3), true), "{report:#}");
+    });
+}
+
+#[test]
+fn what_is_killed_goes_on_where_it_was() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(30);
+        run(scenario, env, &work);
+        let updated = under(scenario, env, with(update(), "compile_us", json!(100_000)));
+        let mut first = tool(&updated, &["--all", "--jobs", "1"]);
+        let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let before = device_segments(&env.stash_folder()).len();
+        while device_segments(&env.stash_folder()).len() == before {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        first.kill().unwrap();
+        first.wait().unwrap();
+        let (report, well) = prewarm(&under(scenario, env, update()), &["--all"]);
+        let [made, there, checked] = ["made", "there", "checked"].map(|name| report[name].as_u64().unwrap());
+        assert!(made > 0 && there > 0 && made + there == 30 && checked == 30 && well, "{report:#}");
+        assert_all_served(&run(scenario, &under(scenario, env, update()), &work), work.count);
+    });
+}
+
+#[test]
+fn a_program_that_uses_other_features_later_gets_both_devices_made() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let plain = Work::default();
+        let other = Work { first: 100, flags2: true, ..Work::default() };
+        run(scenario, env, &plain);
+        run(scenario, env, &other);
+        let updated = under(scenario, env, update());
+        let (report, well) = prewarm(&updated, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(6), true), "{report:#}");
+        assert_all_served(&run(scenario, &updated, &plain), 3);
+        assert_all_served(&run(scenario, &updated, &other), 3);
+    });
+}
+
+#[test]
+fn workers_are_no_runs_of_the_program_and_use_nothing() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let looked_at = || {
+            let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+            let name = AppName { display: info.display, folder: info.folder };
+            let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
+            let mut uses = Vec::new();
+            stash.portable().for_each(Kind::Use, &mut |key, payload| uses.push((*key, payload.to_vec())));
+            (info.runs.runs, uses)
+        };
+        let before = looked_at();
+        assert_eq!(before.1.len(), 3);
+        let (report, _) = prewarm(&under(scenario, env, update()), &["--all"]);
+        assert_eq!(report["made"], 3);
+        assert_eq!(looked_at(), before);
+    });
+}
+
+/// The limit is below what any process has.
+#[test]
+fn workers_that_grow_too_large_are_given_up() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let (report, well) = prewarm(&under(scenario, env, update()), &["--all", "--memory", "1MiB"]);
+        assert_eq!((&report["made"], well), (&json!(0), false), "{report:#}");
+        assert!(report.to_string().contains("memory"), "{report:#}");
+    });
+}
+
+#[test]
+fn a_driver_that_keeps_nothing_is_given_up_after_a_few_pipelines() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(40));
+        let keeping_nothing = under(scenario, env, with(update(), "cache_data", json!("header_only")));
+        let (report, well) = prewarm(&keeping_nothing, &["--all", "--jobs", "1"]);
+        assert_eq!((&report["made"], well), (&json!(0), true), "{report:#}");
+        assert!(report["applications"][0]["not_kept"].as_u64().unwrap() < 20, "{report:#}");
+    });
+}
+
+/// Imported recipes, a real compiler, and all kinds of pipelines.
+#[test]
+fn imported_recipes_are_served_after_prewarming_on_a_real_driver() {
+    on(Driver::Radv, |scenario, env| {
+        for shader in SHADERS {
+            run(scenario, env, &Work { shader, ..Work::default() });
+        }
+        let archive = scenario.folder().join("archive.tar");
+        let imported = env.clone().stash(scenario.folder().join("imported"));
+        for (of, arguments) in [(env, ["export", "--portable"].as_slice()), (&imported, &["import"])] {
+            let mut command = Command::new(paths::profile_folder().join("vkstash"));
+            of.apply(&mut command);
+            let output = command.args(arguments).arg(&archive).output().unwrap();
+            assert!(output.status.success(), "{}", text(&output));
+        }
+        let (report, well) = prewarm(&imported, &["--all", "--every-device"]);
+        let counts = ["made", "checked"].map(|name| report[name].as_u64().unwrap());
+        assert!(counts[0] >= 12 && counts[0] == counts[1] && well, "{report:#}");
+        for shader in SHADERS {
+            let work = Work { shader, ..Work::default() };
+            assert_all_served(&run(scenario, &imported, &work), work.count);
+        }
+    });
+}

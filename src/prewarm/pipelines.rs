@@ -1,0 +1,279 @@
+//! Pipelines of recipes, made as the program made them, or only asked for.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use ash::vk;
+use rustc_hash::FxBuildHasher;
+
+use super::program::Program;
+use crate::background::objects::{LiveLibrary, ObjectError};
+use crate::recipe::capture::LibraryTraits;
+use crate::recipe::model::Recipe;
+use crate::recipe::rebuild::RebuildError;
+use crate::recipe::rebuild::pipeline::{Info, pipeline};
+use crate::recipe::{chain, check, key};
+use crate::state::stored::Stored;
+use crate::stats::Count;
+use vkstash_store::format::record::{Key, Kind};
+
+/// Libraries of libraries of libraries: deeper than any program nests them.
+const DEEPEST: u32 = 8;
+
+/// Libraries that are kept for further links.
+const KEPT_LIBRARIES: usize = 256;
+
+/// What became of a recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// Its artifact is in the stash now.
+    Recorded,
+    /// Its artifact was there already.
+    There,
+    /// The pipeline was made, and the driver gives out nothing that could be kept of it.
+    Unrecorded,
+}
+
+/// Why a pipeline was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// The stash cannot be used.
+    #[error("the stash cannot be opened")]
+    NoStash,
+    /// There is no such recipe, or the record holds something else.
+    #[error("the stash has no recipe of this key")]
+    NoRecipe,
+    /// Libraries that are made of each other.
+    #[error("libraries that are nested too deeply")]
+    TooDeep,
+    /// What the recipe names cannot be made.
+    #[error(transparent)]
+    Objects(#[from] ObjectError),
+    /// A library of the recipe cannot be made.
+    #[error("a library of it: {0}")]
+    Library(Box<MakeError>),
+    /// The create info cannot be made.
+    #[error(transparent)]
+    Rebuild(#[from] RebuildError),
+    /// The driver's answer.
+    #[error("the driver answers {0:?}")]
+    Driver(vk::Result),
+    /// What was made could not be written.
+    #[error("the artifact could not be written")]
+    Unwritten,
+}
+
+/// Makes pipelines on a device.
+pub struct Pipelines {
+    // Field order does not matter: `drop` destroys the pipelines, and then the fields are dropped.
+    program: Program,
+    libraries: HashMap<Key, (vk::Pipeline, LibraryTraits), FxBuildHasher>,
+}
+
+impl Pipelines {
+    /// Nothing is made yet.
+    pub fn new(program: Program) -> Pipelines {
+        Pipelines { program, libraries: HashMap::default() }
+    }
+
+    fn stored(&self) -> Result<&Stored, MakeError> {
+        self.program.layer().stored().ok_or(MakeError::NoStash)
+    }
+
+    fn has_artifact(&self, key: &Key) -> Result<bool, MakeError> {
+        // Read, not looked up: a damaged one is made again.
+        Ok(self.stored()?.device.read(Kind::Artifact, key, &mut Vec::new()))
+    }
+
+    /// Has the layer compile and record a pipeline, unless its artifact is there. When it returns, the artifact is on
+    /// disk: a worker that is killed afterwards loses nothing that was reported.
+    pub fn make(&mut self, key: &Key) -> Result<Made, MakeError> {
+        if self.has_artifact(key)? {
+            return Ok(Made::There);
+        }
+        let (made, _) = self.create(key, false, DEEPEST)?;
+        self.destroy(made);
+        let stored = self.stored()?;
+        if !stored.device.contains(Kind::Artifact, key) {
+            return Ok(Made::Unrecorded);
+        }
+        // What the writer could not write is not there any more.
+        let written = stored.stash.flush(FLUSH) && self.has_artifact(key)?;
+        if written { Ok(Made::Recorded) } else { Err(MakeError::Unwritten) }
+    }
+
+    /// Asks for a pipeline and forbids to compile it. True: it was made of its artifact, and the driver confirmed that,
+    /// where it can.
+    pub fn check(&mut self, key: &Key) -> Result<bool, MakeError> {
+        let before = self.served();
+        match self.create(key, true, DEEPEST) {
+            Ok((made, _)) => {
+                self.destroy(made);
+                Ok(self.served() > before)
+            }
+            Err(MakeError::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn served(&self) -> u64 {
+        let counters = self.program.layer().counters();
+        counters.get(Count::Served) + counters.get(Count::Offered)
+    }
+
+    /// Calls the driver, through the loader and the layer.
+    fn create(
+        &mut self,
+        key: &Key,
+        forbid: bool,
+        depth: u32,
+    ) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
+        let mut record = Vec::new();
+        let found = self.stored()?.portable.read(Kind::Recipe, key, &mut record);
+        if !found || !check::is_true(Kind::Recipe, key, &record) {
+            return Err(MakeError::NoRecipe);
+        }
+        let recipe: Recipe<'_> = key::decode(&record).map_err(|_| MakeError::NoRecipe)?;
+        let mut libraries: Vec<LiveLibrary> = Vec::new();
+        for library in recipe.pipeline.libraries() {
+            let made = self.library(library, depth);
+            let (pipeline, traits) = made.map_err(|error| MakeError::Library(Box::new(error)))?;
+            libraries.push((*library, pipeline, traits));
+        }
+        let stored = self.stored()?;
+        let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored.portable.read(kind, key, buffer);
+        // SAFETY: the program's device is alive.
+        let objects = unsafe { self.program.objects.prepare(&recipe, &read, &libraries) }?;
+        let info = pipeline(&recipe, &objects)?;
+        // SAFETY: the create info is rebuilt of a program's, with live objects and libraries of this device.
+        unsafe { self.call(&info, forbid) }
+    }
+
+    /// A library for links. What a link needs is made even where the link itself must not be compiled.
+    fn library(&mut self, key: &Key, depth: u32) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
+        if let Some(known) = self.libraries.get(key) {
+            return Ok(*known);
+        }
+        let depth = depth.checked_sub(1).ok_or(MakeError::TooDeep)?;
+        let made = self.create(key, false, depth)?;
+        self.libraries.insert(*key, made);
+        Ok(made)
+    }
+
+    /// Forgets libraries when there are many. Call it between two recipes: links of the current one need theirs.
+    pub fn forget_some(&mut self) {
+        if self.libraries.len() > KEPT_LIBRARIES {
+            self.forget_all();
+        }
+    }
+
+    fn forget_all(&mut self) {
+        for (pipeline, _) in std::mem::take(&mut self.libraries).into_values() {
+            self.destroy(pipeline);
+        }
+    }
+
+    fn destroy(&self, made: vk::Pipeline) {
+        if let Some(destroy) = self.program.table.destroy_pipeline {
+            // SAFETY: made on this device without an allocator, and used by nothing.
+            unsafe { destroy(self.program.handle, made, ptr::null()) };
+        }
+    }
+
+    /// # Safety
+    /// The create info is valid, but for its flags.
+    unsafe fn call(&self, info: &Info<'_>, forbid: bool) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
+        let Program { table, handle: device, .. } = &self.program;
+        let device = *device;
+        let forbid = forbid && self.program.layer().cache_control;
+        // A new and empty cache for each pipeline, as translators pass it: then nothing is asked of the driver's own
+        // caches, from which nothing could be recorded, and what is compiled into it is the artifact.
+        let cache = if forbid { vk::PipelineCache::null() } else { self.new_cache()? };
+        let mut made = vk::Pipeline::null();
+        let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
+        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos live
+        // until the calls are over.
+        let (result, traits) = unsafe {
+            match info {
+                Info::Compute(rebuilt) => {
+                    let mut info = *rebuilt.info();
+                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let create = table.create_compute_pipelines;
+                    let call = |create: vk::PFN_vkCreateComputePipelines| {
+                        create(device, cache, 1, &info, ptr::null(), &mut made)
+                    };
+                    (create.map_or(missing, call), LibraryTraits::default())
+                }
+                Info::Graphics(rebuilt, traits) => {
+                    let mut info = *rebuilt.info();
+                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let create = table.create_graphics_pipelines;
+                    let call = |create: vk::PFN_vkCreateGraphicsPipelines| {
+                        create(device, cache, 1, &info, ptr::null(), &mut made)
+                    };
+                    (create.map_or(missing, call), *traits)
+                }
+                Info::RayTracing(rebuilt) => {
+                    let mut info = *rebuilt.info();
+                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let create = table.create_ray_tracing_pipelines_khr;
+                    let deferred = vk::DeferredOperationKHR::null();
+                    let call = |create: vk::PFN_vkCreateRayTracingPipelinesKHR| {
+                        create(device, deferred, cache, 1, &info, ptr::null(), &mut made)
+                    };
+                    (create.map_or(missing, call), LibraryTraits::default())
+                }
+            }
+        };
+        if let Some(destroy) = table.destroy_pipeline_cache {
+            // SAFETY: made above on this device without an allocator, or NULL.
+            unsafe { destroy(device, cache, ptr::null()) };
+        }
+        match result {
+            vk::Result::SUCCESS => Ok((made, traits)),
+            other => Err(MakeError::Driver(other)),
+        }
+    }
+
+    fn new_cache(&self) -> Result<vk::PipelineCache, MakeError> {
+        let mut cache = vk::PipelineCache::null();
+        let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
+        let create = self.program.table.create_pipeline_cache.ok_or(MakeError::Driver(missing))?;
+        let info = vk::PipelineCacheCreateInfo::default();
+        // SAFETY: a live device and a valid create info.
+        match unsafe { create(self.program.handle, &info, ptr::null(), &mut cache) } {
+            vk::Result::SUCCESS => Ok(cache),
+            other => Err(MakeError::Driver(other)),
+        }
+    }
+}
+
+/// How long a worker waits until an artifact is written. A disk that takes longer is no reason to hang for ever.
+const FLUSH: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        self.forget_all();
+    }
+}
+
+/// Sets FAIL_ON_PIPELINE_COMPILE_REQUIRED, where the call's flags are.
+///
+/// # Safety
+/// A chain of structures that only this call refers to, in memory that may be written.
+unsafe fn set_fail_on(flags: &mut vk::PipelineCreateFlags, p_next: *const std::ffi::c_void, forbid: bool) {
+    if !forbid {
+        return;
+    }
+    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    *flags |= fail_on;
+    // SAFETY: the caller's contract; the cast follows the sType.
+    unsafe {
+        for node in chain::walk(p_next) {
+            if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
+                let info = node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>().cast_mut();
+                (*info).flags |= vk::PipelineCreateFlags2KHR::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+            }
+        }
+    }
+}
