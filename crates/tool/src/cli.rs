@@ -37,6 +37,11 @@ pub(crate) enum Command {
     /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to a text file named `settings` in the
     /// stash; docs/bounds.md says what is evicted first.
     Keep(KeepArgs),
+    /// Show or store what background work may do: what is made before programs ask for it
+    ///
+    /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
+    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process.
+    Background(BackgroundArgs),
     /// Bring the stash within its limits now, and merge its files
     ///
     /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
@@ -59,6 +64,26 @@ pub(crate) enum Command {
     PrewarmWorker(PrewarmWorkerArgs),
     /// List the artifacts that are no longer handed to a driver because programs died of them
     Quarantine(QuarantineArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct BackgroundArgs {
+    /// The mode to store: allowed, intrusive, disabled or profiling
+    #[arg(value_name = "MODE", value_parser = value_of(settings::BACKGROUND))]
+    pub(crate) mode: Option<String>,
+    /// Show or change only this application: its name, or the name of its folder in the stash
+    #[arg(long, alias = "app", value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// Remove the stored mode
+    #[arg(long, conflicts_with = "mode")]
+    pub(crate) default: bool,
+    /// Whether programs may use the modes for developers: on or off
+    #[arg(long, value_name = "on|off", value_parser = value_of(settings::DEVELOPER_MODE))]
+    #[arg(conflicts_with = "application")]
+    pub(crate) developer_mode: Option<String>,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

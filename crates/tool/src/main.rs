@@ -4,7 +4,7 @@
 //!
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
-//! - `stats`, `keep`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
+//! - `stats`, `keep`, `background`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -13,6 +13,7 @@
 //!   `start` signals and streams of the command that runs; `new_file`, `root`, `elf`, `cli` files, folders,
 //!   libraries, the command line
 
+mod background;
 mod choice;
 mod cli;
 mod elf;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => exit_code(stats::main(&args)),
         Command::Gc(args) => exit_code(gc::main(&args)),
         Command::Keep(args) => exit_code(keep::main(&args)),
+        Command::Background(args) => exit_code(background::main(&args)),
         Command::Export(args) => exit_code(export::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),
         Command::Prewarm(args) => prewarm::main(&args),

@@ -1,6 +1,7 @@
 //! Drives the real `vkstash` binary as a person, a shell or a launcher would.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod background;
 mod exchange;
 mod gc;
 #[path = "../../store/src/tests/header.rs"]

@@ -97,6 +97,9 @@ impl Kind {
     }
 }
 
+/// The key of a [`Kind::Use`] record that is a mark: earlier uses do not count for the order of use.
+pub const FORGOTTEN: Key = [0; 32];
+
 /// The first use of a key in one run: the payload of a [`Kind::Use`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UseRecord {

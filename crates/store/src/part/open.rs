@@ -321,6 +321,11 @@ impl Part {
         self.noted.pin().remove(&table::hash(0, key));
     }
 
+    /// Undoes [`Part::note`] for all keys.
+    pub(crate) fn unnote_all(&self) {
+        self.noted.pin().clear();
+    }
+
     /// The writer has created a segment in this part.
     pub(crate) fn set_written(&self) {
         self.written.store(true, Ordering::Relaxed);

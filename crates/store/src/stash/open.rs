@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::base::util::lock;
+use crate::disk::folder::Folder;
 use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
+use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 pub use crate::format::refusal::OpenError;
 use crate::maintenance::work::ModulesOf;
 use crate::part::open::Part;
@@ -20,6 +21,7 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
+use crate::settings::{BackgroundMode, Settings};
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
 
@@ -174,6 +176,32 @@ impl Stash {
     /// program's own uses stays.
     pub fn ignore_uses(&self) {
         self.ignores_uses.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets the order in which records were used: earlier uses count for eviction only, and the next use of each key is
+    /// noted again. False: that cannot be noted.
+    pub fn forget_order(&self) -> bool {
+        let noted = !self.shared.is_inert() && self.shared.push_use(Use { key: FORGOTTEN, taken_from: None });
+        if noted {
+            // A use that another thread notes between the two calls is noted twice, and written once.
+            self.portable.unnote_all();
+        }
+        noted
+    }
+
+    /// The time from which on uses count for the order of use, in Unix milliseconds; 0: all do. May read from the disk.
+    pub fn order_counts_from(&self) -> u64 {
+        let mut payload = Vec::new();
+        let is_marked = self.portable.read(Kind::Use, &FORGOTTEN, &mut payload);
+        let mark = UseRecord::decode(&payload).filter(|_| is_marked);
+        mark.map_or(0, |mark| mark.unix_ms)
+    }
+
+    /// The mode of background work in the settings of the application, or in those of the root. Reads from the disk.
+    pub fn background_mode(&self) -> Option<BackgroundMode> {
+        let opened = self.home.open().ok()?;
+        let of = |folder: &Folder| Settings::read_in(folder).background;
+        of(&opened.folder).or_else(|| of(&opened.root))
     }
 
     /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps without an

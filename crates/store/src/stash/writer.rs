@@ -10,7 +10,7 @@ use crate::base::thread;
 use crate::base::timer::Timer;
 use crate::base::util::{random, unix_ms};
 use crate::disk::home::Home;
-use crate::format::record::{Key, Kind, UseRecord};
+use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::maintenance::work::CROWDED;
 use crate::part::open::Part;
@@ -295,6 +295,9 @@ impl Writer {
             if let Some(part) = taken_from {
                 part.set_verified(&key);
             }
+            if key == FORGOTTEN {
+                self.used.clear();
+            }
             if self.used.contains(&key) {
                 continue;
             }
@@ -304,7 +307,7 @@ impl Writer {
             };
             let sequence = u32::try_from(self.used.len()).unwrap_or(u32::MAX);
             let payload = UseRecord { unix_ms: unix_ms(), sequence, run: 0 }.encode();
-            if portable.enqueue(Kind::Use, &key, payload.into()) {
+            if portable.enqueue(Kind::Use, &key, payload.into()) && key != FORGOTTEN {
                 self.used.insert(key);
             }
         }

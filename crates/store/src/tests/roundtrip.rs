@@ -1,7 +1,8 @@
 //! What is put comes back.
 
 use crate::base::memory::QUEUED;
-use crate::format::record::UseRecord;
+use crate::format::record::{FORGOTTEN, UseRecord};
+use crate::settings::{self, BackgroundMode, Settings};
 use crate::tests::*;
 
 #[test]
@@ -102,6 +103,60 @@ fn the_first_use_of_a_key_in_a_run_is_written_once_and_in_order() {
         assert_eq!(uses.iter().map(|(used, _)| used.sequence).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(uses.iter().map(|(_, key)| *key).collect::<Vec<_>>(), [key(5), key(3), key(4)]);
     }
+}
+
+#[test]
+fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
+    let root = root();
+    let stash = open(root.path());
+    assert_eq!(stash.order_counts_from(), 0);
+    for number in [5, 3, 4] {
+        stash.note_use(Kind::Recipe, &key(number));
+    }
+    stash.flush(LONG);
+    // A later millisecond.
+    std::thread::sleep(Duration::from_millis(2));
+    assert!(stash.forget_order());
+    for number in [4, 6, 4] {
+        stash.note_use(Kind::Recipe, &key(number));
+    }
+    drop(stash);
+    // Also in a file that was merged.
+    for merged in [false, true] {
+        if merged {
+            crate::maintenance::run(root.path(), |_, _| ()).unwrap();
+        }
+        let stash = open(root.path());
+        let from = stash.order_counts_from();
+        let mut uses = Vec::new();
+        stash.portable().for_each(Kind::Use, &mut |key, payload| {
+            let used = UseRecord::decode(payload).unwrap();
+            if used.unix_ms >= from && *key != FORGOTTEN {
+                uses.push((used.sequence, *key));
+            }
+        });
+        uses.sort_unstable();
+        assert_eq!(uses, [(0, key(4)), (1, key(6))], "merged: {merged}");
+        assert_eq!(stash.portable().len(Kind::Use), 5, "evictions still know of the others");
+        drop(stash);
+    }
+}
+
+#[test]
+fn an_applications_mode_of_background_work_comes_before_the_roots() {
+    let root = root();
+    let stash = open(root.path());
+    let folder = app().folder;
+    assert_eq!(stash.background_mode(), None);
+    let set = |application, mode: &str| {
+        let (settings, complaints) = Settings::parse(&format!("background = {mode}"));
+        assert!(complaints.is_empty());
+        settings::write(root.path(), application, &settings).unwrap();
+    };
+    set(None, "disabled");
+    assert_eq!(stash.background_mode(), Some(BackgroundMode::Disabled));
+    set(Some(folder.as_str()), "allowed");
+    assert_eq!(stash.background_mode(), Some(BackgroundMode::Allowed));
 }
 
 #[test]
