@@ -278,18 +278,45 @@ fn requests_that_forbid_compiling_are_answered_by_the_driver_and_cost_nothing() 
     });
 }
 
-/// Until its caches are known a driver is treated as one that keeps pipelines.
+/// The driver does not say which one it is: the first compiles show that its caches keep nothing.
 #[test]
-fn nothing_is_recorded_on_a_driver_that_is_not_known_yet() {
+fn compiles_that_leave_nothing_are_recorded_before_the_driver_is_known() {
     let driver = Driver::Test(json!({ "cache_data": "header_only" }));
     on(&[driver], |scenario, env| {
-        run(scenario, env, &Work { count: 7, ..Work::default() });
-        assert_eq!(Records::of(&env.stash_folder()).count(Kind::Cost), 0);
-        let seen = run(scenario, env, &Work { count: 20, ..Work::default() });
-        let records = Records::of(&env.stash_folder());
-        assert_eq!(records.count(Kind::Cost), 12, "the first 8 show what the caches are worth");
-        assert_eq!(records.count(Kind::Artifact), 0);
-        assert_eq!(seen.reports.sum("compiled_unrecorded"), 20);
+        for count in [7, 20] {
+            let seen = run(scenario, env, &Work { count, ..Work::default() });
+            assert_recorded(&Records::of(&env.stash_folder()), count as usize);
+            assert_eq!(seen.reports.sum("compiled_unrecorded"), u64::from(count));
+        }
+    });
+}
+
+/// The driver has pipelines on its own disk. Once the stash has an artifact, they are described before the driver is
+/// asked; until then they are not.
+#[test]
+fn what_the_driver_had_leaves_its_recipe_where_it_was_described() {
+    scenario(STEPS, |scenario| {
+        let disk = scenario.folder().join("disk");
+        std::fs::create_dir(&disk).unwrap();
+        let driver = Driver::Test(json!({ "disk_cache": true, "disk_cache_dir": disk }));
+        let Some(env) = scenario.on(driver) else { return };
+        let work = Work::default();
+        run(scenario, &env.clone().without_layer(), &work);
+        let seen = run(scenario, &env, &work);
+        assert_eq!(seen.reports.sum("driver_had"), 3);
+        assert_eq!(Records::of(&env.stash_folder()).count(Kind::Recipe), 0, "nothing was described");
+        run(scenario, &env, &Work { first: 50, count: 1, ..work.clone() });
+        let disabled = env.clone().var("VKSTASH_BACKGROUND", "disabled");
+        for (env, recipes) in [(&disabled, 1), (&env, 4), (&env, 4)] {
+            let seen = run(scenario, env, &work);
+            assert_eq!(seen.reports.sum("driver_had"), 3, "{:?}", seen.reports.counters());
+            let records = Records::of(&env.stash_folder());
+            assert_eq!(records.keys(Kind::Use), records.keys(Kind::Recipe));
+            let counts =
+                [Kind::Recipe, Kind::Module, Kind::Artifact, Kind::Cost].map(|kind| records.count(kind));
+            assert_eq!(counts, [recipes, 4, 1, 0]);
+            assert_eq!(written(&env.stash_folder(), Kind::Recipe), recipes as u64);
+        }
     });
 }
 

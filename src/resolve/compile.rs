@@ -160,6 +160,8 @@ unsafe fn call_and_record<I: CreateInfo>(
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
+    // What the program itself forbids to compile came from a cache of the driver's.
+    let compiled = !call.parsed().fails_on_compile_required();
     let payload = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
@@ -176,19 +178,20 @@ unsafe fn call_and_record<I: CreateInfo>(
             return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
         Source::Nowhere => {
-            // What the program itself forbids to compile was not compiled.
-            if !call.parsed().fails_on_compile_required() {
-                // SAFETY: the caller's contract.
-                unsafe { record::record_recipe_alone(request, cost) };
-            }
+            // Elsewhere the driver may have had it.
+            let compiled = compiled && device.records_recipes_alone();
+            // SAFETY: the caller's contract.
+            unsafe { record::record_alone(request, compiled.then_some(cost)) };
             return (answer, Outcome::Unrecorded);
         }
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
     device.cache_data_probe.note(call.class(), payload.is_some(), beside_its_cache);
-    let Some(payload) = payload else { return (answer, Outcome::Unrecorded) };
-    // What the program itself forbids to compile came from a cache of the driver's.
-    let compiled = !call.parsed().fails_on_compile_required();
+    let Some(payload) = payload else {
+        // SAFETY: the caller's contract.
+        unsafe { record::record_alone(request, compiled.then_some(cost)) };
+        return (answer, Outcome::Unrecorded);
+    };
     if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.pipeline.key)) {
         record::count_lost(device, cost);
     }

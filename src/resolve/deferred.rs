@@ -174,6 +174,9 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         let artifact = match climb {
             Climb::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. });
+                if matches!(served.origin, Origin::Driver) {
+                    record::record_alone(&request, None);
+                }
                 return Attempt { had: Some(served), asked, ..tried };
             }
             Climb::GoUntouched { recorded } => {

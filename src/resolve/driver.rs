@@ -13,7 +13,7 @@ use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
 use super::passed::{Contents, Passed};
 use super::request::Request;
-use super::{binary, companion, compile, recent};
+use super::{binary, companion, compile, recent, record};
 use crate::recipe::capture::flags;
 use crate::recipe::chain::{self, Arena};
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
@@ -208,6 +208,8 @@ pub unsafe fn ask_for_the_program<I: CreateInfo>(
             // SAFETY: the request's create info is valid (the caller's contract).
             if let Some(served) = unsafe { companion::ask(request) } {
                 served.count(device, false);
+                // SAFETY: the request's create info is valid (the caller's contract).
+                unsafe { record::record_alone(request, None) };
                 return served.answer;
             }
         }

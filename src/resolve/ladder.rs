@@ -9,7 +9,7 @@ use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::modules::{self, Stripped};
-use super::outcome::{Climb, Question, Rung};
+use super::outcome::{Climb, Origin, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
 use super::request::{DescribedPipeline, Request};
@@ -117,7 +117,13 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buf
     // SAFETY: the caller's contract.
     unsafe {
         if parsed.has_nothing_to_compile() {
-            return pass_on(call);
+            let answer = pass_on(call);
+            // Recipes of links name it. One that RADV may crash with is left to the program.
+            let named = parsed.is_library() && !parsed.joins_retained();
+            if named && answer.result == vk::Result::SUCCESS {
+                record::record_alone(request, None);
+            }
+            return answer;
         }
         if parsed.joins_retained() {
             return go_untouched(request, false);
@@ -125,6 +131,9 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buf
         match before_compiling(request, question, buffer) {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
+                if matches!(served.origin, Origin::Driver) {
+                    record::record_alone(request, None);
+                }
                 served.answer
             }
             Climb::GoUntouched { recorded } => go_untouched(request, recorded),

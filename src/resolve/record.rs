@@ -107,17 +107,24 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
     }
 }
 
-/// Queues the recipe of a pipeline of which this driver's caches keep nothing, and what the compile took: before the next
-/// run asks for it, it can be compiled in the background.
+/// Queues the recipe of a pipeline that leaves no artifact, and notes its use: before the next run asks for it, it can be
+/// made in the background. `compile`: what the driver's compile took, if it was one.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn record_recipe_alone<I: CreateInfo>(request: &Request<'_, I>, cost: Duration) {
-    let device = request.call.device;
-    let Some(stored) = device.stored().filter(|_| device.records_recipes_alone()) else { return };
-    // SAFETY: the caller's contract.
-    unsafe { record_recipe(request, stored) };
-    note_cost(device, stored, &request.pipeline.key, cost);
+pub unsafe fn record_alone<I: CreateInfo>(request: &Request<'_, I>, compile: Option<Duration>) {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    let Some(stored) = device.stored().filter(|_| device.wants_recipes()) else { return };
+    let lacks_recipe = || !stored.portable.contains(Kind::Recipe, &pipeline.key);
+    // A call that compiled nothing is short, so it looks for the recipe once in a run.
+    if compile.is_some() || stored.stash.note_first_use(&pipeline.key) && lacks_recipe() {
+        // SAFETY: the caller's contract.
+        unsafe { record_recipe(request, stored) };
+    }
+    if let Some(cost) = compile {
+        note_cost(device, stored, &pipeline.key, cost);
+    }
 }
 
 /// Notes a use, and what a compile took of which there is no artifact.

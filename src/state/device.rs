@@ -325,13 +325,18 @@ impl Device {
             && self.table.get_pipeline_cache_data.is_some()
     }
 
-    /// Whether recipes are recorded although this driver gives no artifacts: its caches are known to keep nothing, and what
-    /// the program asks for may be compiled in the background before. While the driver's caches are not known, this is
-    /// false.
+    /// Whether the recipe of a pipeline that leaves no artifact is recorded, too: before the program asks for it again, it
+    /// may be made in the background.
+    pub fn wants_recipes(&self) -> bool {
+        self.instance.config.parks && !self.incremental_caches && !tls_destroyed()
+    }
+
+    /// Whether recipes are recorded although this driver gives no artifacts, because its caches are known to keep nothing.
+    /// While that is not known, this is false.
     pub fn records_recipes_alone(&self) -> bool {
         let holds =
             self.policy.artifacts && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some());
-        self.instance.config.parks && !self.incremental_caches && !holds && !tls_destroyed()
+        !holds && self.wants_recipes()
     }
 
     /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
