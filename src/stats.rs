@@ -34,6 +34,12 @@ counters! {
     Served => "served",
     /// Of those, the ones that were made of pipeline binaries.
     ServedByBinary => "served_by_binary",
+    /// Pipelines that background work had finished before the program asked for them.
+    Parked => "parked",
+    /// Pipelines that background work finished and the program did not ask for in time: they were destroyed.
+    ParkedUnasked => "parked_unasked",
+    /// Pipelines that background work could not make ahead.
+    ParkingFailed => "parking_failed",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
     Offered => "offered",
     /// Artifacts that the driver did not take.
@@ -83,7 +89,9 @@ counters! {
     ServedBeforeNanos => "served_before_ns",
     /// Nanoseconds spent in served calls.
     ServedNanos => "served_ns",
-    /// Nanoseconds that the served pipelines had cost when they were compiled, less what serving cost. Each counts once
+    /// Nanoseconds spent in handing over parked pipelines.
+    ParkedNanos => "parked_ns",
+    /// Nanoseconds that the served and the parked pipelines had cost when they were compiled, less what serving cost. Each counts once
     /// a run: the driver would have had it in memory from then on.
     SavedNanos => "saved_ns",
 }

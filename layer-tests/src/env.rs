@@ -236,6 +236,8 @@ impl Env {
         // However busy the machine is: the stash is open when a program asks for a pipeline, and complete when it has
         // ended.
         command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");
+        // What tests count does not depend on how far workers have come; tests of workers switch them on.
+        command.env("VKSTASH_BACKGROUND_WORKERS", "0");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);

@@ -1,4 +1,4 @@
-//! The layer's threads read and write files; only the program's threads call drivers.
+//! The layer's writer reads and writes files and calls no driver. Workers do (parked.rs), and begin nothing in this suite.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
@@ -87,7 +87,7 @@ fn late(ms: u64) -> Value {
 /// Drivers call the program's allocation callbacks for the layer's caches too, hold locks that a forked child inherits,
 /// and are unloaded when an instance or the process ends. So no thread of the layer's may be inside one.
 #[test]
-fn no_thread_of_the_layers_calls_a_driver() {
+fn the_writer_calls_no_driver() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         for (run, count) in [("cold", "compiled"), ("warm", "served")] {

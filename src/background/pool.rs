@@ -146,6 +146,11 @@ pub fn queue(owner: Owner, task: Box<dyn Task>) {
     of_process().queue(owner, task);
 }
 
+/// Queues a task once this time has passed. A worker waits for that, and no commit does.
+pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
+    of_process().queue_after(owner, delay, task);
+}
+
 /// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which this
 /// waits for. With the last owner the workers end, too. False: a task hangs; what its driver call uses must not be destroyed.
 pub fn leave(owner: Owner) -> bool {
@@ -193,13 +198,26 @@ impl Pool {
     }
 
     pub(super) fn queue(&self, owner: Owner, task: Box<dyn Task>) {
+        self.push(task, |queue, task| queue.push(owner.0, task));
+    }
+
+    pub(super) fn queue_after(&self, owner: Owner, delay: Duration, task: Box<dyn Task>) {
+        let at = Instant::now() + delay;
+        self.push(task, |queue, task| queue.push_later(owner.0, task, at));
+    }
+
+    fn push(
+        &self,
+        task: Box<dyn Task>,
+        push: impl FnOnce(&mut Tasks, Box<dyn Task>) -> Result<(), (Box<dyn Task>, Cancelled)>,
+    ) {
         let shared = &self.0;
         let refused = if shared.gate.is_ending() { None } else { shared.lock() };
         let Some(mut state) = refused else {
             contained("a cancelled task", || task.cancel(Cancelled::ProcessEnds));
             return;
         };
-        let queued = state.queue.push(owner.0, task);
+        let queued = push(&mut state.queue, task);
         let unserved = if queued.is_ok() { shared.staff(&mut state) } else { Vec::new() };
         drop(state);
         if let Err((task, why)) = queued {
@@ -334,7 +352,9 @@ impl Shared {
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
         let lasting = state.workers.iter().filter(|worker| !worker.in_haste).count();
         let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
-        if idle < state.queue.waiting() && lasting < self.limit && !self.start(state, false) && lasting == 0 {
+        // One waits for the time of the tasks that are received later.
+        let wanted = state.queue.waiting().max(usize::from(lasting == 0 && state.queue.next_due().is_some()));
+        if idle < wanted && lasting < self.limit && !self.start(state, false) && lasting == 0 {
             return state.queue.take_all();
         }
         self.work.notify_one();
@@ -405,6 +425,7 @@ impl Shared {
                 drop(state);
                 return self.cancel(taken, Cancelled::ProcessEnds);
             }
+            state.queue.receive_due(Instant::now());
             let taken = if in_haste { state.queue.take_in_haste() } else { state.queue.take() };
             let next = match taken {
                 Some(taken) => {
@@ -426,10 +447,14 @@ impl Shared {
     /// Waits for a task. None: there was none for a while.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
-        let waited = self.work.wait_timeout(state, IDLE);
+        // The last worker waits for the tasks that are received later.
+        let is_last = !state.workers.iter().any(|other| other.number != number && !other.in_haste);
+        let due = state.queue.next_due().filter(|_| is_last);
+        let limit = due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()));
+        let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
-        (!timeout.timed_out() || state.queue.waiting() > 0).then_some(state)
+        (!timeout.timed_out() || state.queue.waiting() > 0 || due.is_some()).then_some(state)
     }
 
     fn run(&self, taken: Taken<Box<dyn Task>>, in_haste: bool) {

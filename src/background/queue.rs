@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Why a task is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,17 @@ pub(super) struct Queue<T, E, O> {
     commits: Vec<Commit<E>>,
     next: Number,
     unfinished: usize,
+    /// Accepted tasks whose time has not come. No commit waits for them.
+    later: Vec<Later<T>>,
     /// New tasks are accepted.
     pub(super) accepts: bool,
+}
+
+/// A task that is received at its time.
+struct Later<T> {
+    at: Instant,
+    owner: u64,
+    task: T,
 }
 
 impl<T, E, O> Queue<T, E, O> {
@@ -72,6 +82,7 @@ impl<T, E, O> Queue<T, E, O> {
             commits: Vec::new(),
             next: 0,
             unfinished: 0,
+            later: Vec::new(),
             accepts,
         }
     }
@@ -95,18 +106,55 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// Queues a task, or gives it back with the reason.
     pub(super) fn push(&mut self, owner: u64, task: T) -> Result<(), (T, Cancelled)> {
-        let refused = match self.owners.get(&owner) {
+        match self.refuses(owner) {
+            Some(why) => Err((task, why)),
+            None => {
+                self.receive(owner, task);
+                Ok(())
+            }
+        }
+    }
+
+    /// Accepts a task that is received at this time, or gives it back with the reason.
+    pub(super) fn push_later(&mut self, owner: u64, task: T, at: Instant) -> Result<(), (T, Cancelled)> {
+        match self.refuses(owner) {
+            Some(why) => Err((task, why)),
+            None => {
+                self.later.push(Later { at, owner, task });
+                Ok(())
+            }
+        }
+    }
+
+    fn refuses(&self, owner: u64) -> Option<Cancelled> {
+        match self.owners.get(&owner) {
             None => Some(Cancelled::DeviceDestroyed),
             Some(owned) if owned.is_disabled || !self.accepts => Some(Cancelled::Disabled),
             Some(_) => None,
-        };
-        if let Some(why) = refused {
-            return Err((task, why));
         }
+    }
+
+    fn receive(&mut self, owner: u64, task: T) {
         self.tasks.push_back(Taken { number: self.next, owner, stop: Arc::default(), task });
         self.next += 1;
         self.unfinished += 1;
-        Ok(())
+    }
+
+    /// Receives the tasks whose time has come.
+    pub(super) fn receive_due(&mut self, now: Instant) {
+        self.receive_those(|later| later.at <= now);
+    }
+
+    /// When the next task is received.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.later.iter().map(|later| later.at).min()
+    }
+
+    fn receive_those(&mut self, which: impl Fn(&Later<T>) -> bool) {
+        let (mut due, rest) = self.later.drain(..).partition::<Vec<_>, _>(which);
+        self.later = rest;
+        due.sort_by_key(|later| later.at);
+        due.into_iter().for_each(|later| self.receive(later.owner, later.task));
     }
 
     /// The number of queued tasks.
@@ -139,6 +187,7 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// Takes all tasks, to cancel them.
     pub(super) fn take_all(&mut self) -> Vec<Taken<T>> {
+        self.receive_those(|_| true);
         let taken: Vec<_> = self.tasks.drain(..).collect();
         taken.iter().for_each(|taken| self.note_running(taken));
         taken
@@ -146,6 +195,7 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// Takes the tasks of an owner, to cancel them.
     pub(super) fn take_of(&mut self, owner: u64) -> Vec<Taken<T>> {
+        self.receive_those(|later| later.owner == owner);
         let (taken, rest) = self.tasks.drain(..).partition::<Vec<_>, _>(|task| task.owner == owner);
         self.tasks = rest.into();
         taken.iter().for_each(|taken| self.note_running(taken));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use crate::background::park;
 use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
@@ -47,8 +48,9 @@ unsafe fn create(
             return result;
         }
         let handle = *instance;
-        let keep = || register(handle, link, Some(info), config::inert());
-        let pass_through = || register(handle, link, None, true);
+        let has_allocator = !allocator.is_null();
+        let keep = || register(handle, link, Some(info), config::inert(), has_allocator);
+        let pass_through = || register(handle, link, None, true, has_allocator);
         let undo = || {
             if let Some(destroy) = resolve_destroy(link, handle) {
                 destroy(handle, allocator);
@@ -71,6 +73,7 @@ unsafe fn register(
     link: &InstanceLink,
     info: Option<&vk::InstanceCreateInfo<'_>>,
     inert: bool,
+    has_allocator: bool,
 ) {
     if info.is_some() {
         faults::here("instance made");
@@ -91,6 +94,7 @@ unsafe fn register(
             application,
             if info.is_some() { Config::from_environment() } else { Config::default() },
             properties2,
+            has_allocator,
         )));
     }
 }
@@ -124,6 +128,7 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
+    guard("vkDestroyInstance", || park::leave_instance(handle), || ());
     if let Some(destroy) = removed.and_then(|instance| instance.table.destroy_instance) {
         // SAFETY: the program's valid arguments.
         unsafe { destroy(handle, allocator) };

@@ -3,10 +3,11 @@
 //! The driver checks a blob against the driver's key, so a wrong one is a miss and never a wrong pipeline. With
 //! FAIL_ON_COMPILE_REQUIRED a blob that the driver does not take is noticed before anything is compiled.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 
+use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
 use super::outcome::{ArtifactOutcome, Origin, Question, Refused, Rung, Served};
@@ -43,7 +44,18 @@ pub unsafe fn serve<'a, I: CreateInfo>(
     unsafe { offer(request, buffer) }.unwrap_or(Rung::Missed(ArtifactOutcome::NotOffered))
 }
 
-/// Offers the artifact to the driver. None: there is none, or it cannot be offered.
+/// A pipeline that the driver made with an artifact.
+pub struct Made {
+    /// What the driver answered.
+    pub answer: Answer,
+    /// Time that the driver needed to compile the artifact.
+    pub cost: Duration,
+    /// When the artifact was at hand.
+    started: Instant,
+}
+
+/// Offers the artifact to the driver, and does what a request of the program needs besides. None: there is none, or it
+/// cannot be offered.
 ///
 /// # Safety
 /// As [`serve`].
@@ -53,13 +65,39 @@ unsafe fn offer<'a, I: CreateInfo>(
 ) -> Option<Rung<ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
+    // SAFETY: the caller's contract.
+    let Made { answer, cost, started } = match unsafe { make(request, buffer) }? {
+        Ok(made) => made,
+        Err(outcome) => return Some(Rung::Missed(outcome)),
+    };
+    let feedback = call.parsed().feedback;
+    // SAFETY: the driver has filled the program's structure.
+    let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
+    let first = device.stored().is_some_and(|s| s.stash.note_taken(&s.device, &pipeline.key));
+    let (cost, spent) = (first.then_some(cost), started.elapsed());
+    // SAFETY: the driver has filled the program's structure.
+    unsafe { put_feedback_right(request, buffer.get(payload::PREFIX..).unwrap_or_default()) };
+    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
+}
+
+/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards. None: there is none, or
+/// it cannot be offered.
+///
+/// # Safety
+/// As [`serve`].
+pub unsafe fn make<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    buffer: &mut Vec<u8>,
+) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
     let stored = device.stored()?;
     if !stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
         return None;
     }
     let refusals = payload::refusals(buffer);
     if refusals >= payload::REFUSALS_LIMIT {
-        return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
+        return Some(Err(ArtifactOutcome::LeftAlone));
     }
     let (cost, blob) = payload::parse(buffer)?;
     let started = Instant::now();
@@ -72,7 +110,7 @@ unsafe fn offer<'a, I: CreateInfo>(
         }
         // An artifact is only ever made with its modules at hand.
         device.count(Count::ModuleMissing);
-        return Some(Rung::Missed(ArtifactOutcome::ModuleMissing));
+        return Some(Err(ArtifactOutcome::ModuleMissing));
     };
     let admission = stored.device.admit(&pipeline.key);
     if matches!(admission, Admission::NotYet) {
@@ -80,7 +118,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     }
     if matches!(admission, Admission::Quarantined) {
         device.count(Count::Quarantined);
-        return Some(Rung::Missed(ArtifactOutcome::LeftAlone));
+        return Some(Err(ArtifactOutcome::LeftAlone));
     }
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: what the copy points to, and the cache, live until the call is over.
@@ -88,23 +126,15 @@ unsafe fn offer<'a, I: CreateInfo>(
     drop(admission);
 
     match answer.result {
-        vk::Result::SUCCESS => {}
+        vk::Result::SUCCESS => Some(Ok(Made { answer, cost, started })),
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
             let refused = Refused { cache, cost, refusals: refusals + 1 };
-            return Some(Rung::Missed(ArtifactOutcome::Refused(refused)));
+            Some(Err(ArtifactOutcome::Refused(refused)))
         }
         // An error with the layer's cache is no error of the program's call: the next rung asks without it.
-        _ => return None,
+        _ => None,
     }
-    let feedback = call.parsed().feedback;
-    // SAFETY: the driver has filled the program's structure.
-    let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
-    let first = stored.stash.note_taken(&stored.device, &pipeline.key);
-    let (cost, spent) = (first.then_some(cost), started.elapsed());
-    // SAFETY: the driver has filled the program's structure.
-    unsafe { put_feedback_right(request, blob) };
-    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
 }
 
 /// The program's cache, before the stash: a program that asks whether a pipeline came from its cache is told so by

@@ -19,7 +19,7 @@ use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::refuse::refuse_all;
 use super::request::{DescribedPipeline, Request};
-use super::{ladder, record};
+use super::{ladder, parked, record};
 use crate::guard::guard;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
@@ -164,16 +164,18 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         let request = Request { call, pipeline: &described };
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a blob
         // that the driver does not take would be compiled here and now.
-        let climb = if !base_is_missing && device.cache_control {
+        let climb = if let Some(served) = parked::take(&request) {
+            Climb::Served(served)
+        } else if !base_is_missing && device.cache_control {
             ladder::before_compiling(&request, Question::NotAsked, &mut buffer)
         } else if record::has_failed(&request) {
             Climb::GoUntouched { recorded: true }
         } else {
-            Climb::Missed { artifact: ArtifactOutcome::NotOffered, question: Question::NotAsked }
+            Climb::missed(Question::NotAsked)
         };
         let artifact = match climb {
             Climb::Served(served) => {
-                let asked = matches!(served.origin, Origin::Stash { .. });
+                let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 if matches!(served.origin, Origin::Driver) {
                     record::record_alone(&request, None);
                 }

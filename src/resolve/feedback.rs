@@ -1,5 +1,7 @@
 //! Creation feedback: what the driver wrote into the program's structures, put right.
 
+use std::time::Duration;
+
 use ash::vk;
 
 const HIT: vk::PipelineCreationFeedbackFlags =
@@ -33,6 +35,23 @@ pub unsafe fn clear_hit(info: Feedback<'_>) {
         for index in 0..info.pipeline_stage_creation_feedback_count as usize {
             (*stages.add(index)).flags &= !HIT;
         }
+    }
+}
+
+/// The pipeline was made before the call: the pipeline's feedback says that handing it over took this time, and `hit`
+/// whether the program's cache would hold it. There is none for the stages, which the specification allows
+/// (contract 3.7).
+///
+/// # Safety
+/// A valid structure.
+pub unsafe fn say_made(info: Feedback<'_>, spent: Duration, hit: bool) {
+    // SAFETY: the caller's contract.
+    unsafe { say_none(info) };
+    // SAFETY: the caller's contract; pPipelineCreationFeedback is valid.
+    if let Some(feedback) = info.and_then(|info| unsafe { info.p_pipeline_creation_feedback.as_mut() }) {
+        let valid = vk::PipelineCreationFeedbackFlags::VALID;
+        feedback.flags = if hit { valid | HIT } else { valid };
+        feedback.duration = spent.as_nanos() as u64;
     }
 }
 

@@ -13,7 +13,7 @@ use super::outcome::{Climb, Origin, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
 use super::request::{DescribedPipeline, Request};
-use super::{artifact, bypass, companion, compile, compile_stored, driver, emulated, record};
+use super::{artifact, bypass, companion, compile, compile_stored, driver, emulated, parked, record};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 
@@ -72,8 +72,11 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         return answer;
     }
     let mut question = Question::NotAsked;
+    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
+    let parks = device.parked.is_in_use();
     // SAFETY: the call's create info is valid (the caller's contract).
-    if let Some(why) = unsafe { driver::comes_first(&call) } {
+    let driver_first = if parks { None } else { unsafe { driver::comes_first(&call) } };
+    if let Some(why) = driver_first {
         // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_first(&call, why) } {
             Rung::Served(served) => {
@@ -96,7 +99,7 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
     let call = without.as_ref().map_or(call, |creation| call.with(creation));
     let request = Request { call, pipeline: &described };
     // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
-    let answer = unsafe { climb(&request, question, artifact) };
+    let answer = unsafe { climb(&request, parks, question, artifact) };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }
@@ -104,11 +107,16 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
     answer
 }
 
-/// From the stash, from the driver, or compiled.
+/// From the stash, from the driver, or compiled. `parks`: pipelines may be parked, and the driver was not asked first.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buffer: &mut Vec<u8>) -> Answer {
+unsafe fn climb<I: CreateInfo>(
+    request: &Request<'_, I>,
+    parks: bool,
+    question: Question,
+    buffer: &mut Vec<u8>,
+) -> Answer {
     let call = &request.call;
     let parsed = call.parsed();
     if parsed.naming.lacks_code {
@@ -128,7 +136,11 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buf
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        match before_compiling(request, question, buffer) {
+        let mut climb = if parks { ask_early(request) } else { Climb::missed(question) };
+        if let Climb::Missed { question, .. } = climb {
+            climb = before_compiling(request, question, buffer);
+        }
+        match climb {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
                 if matches!(served.origin, Origin::Driver) {
@@ -147,6 +159,27 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, question: Question, buf
                     compile::compile(request, artifact)
                 }
             }
+        }
+    }
+}
+
+/// What is had sooner than anything that the stash has: a parked pipeline, or else what the driver is asked first for.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>) -> Climb<'a> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if let Some(served) = parked::take(request) {
+            return Climb::Served(served);
+        }
+        let answer = match driver::comes_first(&request.call) {
+            Some(why) => driver::ask_first(&request.call, why),
+            None => return Climb::missed(Question::NotAsked),
+        };
+        match answer {
+            Rung::Served(served) => Climb::Served(served),
+            Rung::Missed(question) => Climb::missed(question),
         }
     }
 }

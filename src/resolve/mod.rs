@@ -5,6 +5,7 @@
 //!   once it is described; [`passed`] the cache that the program passed
 //! - [`outcome`] what the rungs answer with
 //! - [`bypass`] rung 1: what cannot be described
+//! - [`parked`] rung 2: what background work has finished already
 //! - [`artifact`] rung 3: from an artifact of the stash, confirmed as taken
 //! - [`binary`] artifacts of VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
@@ -21,7 +22,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod app_data;
-mod artifact;
+pub mod artifact;
 mod binary;
 mod bypass;
 pub mod call;
@@ -38,10 +39,11 @@ mod feedback;
 pub mod ladder;
 pub mod modules;
 mod offered;
-mod outcome;
+pub mod outcome;
+mod parked;
 pub mod passed;
 mod private_cache;
 mod recent;
 mod record;
 pub mod refuse;
-mod request;
+pub mod request;

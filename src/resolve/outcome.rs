@@ -21,6 +21,13 @@ pub struct Served {
 pub enum Origin {
     /// The driver: the driver's caches, the program's, or the companion of one of them.
     Driver,
+    /// Background work, which had made it before the program asked.
+    Parked {
+        /// As in [`Origin::Stash`].
+        cost: Option<Duration>,
+        /// Time that it took to hand it over.
+        spent: Duration,
+    },
     /// The stash.
     Stash {
         /// It is certain that the driver has used the artifact.
@@ -39,18 +46,24 @@ impl Served {
     /// Counts it: the program gets it. `by_identifier`: it had named a stage by identifier only.
     pub fn count(&self, device: &Device, by_identifier: bool) {
         let counters = device.counters();
-        let Origin::Stash { confirmed, cost, spent, binaries } = self.origin else {
-            return counters.count(Count::DriverHad);
+        let saved = |cost: Option<Duration>, spent: Duration| {
+            counters.add(Count::SavedNanos, cost.unwrap_or_default().saturating_sub(spent).as_nanos() as u64);
         };
-        if confirmed {
-            let saved = cost.unwrap_or_default().saturating_sub(spent);
-            counters.count(Count::Served);
-            counters.add(Count::ServedNanos, spent.as_nanos() as u64);
-            counters.add(Count::SavedNanos, saved.as_nanos() as u64);
-        } else {
-            counters.count(Count::Offered);
+        match self.origin {
+            Origin::Driver => return counters.count(Count::DriverHad),
+            Origin::Parked { cost, spent } => {
+                counters.count(Count::Parked);
+                counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
+                saved(cost, spent);
+            }
+            Origin::Stash { confirmed: true, cost, spent, .. } => {
+                counters.count(Count::Served);
+                counters.add(Count::ServedNanos, spent.as_nanos() as u64);
+                saved(cost, spent);
+            }
+            Origin::Stash { confirmed: false, .. } => counters.count(Count::Offered),
         }
-        if binaries {
+        if matches!(self.origin, Origin::Stash { binaries: true, .. }) {
             counters.count(Count::ServedByBinary);
         }
         if by_identifier {
@@ -100,6 +113,13 @@ pub struct Refused<'a> {
     pub cost: Duration,
     /// How often in a row the driver has refused this recipe's artifacts, this time included.
     pub refusals: u8,
+}
+
+impl Climb<'_> {
+    /// Nothing was found, and no artifact was looked for.
+    pub fn missed<'a>(question: Question) -> Climb<'a> {
+        Climb::Missed { artifact: ArtifactOutcome::NotOffered, question }
+    }
 }
 
 /// The result of the rungs before the one that compiles.

@@ -2,12 +2,11 @@
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use crate::recipe::capture::{Captured, InlineModules, Library, LibraryTraits, Scratch};
+use crate::recipe::capture::{Captured, InlineModules, Library, LibraryTraits, Objects, Scratch};
 use crate::recipe::chain::Refusal;
 use crate::recipe::key;
 use crate::recipe::model::Parts;
 use crate::recipe::shader_set::ShaderSet;
-use crate::state::device::Device;
 use crate::stats::BypassReason;
 use vkstash_store::format::record::Key;
 
@@ -27,19 +26,19 @@ pub struct DescribedPipeline<'a> {
 }
 
 impl<'a> DescribedPipeline<'a> {
-    /// Captures a pipeline, leaves its encoded recipe in `buffer`, and hashes it.
+    /// Captures a pipeline of the device whose objects these are, leaves its encoded recipe in `buffer`, and hashes it.
     ///
     /// # Safety
     /// A valid create info of the device.
     pub unsafe fn of<I: CreateInfo>(
-        device: &Device,
+        objects: &impl Objects,
         creation: &Creation<'_, I>,
         buffer: &'a mut Vec<u8>,
     ) -> Result<DescribedPipeline<'a>, Refusal> {
         let mut scratch = Scratch::default();
         let (parts, shaders, traits) = {
             // SAFETY: the caller's contract.
-            let Captured { recipe, traits } = unsafe { creation.capture(device, &mut scratch) }?;
+            let Captured { recipe, traits } = unsafe { creation.capture(objects, &mut scratch) }?;
             let encoded = key::encode(&recipe, buffer);
             encoded.map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
             (recipe.pipeline.parts(), ShaderSet::of(&recipe.pipeline), traits)

@@ -1,6 +1,7 @@
 //! A live device: what was decided when it was created, its objects, and its part of the stash.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,9 +22,10 @@ use super::instance::{Instance, PhysicalDevice};
 use super::objects::{
     ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject,
 };
+use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
-use super::process::Session;
+use super::process::{self, Session};
 use super::stored::Stored;
 use crate::guard::tls_destroyed;
 use crate::recipe::identifier::NativeIdentifier;
@@ -93,6 +95,8 @@ pub struct Device {
     pub null: NullCache,
     /// Keys that the driver is known to answer with an error, counted when somebody first asks.
     failures: OnceLock<AtomicI64>,
+    /// Pipelines that background work has finished.
+    pub parked: Parked,
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Driver identifiers to module identities, as far as met in this process.
@@ -126,6 +130,9 @@ pub struct Decided {
     pub binaries: bool,
     /// The device as the program asked for it.
     pub configuration: DeviceConfiguration,
+    /// A driver that is called from a thread of the layer's might call the program: the instance or the device was created
+    /// with an allocator, or with a callback that reports allocations.
+    pub calls_back: bool,
 }
 
 impl Device {
@@ -184,6 +191,7 @@ impl Device {
                 filled: Filled::new(false),
                 recent_hits: RecentHits::default(),
             },
+            parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
             cache_data,
@@ -298,6 +306,22 @@ impl Device {
                 None
             }
         }
+    }
+
+    /// Where the stash of this program is, whether there is one or not.
+    pub fn stash_folder(&self) -> Option<PathBuf> {
+        let Instance { config, application, .. } = &*self.instance;
+        Some(config.root.as_ref()?.join(process::name_of(config, &application.name).folder))
+    }
+
+    /// The instance that it was created from.
+    pub fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    /// Whether the driver may call the program back from any thread that calls the driver.
+    pub fn calls_back(&self) -> bool {
+        self.decided.calls_back
     }
 
     /// What its part of the stash is bound to. None where its configuration cannot be encoded.

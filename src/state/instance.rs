@@ -30,6 +30,8 @@ pub struct Instance {
     pub config: Config,
     /// Core 1.1 or VK_KHR_get_physical_device_properties2.
     pub properties2: bool,
+    /// It was created with an allocator of the program's.
+    pub has_allocator: bool,
     physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
 }
 
@@ -134,6 +136,7 @@ impl Instance {
         application: Application,
         config: Config,
         properties2: bool,
+        has_allocator: bool,
     ) -> Instance {
         Instance {
             handle,
@@ -144,6 +147,7 @@ impl Instance {
             application,
             config,
             properties2,
+            has_allocator,
             physical: Mutex::default(),
         }
     }

@@ -4,6 +4,7 @@
 //! - [`dispatch`] the next layer's commands
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
+//! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] modules, layouts, render passes and samplers, described when they were created
 //! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
@@ -41,7 +42,9 @@ pub mod instance;
 mod known_objects;
 pub mod live_devices;
 pub mod objects;
+pub mod parked;
 pub mod pipeline_class;
+pub mod plan;
 pub mod policy;
 pub mod process;
 pub mod stored;

@@ -191,13 +191,18 @@ struct Application {
 /// A forked child has nothing of its parent's: neither sessions nor what they would report.
 static APPLICATIONS: PerProcess<Mutex<Applications>> = PerProcess::empty();
 
+/// The name of the stash of a program that calls itself so.
+pub fn name_of(config: &Config, application: &[u8]) -> AppName {
+    let of_process = || AppName::of_process((!application.is_empty()).then_some(application));
+    config.application.clone().unwrap_or_else(of_process)
+}
+
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
     pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
         log::init();
-        let of_process = || AppName::of_process((!application.is_empty()).then_some(application));
-        let name = config.application.clone().unwrap_or_else(of_process);
+        let name = name_of(config, application);
         let folder = config.root.clone().unwrap_or_default().join(&name.folder);
         let mut applications = lock(APPLICATIONS.get());
         applications.sessions += 1;

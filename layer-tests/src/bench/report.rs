@@ -11,6 +11,12 @@ pub struct Report {
     pub modules: Vec<String>,
     /// Nanoseconds from before vkCreateInstance until the device and its pipeline layout were created.
     pub startup_ns: u64,
+    /// How often in a millisecond the computing thread did its piece of work; 0 if there was none.
+    #[serde(default)]
+    pub spun: f64,
+    /// KiB of memory that the process occupied before the first pipeline.
+    #[serde(default)]
+    pub resident_kib: u64,
     /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
     /// Nanoseconds of vkDestroyDevice and vkDestroyInstance together.

@@ -67,6 +67,14 @@ pub struct Instance {
 impl Instance {
     /// Opens the loader and creates an instance.
     pub fn new(options: &InstanceOptions) -> Result<Arc<Instance>, vk::Result> {
+        Instance::with_allocator(options, None)
+    }
+
+    /// The same with allocation callbacks. It cannot be dropped, because the callbacks would be needed again.
+    pub fn with_allocator(
+        options: &InstanceOptions,
+        allocator: Option<&vk::AllocationCallbacks<'_>>,
+    ) -> Result<Arc<Instance>, vk::Result> {
         // SAFETY: libvulkan is the system's own loader; its initialisation has no preconditions.
         let entry = unsafe { Entry::load() }.expect("the Vulkan loader is installed");
         let name = CString::new(options.application.as_str()).expect("no NUL in a name");
@@ -85,7 +93,7 @@ impl Instance {
             info = info.push_next(&mut messenger);
         }
         // SAFETY: a valid create info.
-        let raw = unsafe { entry.create_instance(&info, None) }?;
+        let raw = unsafe { entry.create_instance(&info, allocator) }?;
         let messenger = options.messages.then(|| {
             let debug = ext::debug_utils::Instance::new(&entry, &raw);
             messenger.p_next = std::ptr::null();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Counter, Ends, pool, pool_at, until};
 use crate::background::gate::{self, Gate, PATIENCE};
@@ -228,4 +228,24 @@ fn a_task_that_waits_for_the_programs_calls_ends_with_its_device() {
 fn without_workers_a_call_of_the_program_is_not_counted() {
     let _call = gate::program_call();
     assert!(!gate::of_process().has_calls());
+}
+
+#[test]
+fn a_task_that_is_received_later_waits_for_its_time_and_is_cancelled_with_its_owner() {
+    let pool = pool(2);
+    let (ends, owner, other) = (Ends::default(), pool.new_owner(), pool.new_owner());
+    let began = Instant::now();
+    let delay = Duration::from_millis(1_300);
+    pool.queue_after(owner, delay, ends.task(1, || {}));
+    pool.queue_after(owner, Duration::from_secs(1_000), ends.task(2, || {}));
+    pool.queue_after(other, Duration::from_secs(1_000), ends.task(3, || {}));
+    assert!(pool.commit(Some(Box::new(|| {})), false).is_some(), "no commit waits for them");
+    until(|| !ends.all().is_empty());
+    assert_eq!(ends.all(), [(1, None)]);
+    assert!(began.elapsed() >= delay);
+    assert!(pool.leave(owner));
+    assert_eq!(ends.all(), [(1, None), (2, Some(Cancelled::DeviceDestroyed))]);
+    assert!(pool.leave(other));
+    assert_eq!(ends.all().len(), 3);
+    assert_eq!(pool.workers(), 0);
 }

@@ -41,6 +41,17 @@ pub struct Wanted {
     pub identifiers: IdentifierMode,
 }
 
+/// Whether the program's chain has a callback that drivers call when they allocate memory
+/// (VkDeviceDeviceMemoryReportCreateInfoEXT).
+///
+/// # Safety
+/// A valid create info.
+pub unsafe fn reports_memory(info: &vk::DeviceCreateInfo<'_>) -> bool {
+    let reports = vk::StructureType::DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT;
+    // SAFETY: the caller's contract; `walk` yields valid structures.
+    unsafe { chain::walk(info.p_next).any(|node| (*node).s_type == reports) }
+}
+
 impl Wanted {
     /// Reads it.
     ///

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use crate::background::park;
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
@@ -68,7 +69,8 @@ unsafe fn create(
         let Some(made) = made else { return result };
         let handle = *device;
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
-        let keep = || register(handle, link.next(), instance, info, made);
+        let calls_back = instance.has_allocator || !allocator.is_null() || changes::reports_memory(info);
+        let keep = || register(handle, link.next(), instance, info, made, calls_back);
         // What the layer has promised in the driver's place nobody else keeps.
         let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));
         let undo = || destroy_below(next, handle, allocator);
@@ -165,6 +167,7 @@ unsafe fn register(
     instance: Arc<Instance>,
     info: &vk::DeviceCreateInfo<'_>,
     Made { known, wanted, enabled }: Made,
+    calls_back: bool,
 ) {
     let next = link.get_device_proc_addr;
     faults::here("device made");
@@ -177,10 +180,13 @@ unsafe fn register(
                 && wanted.hashed
                 && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
             configuration: DeviceConfiguration::read(info, &instance.application),
+            calls_back,
         };
         let table = DeviceTable::load(device_resolver(next, handle));
         let device = Device::new(handle, next, table, instance, known, decided);
-        live_devices::insert(handle, Entry::Active(Arc::new(device)));
+        let device = Arc::new(device);
+        live_devices::insert(handle, Entry::Active(device.clone()));
+        park::start(&device);
     }
 }
 
@@ -226,6 +232,12 @@ pub unsafe extern "system" fn destroy_device(
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
             // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
+            // SAFETY: the device is alive, and the program has destroyed its pipelines (VUID-vkDestroyDevice-device-05137).
+            if !guard(command, || unsafe { park::leave(&device) }, || true) {
+                // Its worker uses both.
+                std::mem::forget(device);
+                return;
+            }
             guard(command, || device.drop_companions(), || ());
             guard(command, || drop(device), || ());
             next

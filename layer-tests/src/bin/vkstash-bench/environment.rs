@@ -11,7 +11,9 @@ use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would change what is measured. Removed on both sides of every pair.
-const REMOVED: [&str; 21] = [
+const REMOVED: [&str; 23] = [
+    "VKSTASH_BACKGROUND",
+    "VKSTASH_BACKGROUND_WORKERS",
     "VKSTASH_TEST_ICD",
     "VKSTASH",
     "VKSTASH_DIR",
@@ -44,17 +46,29 @@ pub(crate) struct Environment<'a> {
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
+    /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has come.
+    pub(crate) background: bool,
 }
 
 impl<'a> Environment<'a> {
     /// No layer, no disk cache.
     pub(crate) fn bare(driver: Driver) -> Self {
-        Self { driver, disk: None, stash: None }
+        Self { driver, disk: None, stash: None, background: false }
     }
 
     /// This environment with the layer, whose stash is in `folder`.
     pub(crate) fn with_stash(self, folder: &'a Path) -> Self {
         Self { stash: Some(folder), ..self }
+    }
+
+    /// This environment with background work.
+    pub(crate) fn with_background(self) -> Self {
+        Self { background: true, ..self }
+    }
+
+    /// This environment without it.
+    pub(crate) fn without_background(self) -> Self {
+        Self { background: false, ..self }
     }
 
     /// This environment with the driver's own disk cache, which is in `folder`.
@@ -107,6 +121,9 @@ impl<'a> Environment<'a> {
             command.env_remove("VKSTASH_DISABLE");
             command.env("VKSTASH", "1").env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", reports);
             command.env("XDG_DATA_DIRS", &home.data_dirs);
+            if !self.background {
+                command.env("VKSTASH_BACKGROUND_WORKERS", "0");
+            }
         } else {
             command.env("VKSTASH_DISABLE", "1");
         }

@@ -17,6 +17,7 @@ mod machine;
 mod modules;
 mod nvidia;
 mod options;
+mod parked;
 mod process;
 mod progress;
 mod recipes;
@@ -65,6 +66,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
         Command::Modules
         | Command::Codec

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Demo(OnDriver),
     /// Pipelines of the same shaders that differ in state that drivers leave out of their keys, in each cache habit.
     States(States),
+    /// Pipelines that background work finishes before the program asks for them.
+    Parked(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
     Modules,
     /// Size of stored modules, and the speed of both directions, beside zstd alone. Needs neither layer nor driver;

@@ -68,6 +68,9 @@ fn run(options: &Run) -> Result<(), Failure> {
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         ..Report::default()
     };
+    std::thread::sleep(Duration::from_millis(options.pause_ms));
+    report.spun = spin(Duration::from_millis(options.spin_ms));
+    report.resident_kib = resident_kib();
     if !options.no_pipelines {
         rounds(&gpu, &modules, options, &app_data, &mut report)?;
     }
@@ -129,6 +132,25 @@ fn rounds(
         book.save(path, gpu)?;
     }
     Ok(())
+}
+
+/// Computes for this long; returns how often in a millisecond a fixed piece of work was done.
+fn spin(time: Duration) -> f64 {
+    let (started, mut pieces, mut value) = (Instant::now(), 0u64, 1u64);
+    while started.elapsed() < time {
+        for _ in 0..1_000 {
+            value = std::hint::black_box(value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7));
+        }
+        pieces += 1;
+    }
+    pieces as f64 / (started.elapsed().as_secs_f64() * 1e3)
+}
+
+/// What the process occupies of the machine's memory now.
+fn resident_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
 fn summary(report: &Report) {

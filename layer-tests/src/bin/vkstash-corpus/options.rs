@@ -59,6 +59,13 @@ pub(crate) struct Run {
     /// the second thread on.
     #[arg(long)]
     pub(crate) idle_thread: bool,
+    /// Sleep this many milliseconds between the creation of the device and the first pipeline, as a program does that
+    /// loads its files.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    pub(crate) pause_ms: u64,
+    /// After the creation of the device one thread computes for this many milliseconds, and reports how far it came.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    pub(crate) spin_ms: u64,
     /// Requested Vulkan version: 1.0 to 1.3.
     #[arg(long, value_name = "VERSION", default_value = "1.3")]
     pub(crate) api: Api,

@@ -1,0 +1,168 @@
+//! Pipelines that background work finishes before the program asks for them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Run, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
+
+const COUNT: u64 = 8;
+
+/// The drivers that compile and have something to park.
+fn drivers() -> [Driver; 2] {
+    [Driver::Test(json!({})), Driver::Radv]
+}
+
+/// The same environment with background work.
+fn with_parking(env: &Env) -> Env {
+    env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2")
+}
+
+/// The step: creates a device, gives workers so many milliseconds, and then does the work.
+fn late(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
+    let instance = Instance::new(&options).unwrap();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    std::thread::sleep(Duration::from_millis(input["wait_ms"].as_u64().unwrap()));
+    let done = work.run(&device);
+    drop(device);
+    serde_json::to_value(Done { messages: instance.messages(), ..done }).unwrap()
+}
+
+/// Runs the work until workers were given enough time to park so many pipelines before it began.
+fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
+    for wait_ms in [300, 1_000, 4_000, 16_000] {
+        let outcome = scenario.run_ok::<Done>("late", env, &json!({ "work": work, "wait_ms": wait_ms }));
+        if outcome.reports.sum("parked") >= parked || wait_ms == 16_000 {
+            return outcome;
+        }
+    }
+    unreachable!("the last one is returned")
+}
+
+#[test]
+fn what_an_earlier_run_used_is_handed_over() {
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        for (number, driver) in drivers().into_iter().enumerate() {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            for (index, shader) in
+                [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering]
+                    .into_iter()
+                    .enumerate()
+            {
+                let env = env.clone().stash(scenario.folder().join(format!("stash {number} {index}")));
+                let work = Work { shader, count: COUNT as u32, ..Work::default() };
+                let first = scenario.run_ok::<Done>("work", &env, &work);
+                assert_eq!(first.reports.sum("compiled"), COUNT, "{:?}", first.reports.counters());
+                // Artifacts that no driver has taken yet are not taken by a worker first.
+                let second = scenario.run_ok::<Done>("work", &env, &work);
+                assert_eq!(second.reports.sum("served"), COUNT, "{:?}", second.reports.counters());
+                let third = run_parked(scenario, &with_parking(&env), &work, COUNT);
+                let counters = third.reports.counters();
+                assert_eq!(
+                    counters.get("parked"),
+                    Some(&COUNT),
+                    "{shader:?}, {}: {counters:?}",
+                    driver.name()
+                );
+                assert!(third.value.all_made());
+                let others =
+                    ["served", "compiled", "driver_had", "parking_failed", "parked_unasked", "bypassed"];
+                assert_eq!(others.map(|name| third.reports.sum(name)), [0; 6], "{counters:?}");
+            }
+        }
+    });
+}
+
+/// Everything that the driver says about the calls of workers and of the program.
+fn checked(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    let (mut created, begun) = (0, Instant::now());
+    while created < input["parked"].as_u64().unwrap() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+        let record = driver.take_record();
+        assert_eq!(record["violations"], json!([]), "{record}");
+        let calls = record["calls"].as_array().unwrap().iter();
+        created += calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
+    }
+    if input["asks"] == true {
+        assert!(work.run(&device).all_made());
+    }
+    let record = driver.take_record();
+    assert_eq!(record["violations"], json!([]), "{record}");
+    drop(device);
+    let last = driver.take_record();
+    assert_eq!(last["violations"], json!([]), "{last}");
+    json!({ "created": created, "calls": record["calls"], "live": last["live_pipelines"] })
+}
+
+#[test]
+fn the_driver_is_not_asked_again_and_nothing_is_left_over() {
+    scenario(&[("work", work::step), ("checked", checked)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        scenario.run_ok::<Done>("work", &env, &work);
+        scenario.run_ok::<Done>("work", &env, &work);
+        for asks in [true, false] {
+            let input = json!({ "work": work, "parked": COUNT, "asks": asks });
+            let outcome = scenario.run_ok::<Value>("checked", &with_parking(&env), &input);
+            let counters = outcome.reports.counters();
+            assert_eq!(outcome.value["created"], COUNT, "{}", outcome.value);
+            let calls = outcome.value["calls"].as_array().unwrap();
+            let creating = calls.iter().filter(|call| call["command"] == "vkCreateComputePipelines");
+            assert_eq!(creating.count(), 0, "{calls:?}");
+            let (parked, unasked) = if asks { (COUNT, 0) } else { (0, COUNT) };
+            let counts = ["parked", "parked_unasked"].map(|name| outcome.reports.sum(name));
+            assert_eq!(counts, [parked, unasked], "{counters:?}");
+        }
+    });
+}
+
+#[test]
+fn caches_feedback_and_identifiers_are_as_if_the_call_had_made_it() {
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        for (number, driver) in drivers().into_iter().enumerate() {
+            let Some(env) = scenario.on(driver) else { continue };
+            let habits = [
+                Work { caches: Caches::Fresh, feedback: true, ..Work::default() },
+                Work { caches: Caches::Shared, feedback: true, ..Work::default() },
+                Work { feedback: true, ..Work::default() },
+                Work { code: Code::Inline, ..Work::default() },
+                Work { flags2: true, ..Work::default() },
+                Work { fail_on: true, ..Work::default() },
+                Work { batch: 4, ..Work::default() },
+            ];
+            for (index, habit) in habits.into_iter().enumerate() {
+                let env = env.clone().stash(scenario.folder().join(format!("stash {number} {index}")));
+                let work = Work { count: COUNT as u32, ..habit };
+                scenario.run_ok::<Done>("work", &env, &Work { fail_on: false, ..work.clone() });
+                let served = scenario.run_ok::<Done>("work", &env, &work);
+                let parked = run_parked(scenario, &with_parking(&env), &work, COUNT);
+                let counters = parked.reports.counters();
+                assert_eq!(counters.get("parked"), Some(&COUNT), "{index}: {counters:?}");
+                assert_eq!(parked.value.results, served.value.results);
+                assert_eq!(parked.value.made, served.value.made);
+                let hits = |done: &Done| done.feedback.iter().map(|f| f.says_hit()).collect::<Vec<_>>();
+                assert_eq!(hits(&parked.value), hits(&served.value), "{index}");
+                let valid = |done: &Done| done.feedback.iter().map(|f| f.pipeline & 1).collect::<Vec<_>>();
+                assert_eq!(valid(&parked.value), valid(&served.value), "{index}");
+                let lengths = |done: &Done| done.data.iter().map(Vec::len).collect::<Vec<_>>();
+                assert_eq!(
+                    lengths(&parked.value),
+                    lengths(&served.value),
+                    "{index}: the program's own cache has it"
+                );
+            }
+        }
+    });
+}

@@ -1,0 +1,225 @@
+//! Programs that end, fork or destroy a device while workers make pipelines for it, and programs for which workers make
+//! none.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::alloc::Layout;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ash::vk;
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Done, Work};
+
+const COUNT: u32 = 40;
+
+fn work() -> Work {
+    Work { count: COUNT, ..Work::default() }
+}
+
+/// An environment whose stash has artifacts that were taken, with background work.
+fn filled(scenario: &Scenario, driver: Driver) -> Option<Env> {
+    let env = scenario.on(driver)?;
+    for count in ["compiled", "served"] {
+        let run = scenario.run_ok::<Done>("work", &env, &work());
+        assert_eq!(run.reports.sum(count), u64::from(COUNT), "{:?}", run.reports.counters());
+    }
+    Some(env.var("VKSTASH_BACKGROUND_WORKERS", "2"))
+}
+
+/// Creates a device, waits for so many microseconds, and ends as the input says.
+fn end(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    for number in 0..input["devices"].as_u64().unwrap_or(1) {
+        let device = Device::new(&instance, &work().device_options()).unwrap();
+        std::thread::sleep(Duration::from_micros(input["after_us"].as_u64().unwrap() + 37 * number));
+        match input["end"].as_str().unwrap() {
+            "device" => drop(device),
+            "instance" => {
+                // SAFETY: the specification requires the device to be destroyed first. Programs that do not are common,
+                // and loaders tolerate it.
+                unsafe { instance.raw.destroy_instance(None) };
+                driver.take_record();
+                std::thread::sleep(Duration::from_millis(50));
+                let later = driver.take_record();
+                assert_eq!(later["calls"], json!([]), "the driver may be gone");
+                std::mem::forget((device, instance));
+                return json!(null);
+            }
+            "exit" => {
+                std::mem::forget((device, instance));
+                return json!(null);
+            }
+            "fork" => {
+                // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
+                unsafe {
+                    let child = libc::fork();
+                    if child == 0 {
+                        let made = Work { count: 3, ..Work::default() }.run(&device).all_made();
+                        libc::_exit(if made { 7 } else { 8 });
+                    }
+                    let mut status = 0;
+                    assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
+                }
+                assert!(work().run(&device).all_made());
+            }
+            other => panic!("no end {other}"),
+        }
+        let record = driver.take_record();
+        assert_eq!(record["violations"], json!([]), "{record}");
+    }
+    json!(null)
+}
+
+#[test]
+fn a_program_may_end_whatever_the_workers_are_at() {
+    scenario(&[("work", work::step), ("end", end)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        for after_us in [0, 100, 300, 1_000, 3_000, 10_000] {
+            for end in ["device", "instance", "exit", "fork"] {
+                scenario.run_ok::<Value>("end", &env, &json!({ "end": end, "after_us": after_us }));
+            }
+        }
+        let many = json!({ "end": "device", "after_us": 0, "devices": 300 });
+        scenario.run_ok::<Value>("end", &env, &many);
+        let forks = json!({ "end": "fork", "after_us": 0, "devices": 20 });
+        scenario.run_ok::<Value>("end", &env, &forks);
+    });
+}
+
+/// Threads that ask for the same pipelines while workers make them.
+fn crowd(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work().device_options()).unwrap();
+    let driver = TestDriver::open();
+    std::thread::sleep(Duration::from_micros(input.as_u64().unwrap()));
+    let handles: Vec<vk::Pipeline> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|_| {
+                scope.spawn(|| {
+                    let done = work().run(&device);
+                    assert!(done.all_made());
+                    done.pipelines
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let distinct: std::collections::BTreeSet<_> = handles.iter().collect();
+    assert_eq!(distinct.len(), handles.len(), "each request has a pipeline of its own");
+    drop(device);
+    let record = driver.take_record();
+    assert_eq!(record["violations"], json!([]), "{record}");
+    json!(null)
+}
+
+#[test]
+fn a_parked_pipeline_is_given_to_one_of_many_threads() {
+    scenario(&[("work", work::step), ("crowd", crowd)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        for after_us in [0, 500, 20_000, 300_000] {
+            let run = scenario.run_ok::<Value>("crowd", &env, &after_us);
+            let counters = run.reports.counters();
+            let [parked, served, had] = ["parked", "served", "driver_had"].map(|name| run.reports.sum(name));
+            assert!(parked <= u64::from(COUNT), "{counters:?}");
+            assert_eq!(parked + served + had, 16 * u64::from(COUNT), "{counters:?}");
+        }
+    });
+}
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
+
+fn thread() -> u64 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u64 }
+}
+
+fn count(data: *mut c_void) {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the callbacks' user data is the number of the program's thread, which lives as long as the program.
+    if unsafe { *data.cast::<u64>() } != thread() {
+        FOREIGN.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+unsafe extern "system" fn allocate(
+    data: *mut c_void,
+    size: usize,
+    alignment: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    count(data);
+    let Ok(layout) = Layout::from_size_align(size, alignment.max(16)) else { return std::ptr::null_mut() };
+    let mut memory = std::ptr::null_mut();
+    // SAFETY: a place for a pointer, and a power of two that is a multiple of a pointer's size.
+    match unsafe { libc::posix_memalign(&mut memory, layout.align(), layout.size().max(1)) } {
+        0 => memory,
+        _ => std::ptr::null_mut(),
+    }
+}
+
+unsafe extern "system" fn reallocate(
+    data: *mut c_void,
+    original: *mut c_void,
+    size: usize,
+    _: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    count(data);
+    // SAFETY: memory of `allocate`; drivers ask for no alignment above malloc's here.
+    unsafe { libc::realloc(original, size) }
+}
+
+unsafe extern "system" fn free(data: *mut c_void, memory: *mut c_void) {
+    count(data);
+    // SAFETY: memory of `allocate`, or null.
+    unsafe { libc::free(memory) };
+}
+
+/// A program with allocators for instance, device, or neither; waits, and does its work.
+fn with_allocators(input: &Value) -> Value {
+    let this: &'static u64 = Box::leak(Box::new(thread()));
+    let callbacks = vk::AllocationCallbacks::default()
+        .user_data((this as *const u64).cast_mut().cast())
+        .pfn_allocation(Some(allocate))
+        .pfn_reallocation(Some(reallocate))
+        .pfn_free(Some(free));
+    let chosen = |name: &str| (input[name] == true).then_some(&callbacks);
+    let instance = Instance::with_allocator(&InstanceOptions::default(), chosen("instance")).unwrap();
+    let physical = instance.physical_device();
+    let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
+    // SAFETY: a live physical device and a valid create info.
+    let raw = unsafe { instance.raw.create_device(physical, &info, chosen("device")) }.unwrap();
+    let device = Device::adopt(&instance, physical, raw);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(work().run(&device).all_made());
+    // Destroying them would need the allocators again.
+    std::mem::forget((device, instance));
+    json!([ALLOCATIONS.load(Ordering::Relaxed), FOREIGN.load(Ordering::Relaxed)])
+}
+
+#[test]
+fn allocators_of_the_program_are_called_on_its_own_threads() {
+    scenario(&[("work", work::step), ("allocators", with_allocators)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Radv) else { return };
+        let none = scenario.run_ok::<Value>("allocators", &env, &json!({}));
+        assert_eq!(none.reports.sum("parked"), u64::from(COUNT), "{:?}", none.reports.counters());
+        for place in ["instance", "device"] {
+            let run = scenario.run_ok::<Value>("allocators", &env, &json!({ place: true }));
+            let counters = run.reports.counters();
+            assert!(run.value[0].as_u64().unwrap() > 0, "{place}: the driver uses them");
+            assert_eq!(run.value[1], 0, "{place}");
+            assert_eq!(run.reports.sum("parked"), 0, "{place}: {counters:?}");
+            assert_eq!(run.reports.sum("served"), u64::from(COUNT), "{place}: {counters:?}");
+        }
+    });
+}

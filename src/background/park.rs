@@ -1,0 +1,324 @@
+//! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use ash::vk;
+
+use super::make::{self, NotMade, Way};
+use super::objects::{DeviceTraits, OwnObjects};
+use super::pool::{self, Cancelled, Owner, Producer, Task};
+use super::{gate, order};
+use crate::recipe::rebuild::Limits;
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::parked::Finished;
+use crate::state::plan::Plan;
+use crate::stats::Count;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::settings::BackgroundMode;
+
+/// How long a finished pipeline waits for the program.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How many pipelines are made at a time: there are no more workers by default.
+const CHAINS: usize = 2;
+/// What making one from an artifact is taken to cost until one was made.
+const USUAL: Duration = Duration::from_micros(200);
+/// How many keys without an artifact a task passes over before it makes room for others.
+const PASSED_OVER: usize = 256;
+
+/// What is made for one device.
+struct Parker {
+    device: Weak<Device>,
+    handle: vk::Device,
+    instance: vk::Instance,
+    owner: Owner,
+    own: OwnObjects,
+    /// Nanoseconds that making one from an artifact takes, averaged.
+    usual: AtomicU64,
+    /// Chains of tasks that make pipelines one after the other.
+    chains: AtomicUsize,
+}
+
+type Parkers = Mutex<Vec<Arc<Parker>>>;
+
+/// Those of this process. A forked child makes nothing ahead on its parent's devices.
+static PARKERS: PerProcess<Parkers> = PerProcess::empty();
+
+fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
+    PARKERS.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A device was created: what the last runs of this program used first is made from now on. Nothing is started for a
+/// program of which there is no stash yet.
+pub fn start(device: &Arc<Device>) {
+    if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
+        return;
+    }
+    if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
+        return;
+    }
+    let traits = DeviceTraits {
+        algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
+        advanced_blend: device.advanced_blend,
+        limits: Limits::of(&device.physical.properties.limits),
+        immutable_samplers: false,
+    };
+    let parker = Arc::new(Parker {
+        device: Arc::downgrade(device),
+        handle: device.handle,
+        instance: device.instance().handle,
+        owner: Owner::new(),
+        own: OwnObjects::new(device.handle, device.table, traits),
+        usual: AtomicU64::new(USUAL.as_nanos() as u64),
+        chains: AtomicUsize::new(0),
+    });
+    pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
+    parkers().push(parker.clone());
+    pool::queue(parker.owner, Box::new(Begin(parker)));
+}
+
+/// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more.
+pub fn leave_instance(instance: vk::Instance) {
+    let Some(parkers) = PARKERS.known() else { return };
+    let parkers = parkers.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_instance = |parker: &&Arc<Parker>| parker.instance == instance;
+    let owners: Vec<Owner> = parkers.iter().filter(of_instance).map(|parker| parker.owner).collect();
+    drop(parkers);
+    for owner in owners {
+        pool::leave(owner);
+    }
+}
+
+/// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False: a
+/// driver call of a worker hangs, and what it uses must not be destroyed.
+///
+/// # Safety
+/// The device is alive, and its pipelines that the program got are destroyed.
+pub unsafe fn leave(device: &Device) -> bool {
+    let Some(parkers) = PARKERS.known() else { return true };
+    let mut parkers = parkers.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(position) = parkers.iter().position(|parker| std::ptr::eq(parker.device.as_ptr(), device))
+    else {
+        return true;
+    };
+    let parker = parkers.swap_remove(position);
+    drop(parkers);
+    if !pool::leave(parker.owner) {
+        return false;
+    }
+    parker.release(device, &device.parked.close());
+    // SAFETY: the caller's contract; no task uses the objects any more.
+    unsafe { parker.own.destroy() };
+    true
+}
+
+impl Parker {
+    /// Has workers make more of the plan.
+    fn refill(self: &Arc<Parker>) {
+        self.chains.store(CHAINS, Ordering::Release);
+        for _ in 0..CHAINS {
+            pool::queue(self.owner, Box::new(Step(self.clone())));
+        }
+    }
+
+    fn usual(&self) -> Duration {
+        Duration::from_nanos(self.usual.load(Ordering::Relaxed))
+    }
+
+    fn note_time(&self, spent: Duration) {
+        let before = self.usual.load(Ordering::Relaxed);
+        let now = (7 * before + spent.as_nanos().min(u128::from(u64::MAX / 8)) as u64) / 8;
+        self.usual.store(now, Ordering::Relaxed);
+    }
+
+    /// Destroys pipelines that nobody has asked for.
+    fn release(&self, device: &Device, unasked: &[Finished]) {
+        let Some(destroy) = device.table.destroy_pipeline else { return };
+        for finished in unasked {
+            // SAFETY: a live device; the pipeline was made without an allocator, and the program has never had it.
+            unsafe { destroy(self.handle, finished.pipeline, std::ptr::null()) };
+        }
+        device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
+    }
+
+    /// Makes the next pipeline of the plan. False: there is none, no room, or no way to go on.
+    fn make_next(&self, device: &Device) -> bool {
+        let (Some(plan), Some(stored)) = (device.parked.plan(), device.stored()) else { return false };
+        let mut passed_over = 0;
+        let (key, way) = loop {
+            if !device.parked.has_room() {
+                return false;
+            }
+            let Some(key) = plan.next() else { return false };
+            if let Some(way) = make::way(device, stored, key) {
+                break (key, way);
+            }
+            passed_over += 1;
+            if passed_over == PASSED_OVER {
+                return true;
+            }
+        };
+        let Some(_in_driver) = gate::enter_driver() else { return false };
+        let usual = if let Way::Compile(cost) = way { cost } else { self.usual() };
+        // The program may have asked for it while this thread waited at the gate.
+        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
+            return true;
+        };
+        let started = Instant::now();
+        // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver may call
+        // back into the program gets no tasks (`start`).
+        match unsafe { make::make(device, stored, &self.own, key, way) } {
+            Ok(finished) => {
+                if way == Way::Artifact {
+                    self.note_time(started.elapsed());
+                }
+                if let Some(late) = making.finish(finished) {
+                    self.release(device, &[late]);
+                }
+                true
+            }
+            Err(reason) => {
+                tracing::debug!("a pipeline was not made ahead: {reason}");
+                device.count(Count::ParkingFailed);
+                !ends_it(reason)
+            }
+        }
+    }
+}
+
+/// What the pool may ask of a device's parker, which it does not keep.
+struct AsProducer(Weak<Parker>);
+
+impl AsProducer {
+    fn device(&self) -> Option<Arc<Device>> {
+        self.0.upgrade()?.device.upgrade()
+    }
+}
+
+impl Producer for AsProducer {
+    fn stored_mode(&self) -> Option<BackgroundMode> {
+        self.device()?.stored()?.stash.background_mode()
+    }
+
+    fn commit(&self) {
+        let Some(parker) = self.0.upgrade() else { return };
+        let Some(device) = parker.device.upgrade() else { return };
+        if device.parked.plan().is_some() && device.parked.resume() {
+            parker.refill();
+        }
+    }
+
+    fn discard(&self) {
+        let Some(device) = self.device() else { return };
+        if !device.stored().is_some_and(|stored| stored.stash.forget_order()) {
+            tracing::debug!("the order of use was not forgotten");
+        }
+    }
+
+    fn wants_measurements(&self) -> bool {
+        self.device().is_some_and(|device| {
+            let compiled =
+                [Count::Compiled, Count::CompiledUnrecorded].map(|what| device.counters().get(what));
+            device.parked.plan().is_none_or(Plan::was_surprised) || compiled != [0; 2]
+        })
+    }
+
+    fn failed(&self) {
+        if let Some(device) = self.device() {
+            device.count(Count::InternalFailures);
+        }
+    }
+}
+
+/// Whether nothing more can be made on this device.
+fn ends_it(reason: NotMade) -> bool {
+    let ends = [
+        vk::Result::ERROR_DEVICE_LOST,
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+    ];
+    matches!(reason, NotMade::Driver(result) if ends.contains(&result))
+}
+
+/// Finds out what the program is likely to ask for.
+struct Begin(Arc<Parker>);
+
+impl Task for Begin {
+    fn name(&self) -> &'static str {
+        "plan"
+    }
+
+    fn run(self: Box<Self>) {
+        let Begin(parker) = *self;
+        let Some(device) = parker.device.upgrade() else { return };
+        let Some(stored) = device.stored() else { return };
+        let keys = order::of(stored);
+        if keys.is_empty() {
+            return;
+        }
+        let weak = Arc::downgrade(&parker);
+        let refill = move || {
+            if let Some(parker) = weak.upgrade() {
+                parker.refill();
+            }
+        };
+        device.parked.follow(Plan::new(keys), Box::new(refill));
+        if device.parked.resume() {
+            parker.refill();
+        }
+    }
+
+    fn cancel(self: Box<Self>, _: Cancelled) {}
+}
+
+/// Makes one pipeline, and sees to the next one.
+struct Step(Arc<Parker>);
+
+impl Task for Step {
+    fn name(&self) -> &'static str {
+        "park"
+    }
+
+    fn run(self: Box<Self>) {
+        let Step(parker) = *self;
+        let Some(device) = parker.device.upgrade() else { return };
+        if parker.make_next(&device) {
+            pool::queue(parker.owner, Box::new(Step(parker)));
+            return;
+        }
+        if parker.chains.fetch_sub(1, Ordering::AcqRel) == 1 {
+            device.parked.pause();
+            pool::queue_after(parker.owner, PATIENCE, Box::new(Release(parker)));
+        }
+    }
+
+    fn cancel(self: Box<Self>, _: Cancelled) {}
+}
+
+/// Destroys what the program has not asked for in time.
+struct Release(Arc<Parker>);
+
+impl Task for Release {
+    fn name(&self) -> &'static str {
+        "release"
+    }
+
+    fn run(self: Box<Self>) {
+        let Release(parker) = *self;
+        let Some(device) = parker.device.upgrade() else { return };
+        let Some(_in_driver) = gate::enter_driver() else { return };
+        let Some(limit) = Instant::now().checked_sub(PATIENCE) else { return };
+        let unasked = device.parked.take_older_than(limit);
+        parker.release(&device, &unasked);
+        if !unasked.is_empty() {
+            // The program may come to ask for them yet, in the next level of a game.
+            device.parked.plan().map(Plan::rewind);
+        }
+        if device.parked.count() > 0 {
+            pool::queue_after(parker.owner, PATIENCE / 4, Box::new(Release(parker.clone())));
+        }
+    }
+
+    fn cancel(self: Box<Self>, _: Cancelled) {}
+}

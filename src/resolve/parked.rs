@@ -1,0 +1,59 @@
+//! Rung 2: a pipeline that background work has finished before the program asks for it.
+//!
+//! The key covers everything that decides the pipeline, its flags included, so the handle is what the program's own
+//! call would have returned (contract 3.8).
+
+use std::time::Instant;
+
+use ash::vk;
+
+use super::call::Answer;
+use super::create_info::CreateInfo;
+use super::feedback;
+use super::outcome::{Origin, Served};
+use super::passed::Passed;
+use super::request::Request;
+use crate::state::parked::Finished;
+
+/// Hands the pipeline over, if it is there. The program destroys it with the allocator that it has passed here, so only
+/// a call without one may have a pipeline that was made without one (contract 3.8).
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    if !device.parked.is_in_use() || !call.allocator.is_null() {
+        return None;
+    }
+    let started = Instant::now();
+    let Finished { pipeline: handle, cost, bytes, .. } = device.parked.take(&pipeline.key)?;
+    let mut first = false;
+    if let Some(stored) = device.stored() {
+        first = match bytes {
+            0 => stored.stash.note_first_use(&pipeline.key),
+            _ => stored.stash.note_taken(&stored.device, &pipeline.key),
+        };
+    }
+    let held = match call.passed {
+        Passed::Known { cache, .. } => {
+            let held = cache.holds(&pipeline.key);
+            if !held && bytes > 0 {
+                cache.add_pending(&pipeline.key, &pipeline.shaders);
+            }
+            held
+        }
+        Passed::Null => {
+            if bytes > 0 {
+                device.null.beside.note(&pipeline.key, &pipeline.shaders);
+            }
+            false
+        }
+        Passed::Unknown(_) => false,
+    };
+    let spent = started.elapsed();
+    // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.
+    unsafe { feedback::say_made(call.parsed().feedback, spent, held) };
+    let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
+    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent } })
+}

@@ -1,0 +1,356 @@
+//! Pipelines that background work has finished before the program asks for them.
+//!
+//! Each is handed over once: whoever takes its entry out of the map owns it. A look-up takes no lock that threads
+//! share; the lock of an entry is for the worker that is making it and the one thread that waits for that.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use rustc_hash::FxBuildHasher;
+
+use super::plan::Plan;
+use vkstash_store::format::record::Key;
+
+/// The most pipelines that wait in one device, finished or in the making.
+pub const MOST: usize = if cfg!(target_pointer_width = "32") { 256 } else { 1024 };
+/// The most bytes of artifacts that they were made of: what a driver keeps of a pipeline in memory is a few times that.
+pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } else { 8 << 20 };
+
+/// A finished pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The handle; made without an allocator.
+    pub pipeline: vk::Pipeline,
+    /// Time that the driver needed to compile it, once.
+    pub cost: Duration,
+    /// Bytes of the artifact that it was made of; 0 if it was compiled.
+    pub bytes: u64,
+    /// When it was finished.
+    pub since: Instant,
+}
+
+/// Has a worker make more.
+pub type Refill = Box<dyn Fn() + Send + Sync>;
+
+/// The pipelines that wait.
+#[derive(Default)]
+pub struct Parked {
+    waiting: papaya::HashMap<Key, Arc<Entry>, FxBuildHasher>,
+    /// Entries of the map, for a look-up that costs a load while there are none.
+    count: AtomicUsize,
+    bytes: AtomicU64,
+    /// What is made, once that is known.
+    plan: OnceLock<Plan>,
+    /// Has more of the plan made.
+    refill: OnceLock<Refill>,
+    /// Somebody sees to it that more of the plan is made while there is room.
+    refilling: AtomicBool,
+    /// Nothing is added any more.
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    progress: Mutex<Progress>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+enum Progress {
+    /// A worker makes it, since then; usually that takes so long.
+    Making { since: Instant, usual: Duration },
+    /// Nobody has taken it.
+    Finished(Finished),
+    /// The worker could not make it, it was taken, or the program has stopped waiting for it.
+    Over,
+}
+
+impl Parked {
+    /// Whether requests have to be looked up or noted.
+    pub fn is_in_use(&self) -> bool {
+        !self.is_empty() || self.plan.get().is_some_and(Plan::has_more)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether one more may be made.
+    pub fn has_room(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < MOST
+            && self.bytes.load(Ordering::Relaxed) < MOST_BYTES
+            && !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// What they take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many there are, finished or in the making.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// What is made from now on, and who makes more of it once the program has taken half of what waited.
+    pub fn follow(&self, plan: Plan, refill: Refill) {
+        // A device has one plan.
+        let _ = self.refill.set(refill);
+        let _ = self.plan.set(plan);
+    }
+
+    /// The plan, once there is one.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.get()
+    }
+
+    /// Nobody makes more of the plan: there is no room, or nothing more to make. From now on requests see to it.
+    pub fn pause(&self) {
+        self.refilling.store(false, Ordering::Release);
+    }
+
+    /// Whether the caller is the one that has to see to it that more of the plan is made.
+    pub fn resume(&self) -> bool {
+        !self.refilling.swap(true, Ordering::AcqRel)
+    }
+
+    /// The program asks for this pipeline. Wakes a worker once in many requests.
+    fn note_request(&self, key: &Key) {
+        let Some(plan) = self.plan.get() else { return };
+        plan.note_request(key);
+        let is_due = self.count() <= MOST / 2 && plan.has_more() && !self.refilling.load(Ordering::Relaxed);
+        if is_due && !self.closed.load(Ordering::Relaxed) && self.resume() {
+            if let Some(refill) = self.refill.get() {
+                refill();
+            }
+        }
+    }
+
+    /// A worker begins to make this pipeline, which usually takes so long. None: it waits already, there is no room, or
+    /// nothing is added any more.
+    pub fn begin(&self, key: &Key, usual: Duration) -> Option<Making<'_>> {
+        if !self.has_room() {
+            return None;
+        }
+        let progress = Mutex::new(Progress::Making { since: Instant::now(), usual });
+        let entry = Arc::new(Entry { progress, changed: Condvar::new() });
+        let waiting = self.waiting.pin();
+        if waiting.try_insert(*key, entry.clone()).is_err() {
+            return None;
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Some(Making { parked: self, key: *key, entry })
+    }
+
+    /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making it
+    /// again. None: there is none.
+    pub fn take(&self, key: &Key) -> Option<Finished> {
+        self.note_request(key);
+        if self.is_empty() {
+            return None;
+        }
+        let entry = self.remove(key)?;
+        let mut progress = entry.lock();
+        while let Progress::Making { since, usual } = *progress {
+            // What a worker has begun is finished after the rest of the time. If it is late, it may have been interrupted.
+            let rest = (2 * usual).saturating_sub(since.elapsed());
+            if rest.is_zero() {
+                break;
+            }
+            progress = match entry.changed.wait_timeout(progress, rest) {
+                Ok((progress, _)) => progress,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        let taken = self.end(&mut progress);
+        if taken.is_none() {
+            tracing::trace!("a pipeline in the making was not waited for");
+        }
+        taken
+    }
+
+    /// Takes out what was finished before this time and not asked for since. The caller destroys it.
+    pub fn take_older_than(&self, limit: Instant) -> Vec<Finished> {
+        let is_old =
+            |entry: &Arc<Entry>| matches!(&*entry.lock(), Progress::Finished(one) if one.since < limit);
+        self.take_those(is_old)
+    }
+
+    /// Takes out everything that is finished, and adds nothing any more. The caller destroys it.
+    pub fn close(&self) -> Vec<Finished> {
+        self.closed.store(true, Ordering::Relaxed);
+        self.take_those(|_| true)
+    }
+
+    fn take_those(&self, which: impl Fn(&Arc<Entry>) -> bool) -> Vec<Finished> {
+        let waiting = self.waiting.pin();
+        let keys: Vec<Key> = waiting.iter().filter(|(_, entry)| which(entry)).map(|(key, _)| *key).collect();
+        let entries = keys.iter().filter_map(|key| self.remove(key));
+        entries.filter_map(|entry| self.end(&mut entry.lock())).collect()
+    }
+
+    /// Takes an entry out of the map: only one thread gets it.
+    fn remove(&self, key: &Key) -> Option<Arc<Entry>> {
+        let entry = self.waiting.pin().remove(key).cloned()?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// The end of an entry that is no longer in the map.
+    fn end(&self, progress: &mut Progress) -> Option<Finished> {
+        match std::mem::replace(progress, Progress::Over) {
+            Progress::Finished(finished) => {
+                self.bytes.fetch_sub(finished.bytes, Ordering::Relaxed);
+                Some(finished)
+            }
+            Progress::Making { .. } | Progress::Over => None,
+        }
+    }
+}
+
+impl Entry {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A pipeline that a worker makes. Dropped, it could not be made.
+pub struct Making<'a> {
+    parked: &'a Parked,
+    key: Key,
+    entry: Arc<Entry>,
+}
+
+impl Making<'_> {
+    /// It is finished. It is returned if the program no longer waits for it; the caller destroys it then.
+    #[must_use = "what nobody waits for is destroyed"]
+    pub fn finish(self, finished: Finished) -> Option<Finished> {
+        let mut progress = self.entry.lock();
+        if matches!(*progress, Progress::Over) {
+            return Some(finished);
+        }
+        self.parked.bytes.fetch_add(finished.bytes, Ordering::Relaxed);
+        *progress = Progress::Finished(finished);
+        self.entry.changed.notify_all();
+        None
+    }
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut progress = self.entry.lock();
+        if matches!(*progress, Progress::Making { .. }) {
+            *progress = Progress::Over;
+            self.entry.changed.notify_all();
+            drop(progress);
+            // Another thread may have taken the entry out, and another worker may have put in one of its own.
+            let waiting = self.parked.waiting.pin();
+            let ours = waiting.get(&self.key).is_some_and(|entry| Arc::ptr_eq(entry, &self.entry));
+            if ours {
+                self.parked.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use ash::vk::Handle;
+
+    use super::*;
+
+    const USUAL: Duration = Duration::from_secs(100);
+
+    fn finished(number: u64) -> Finished {
+        let pipeline = vk::Pipeline::from_raw(number);
+        Finished { pipeline, cost: Duration::ZERO, bytes: 10, since: Instant::now() }
+    }
+
+    fn park(parked: &Parked, key: u8) -> Option<Finished> {
+        parked.begin(&[key; 32], USUAL).unwrap().finish(finished(key.into()))
+    }
+
+    #[test]
+    fn a_pipeline_is_handed_over_once() {
+        let parked = Parked::default();
+        assert!(parked.is_empty() && parked.take(&[1; 32]).is_none());
+        assert_eq!(park(&parked, 1), None);
+        assert!(parked.begin(&[1; 32], USUAL).is_none(), "it waits already");
+        assert_eq!((parked.count(), parked.bytes()), (1, 10));
+        let all: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32]))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(all.iter().map(|one| one.pipeline.as_raw()).collect::<Vec<_>>(), [1]);
+        assert_eq!((parked.count(), parked.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_request_waits_for_what_is_being_made() {
+        let parked = Parked::default();
+        thread::scope(|scope| {
+            let making = parked.begin(&[1; 32], USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32]));
+            while !parked.is_empty() {
+                thread::yield_now();
+            }
+            assert_eq!(making.finish(finished(7)), None);
+            assert_eq!(waits.join().unwrap().map(|one| one.pipeline.as_raw()), Some(7));
+        });
+        assert_eq!((parked.count(), parked.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_request_does_not_wait_for_what_fails_or_is_late() {
+        let parked = Parked::default();
+        thread::scope(|scope| {
+            let making = parked.begin(&[1; 32], USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32]));
+            while !parked.is_empty() {
+                thread::yield_now();
+            }
+            drop(making);
+            assert_eq!(waits.join().unwrap(), None);
+        });
+        let late = parked.begin(&[2; 32], Duration::ZERO).unwrap();
+        assert_eq!(parked.take(&[2; 32]), None);
+        // Meanwhile another worker makes it again, and keeps its entry.
+        let again = parked.begin(&[2; 32], USUAL).unwrap();
+        let back = late.finish(finished(2));
+        assert_eq!(back.map(|one| one.pipeline.as_raw()), Some(2), "nobody waits for it any more");
+        assert_eq!(again.finish(finished(3)), None);
+        assert_eq!(parked.take(&[2; 32]).map(|one| one.pipeline.as_raw()), Some(3));
+        assert!(parked.is_empty());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_what_is_old_or_left_over_comes_back() {
+        let parked = Parked::default();
+        let key = |number: usize| {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            key
+        };
+        for number in 0..MOST {
+            assert_eq!(parked.begin(&key(number), USUAL).unwrap().finish(finished(number as u64)), None);
+        }
+        assert!(parked.begin(&key(MOST), USUAL).is_none());
+        let between = Instant::now();
+        let young = parked.take(&key(0)).unwrap();
+        assert_eq!(
+            parked.begin(&key(0), USUAL).unwrap().finish(Finished { since: Instant::now(), ..young }),
+            None
+        );
+        assert_eq!(parked.take_older_than(between).len(), MOST - 1);
+        let making = parked.begin(&key(1), USUAL).unwrap();
+        assert_eq!(parked.close().len(), 1);
+        assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
+        assert!(parked.begin(&key(2), USUAL).is_none(), "closed");
+        assert_eq!((parked.count(), parked.bytes()), (0, 0));
+    }
+}

@@ -1,0 +1,127 @@
+//! What background work makes ahead of the program's requests, in the order in which earlier runs asked for it.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustc_hash::FxBuildHasher;
+
+use vkstash_store::format::record::Key;
+
+/// The keys in that order, and how far it has been gone through.
+pub struct Plan {
+    keys: Vec<Key>,
+    positions: HashMap<Key, u32, FxBuildHasher>,
+    asked: Vec<AtomicBool>,
+    next: AtomicUsize,
+    surprised: AtomicBool,
+}
+
+impl Plan {
+    /// The most keys of a plan: what a program uses in an hour, in a few megabytes.
+    pub const MOST: usize = 16_384;
+
+    /// A plan of these keys; each is in it once.
+    pub fn new(mut keys: Vec<Key>) -> Plan {
+        keys.truncate(Plan::MOST);
+        let positions = keys.iter().zip(0..).map(|(key, position)| (*key, position)).collect();
+        let asked = keys.iter().map(|_| AtomicBool::new(false)).collect();
+        Plan { keys, positions, asked, next: AtomicUsize::new(0), surprised: AtomicBool::new(false) }
+    }
+
+    /// The next key that the program has not asked for yet. Each is returned once.
+    pub fn next(&self) -> Option<&Key> {
+        loop {
+            let position = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(key) = self.keys.get(position) else {
+                // So that counting on does not come around.
+                self.next.store(self.keys.len(), Ordering::Relaxed);
+                return None;
+            };
+            if !self.asked[position].load(Ordering::Relaxed) {
+                return Some(key);
+            }
+        }
+    }
+
+    /// Whether [`Plan::next`] may return another key.
+    pub fn has_more(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.keys.len()
+    }
+
+    /// Whether the program has not asked for it yet.
+    pub fn is_open(&self, key: &Key) -> bool {
+        let asked = self.positions.get(key).map(|&position| &self.asked[position as usize]);
+        asked.is_some_and(|asked| !asked.load(Ordering::Relaxed))
+    }
+
+    /// Whether the program has asked for something that is not in the plan: another run would be planned better.
+    pub fn was_surprised(&self) -> bool {
+        self.surprised.load(Ordering::Relaxed)
+    }
+
+    /// Goes through the keys from the start again.
+    pub fn rewind(&self) {
+        self.next.store(0, Ordering::Relaxed);
+    }
+
+    /// The program asks for this key. Work that lies behind the request goes on after it: the program is further on than
+    /// in the earlier run.
+    pub fn note_request(&self, key: &Key) {
+        let Some(&position) = self.positions.get(key) else {
+            self.surprised.store(true, Ordering::Relaxed);
+            return;
+        };
+        let position = position as usize;
+        if !self.asked[position].load(Ordering::Relaxed) {
+            self.asked[position].store(true, Ordering::Relaxed);
+            self.next.fetch_max(position + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan::new((0..10).map(|number| [number; 32]).collect())
+    }
+
+    fn rest(plan: &Plan) -> Vec<u8> {
+        std::iter::from_fn(|| plan.next()).map(|key| key[0]).collect()
+    }
+
+    #[test]
+    fn keys_come_in_order_once() {
+        let plan = plan();
+        assert_eq!(rest(&plan), (0..10).collect::<Vec<_>>());
+        assert!(!plan.has_more() && plan.next().is_none());
+    }
+
+    #[test]
+    fn what_the_program_has_asked_for_is_left_out_and_the_work_goes_on_behind_it() {
+        let plan = plan();
+        assert_eq!(plan.next().map(|key| key[0]), Some(0));
+        plan.note_request(&[6; 32]);
+        plan.note_request(&[8; 32]);
+        assert!(!plan.was_surprised());
+        plan.note_request(&[77; 32]);
+        assert!(plan.was_surprised());
+        assert_eq!(rest(&plan), [9]);
+        plan.note_request(&[3; 32]);
+        assert!(!plan.has_more() && !plan.is_open(&[3; 32]) && plan.is_open(&[4; 32]));
+        plan.rewind();
+        assert_eq!(rest(&plan), [0, 1, 2, 4, 5, 7, 9]);
+    }
+
+    #[test]
+    fn a_request_behind_the_work_changes_nothing() {
+        let plan = plan();
+        for _ in 0..5 {
+            plan.next();
+        }
+        plan.note_request(&[2; 32]);
+        assert_eq!(rest(&plan), [5, 6, 7, 8, 9]);
+    }
+}
