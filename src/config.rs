@@ -45,6 +45,11 @@ pub const TRACE: &str = "VKSTASH_TRACE";
 /// program's name makes another folder. Such a process writes no report and notes no uses.
 pub const APPLICATION: &str = "VKSTASH_APPLICATION";
 
+/// `1`: after a driver update what programs used before is compiled again in the background, by the tool. Off by default.
+pub const UPDATE: &str = "VKSTASH_UPDATE";
+/// The tool for that, where it is not found near the library.
+pub const TOOL: &str = "VKSTASH_TOOL";
+
 /// Where VK_EXT_shader_module_identifier comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identifiers {
@@ -79,6 +84,10 @@ pub struct Config {
     pub report: Option<PathBuf>,
     /// [`APPLICATION`]; None in every process but a worker's.
     pub application: Option<AppName>,
+    /// [`UPDATE`].
+    pub update: bool,
+    /// [`TOOL`].
+    pub tool: Option<PathBuf>,
 }
 
 /// What the environment says of background work.
@@ -137,6 +146,8 @@ impl Config {
             end: ms(END_MS),
             report: path(REPORT),
             application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
+            update: lookup(UPDATE).is_some_and(|value| value == "1"),
+            tool: path(TOOL),
         }
     }
 }

@@ -5,11 +5,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use vkstash_layer_tests::child::Scenario;
+use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, device_segments, on, run};
-use vkstash_layer_tests::work::{Shader, Work};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, End, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
@@ -239,6 +240,93 @@ fn a_driver_that_keeps_nothing_is_given_up_after_a_few_pipelines() {
         let (report, well) = prewarm(&keeping_nothing, &["--all", "--jobs", "1"]);
         assert_eq!((&report["made"], well), (&json!(0), true), "{report:#}");
         assert!(report["applications"][0]["not_kept"].as_u64().unwrap() < 20, "{report:#}");
+    });
+}
+
+#[test]
+fn two_at_a_time_do_not_do_the_same() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(12));
+        let slow = under(scenario, env, with(update(), "compile_us", json!(50_000)));
+        let start = || tool(&slow, &["--all", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
+        let made = both.iter().map(|output| {
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            report["made"].as_u64().unwrap()
+        });
+        assert_eq!(made.sum::<u64>(), 12);
+    });
+}
+
+/// The step: a program that asks, without compiling, until it gets everything.
+fn ask_until_made(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let mut tries = 0;
+    while !work.run(&device).all_made() && tries < 1200 {
+        tries += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let made = work.run(&device).all_made();
+    // SAFETY: waitpid with NULL for the status; __WALL sees children without a termination signal, too.
+    let child = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) };
+    json!({ "made": made, "child": child })
+}
+
+/// Points 6: the running program is served what another process compiles for it.
+#[test]
+fn a_program_that_runs_after_an_update_is_served_what_the_tool_makes_beside_it() {
+    scenario(&[("work", work::step), ("ask", ask_until_made)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        // Forbidding to compile needs the feature, which is part of the recorded device.
+        let first = Work { cache_control: true, ..marked(10) };
+        scenario.run_ok::<Value>("work", &env, &first);
+        let updated = under(scenario, &env, update());
+        let updated = updated.var("VKSTASH_UPDATE", "1").var("VKSTASH_LOG", "info");
+        let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let updated = updated.var("VKSTASH_TOOL", paths::profile_folder().join("vkstash"));
+        let ask = Work { fail_on: true, ..marked(10) };
+        let asked = scenario.run_ok::<Value>("ask", &updated, &ask);
+        assert_eq!(asked.value, json!({ "made": true, "child": -1 }), "{}", asked.stderr);
+        assert_eq!(asked.reports.sum("compiled"), 0, "{:?}", asked.reports.counters());
+        assert!(asked.stderr.contains("compiled again in the background"), "{}", asked.stderr);
+
+        // Everything is there now: nothing is started.
+        let again = scenario.run_ok::<Value>("ask", &updated, &ask);
+        assert!(!again.stderr.contains("in the background"), "{}", again.stderr);
+    });
+}
+
+#[test]
+fn the_tool_beside_a_program_ends_with_it() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(30));
+        let slow = under(scenario, env, with(update(), "compile_us", json!(10_000_000)));
+        let mut program = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = program.id().to_string();
+        let arguments = ["--all", "--timeout", "1000", "--while", pid.as_str()];
+        let mut beside = tool(&slow, &arguments).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(beside.try_wait().unwrap().is_none());
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert!(beside.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn nothing_is_started_unless_the_user_asks_for_it() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let updated = under(scenario, env, update()).var("VKSTASH_LOG", "info");
+        let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let updated = updated.var("VKSTASH_TOOL", paths::profile_folder().join("vkstash"));
+        for (variable, value) in [("VKSTASH_UPDATE", "0"), ("VKSTASH_BACKGROUND", "disabled")] {
+            let env = updated.clone().var("VKSTASH_UPDATE", "1").var(variable, value);
+            let ran = run(scenario, &env, &Work { end: End::Orderly, ..Work::default() });
+            assert!(!ran.stderr.contains("in the background"), "{variable}: {}", ran.stderr);
+        }
     });
 }
 

@@ -152,6 +152,9 @@ pub(crate) struct PrewarmArgs {
     /// Work at the lowest priority, for processors and disks
     #[arg(long)]
     pub(crate) background: bool,
+    /// End with this process, which is being updated for
+    #[arg(long = "while", value_name = "PID", hide = true)]
+    pub(crate) while_running: Option<u32>,
     /// Print JSON with stable names (docs/prewarm.md)
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@
 
 mod child;
 mod crew;
+mod lock;
 mod plan;
 mod progress;
 mod quarantine;
@@ -89,6 +90,9 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if args.background {
         lower_priority();
     }
+    if let Some(pid) = args.while_running {
+        end_with(pid);
+    }
     let limits = limits(args);
     let launch = Launch {
         executable: child::executable().map_err(PrewarmError::Start)?,
@@ -99,7 +103,15 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     };
     let used = plan::used_anywhere(&found);
     let mut plan = Plan::default();
+    let mut locks = Vec::new();
     for info in chosen {
+        match lock::take(&root, &info.folder) {
+            Ok(lock) => locks.push(lock),
+            Err(lock::Taken) => {
+                eprint_line(&format_args!("{}: another prewarm works on it", info.display));
+                continue;
+            }
+        }
         plan.add(&launch, &root, info, (!args.every_device).then_some(&used), limits.timeout)?;
     }
     if args.if_driver_changed {
@@ -115,12 +127,31 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     Ok(report.is_well())
 }
 
+/// Ends this process, and so its workers, when that one has ended: a launcher that waits for all that its program has started
+/// must not wait for this.
+fn end_with(pid: u32) {
+    std::thread::spawn(move || {
+        // SAFETY: the system call takes two numbers, and gives a descriptor that nothing else uses.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int;
+        if descriptor >= 0 {
+            let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one structure on this stack, and no limit.
+            while unsafe { libc::poll(&mut poll, 1, -1) } < 0 {}
+        }
+        // It has ended, or the kernel cannot tell.
+        std::process::exit(0);
+    });
+}
+
 /// Workers inherit it.
 fn lower_priority() {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;
-    // SAFETY: both calls take plain numbers; 0 is this process. What fails leaves the priority as it was.
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the calls take plain numbers and a structure on this stack; 0 is this process. What fails leaves the priority
+    // as it was.
     unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter);
         libc::setpriority(libc::PRIO_PROCESS, 0, 19);
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
     }
@@ -128,7 +159,9 @@ fn lower_priority() {
 
 fn limits(args: &PrewarmArgs) -> Limits {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or((cores / 2).max(1), usize::from);
+    // Beside a program that runs fewer.
+    let share = if args.while_running.is_some() { cores / 4 } else { cores / 2 };
+    let jobs = args.jobs.map_or(share.max(1), usize::from);
     let share = total_memory() / 2 / jobs as u64;
     let memory = args.memory.map_or(share.clamp(LEAST_MEMORY, MOST_MEMORY), |size| size.0);
     Limits { jobs, timeout: Duration::from_secs(args.timeout), memory }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::ptr;
 
 use VkLayer_vkstash::recipe::capture::render_pass::uses;
@@ -17,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Step, scenario};
 use vkstash_layer_tests::env::{self, Driver};
+use vkstash_layer_tests::paths;
+use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Shader, Work};
 use vkstash_store::format::app_name::AppName;
@@ -327,5 +330,48 @@ fn another_driver_takes_what_was_rebuilt() {
         let judged = scenario.run_ok::<Rebuilt>("rebuild", &other.without_layer().validation(), &input).value;
         assert!(judged.made >= 4 && judged.made == judged.recipes, "{judged:?}");
         without_complaints(&judged);
+    });
+}
+
+/// `vkstash prewarm` makes of an import what the programs ask for, whatever kind of pipeline it is.
+#[test]
+fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
+    scenario(STEPS, |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        for (name, input) in everything() {
+            scenario.run_ok::<Value>(name, &env, &input);
+        }
+        let archive = scenario.folder().join("archive.tar");
+        let imported = env.clone().stash(scenario.folder().join("imported"));
+        let tool = |env: &env::Env, arguments: &[&str]| {
+            let mut command = Command::new(paths::profile_folder().join("vkstash"));
+            env.apply(&mut command);
+            command.env("VKSTASH_LIBRARY", paths::layer_library()).args(arguments);
+            command.output().unwrap()
+        };
+        let path = archive.to_str().unwrap();
+        assert!(tool(&env, &["export", "--portable", path]).status.success());
+        assert!(tool(&imported, &["import", path]).status.success());
+        let output = tool(&imported, &["prewarm", "--all", "--every-device", "--json"]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["made"].as_u64().unwrap() > 100, "{report:#}");
+        // Libraries without shaders are not recorded, and the device without ray tracing cannot make what needs it.
+        let reasons = report["applications"].as_array().unwrap().iter();
+        for reason in reasons.flat_map(|line| line["not_made"].as_object().unwrap().keys()) {
+            assert!(reason.contains("no recipe") || reason.contains("NOT_PRESENT"), "{report:#}");
+        }
+        for (name, input) in everything() {
+            let warm = scenario.run_ok::<Value>(name, &imported, &input).reports;
+            let again = scenario.run_ok::<Value>(name, &env, &input).reports;
+            // Optimized links of such libraries are compiled by the program itself.
+            if name == "link" {
+                assert!(warm.sum("served") >= 2, "{input}: {:?}", warm.counters());
+            } else {
+                // Which of the two has a pipeline first depends on what was asked for before.
+                let had = |reports: &Reports| reports.sum("served") + reports.sum("driver_had");
+                assert_eq!(had(&warm), had(&again), "{name} {input}: {:?}", warm.counters());
+                assert_eq!(warm.sum("compiled"), again.sum("compiled"), "{name} {input}");
+            }
+        }
     });
 }

@@ -14,6 +14,7 @@ use crate::background::park;
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
+use crate::prewarm::update;
 use crate::recipe::chain::Arena;
 use crate::state::device::{Decided, Device, IdentifierMode};
 use crate::state::device_configuration::DeviceConfiguration;
@@ -187,6 +188,7 @@ unsafe fn register(
         let device = Arc::new(device);
         live_devices::insert(handle, Entry::Active(device.clone()));
         park::start(&device);
+        update::consider(&device);
     }
 }
 

@@ -93,6 +93,12 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
     Ok(applications)
 }
 
+/// The parts of one application, the portable one first. Empty if nothing can be read.
+pub fn parts_of(root: &Path, application: &str) -> Vec<PartInfo> {
+    let folder = Folder::root(root, false).and_then(|root| root.sub(application, false));
+    folder.map(|folder| self::application(&Arc::new(folder), application).parts).unwrap_or_default()
+}
+
 /// The newest use of each key that the application notes. Empty if nothing can be read.
 pub fn last_uses(root: &Path, application: &str) -> HashMap<Key, LastUse> {
     let folder = Folder::root(root, false).ok();
