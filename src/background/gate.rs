@@ -6,8 +6,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use vkstash_store::forks::PerProcess;
@@ -41,6 +41,9 @@ pub(super) struct Gate {
     ending: AtomicBool,
     /// Told whether there are workers.
     hint: Option<&'static AtomicBool>,
+    /// Driver calls so far.
+    made: AtomicU64,
+    after_call: OnceLock<fn()>,
 }
 
 /// What a worker runs.
@@ -197,6 +200,26 @@ impl Gate {
         self.ending.load(Ordering::SeqCst)
     }
 
+    /// `after` is called at the end of the first, the second, the fourth driver call and so on, before a fork that waits for
+    /// that call begins.
+    pub(super) fn after_calls(&self, after: fn()) {
+        // Set once.
+        let _ = self.after_call.set(after);
+    }
+
+    fn call_after_call(&self) {
+        if let Some(after) = self.after_call.get() {
+            after();
+        }
+    }
+
+    /// Calls what is called after driver calls, on a new worker.
+    pub(super) fn begin_worker(self: &Arc<Gate>) {
+        if let Some(_no_fork) = self.enter(&AtomicBool::new(false), true) {
+            self.call_after_call();
+        }
+    }
+
     /// A worker was started. Called under one lock with [`Gate::worker_ends`].
     pub(super) fn worker_begins(&self) {
         self.workers.fetch_add(1, Ordering::SeqCst);
@@ -229,6 +252,9 @@ pub(super) fn wait_until(limit: Duration, condition: impl Fn() -> bool) -> bool 
 
 impl Drop for InDriver {
     fn drop(&mut self) {
+        if (self.gate.made.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
+            self.gate.call_after_call();
+        }
         INSIDE.set(INSIDE.get() - 1);
         self.gate.inside.fetch_sub(1, Ordering::SeqCst);
     }

@@ -110,8 +110,6 @@ struct Shared {
     limit: usize,
     /// The environment's mode.
     chosen: Option<BackgroundMode>,
-    tasks_run: AtomicU64,
-    is_of_process: bool,
 }
 
 /// A forked child begins without workers and tasks.
@@ -124,7 +122,11 @@ thread_local! {
 
 /// The pool of this process.
 pub(super) fn of_process() -> &'static Pool {
-    POOL.get_or_make(|_| Pool::new(&Background::from_environment(), gate::of_process().clone(), true))
+    POOL.get_or_make(|_| {
+        let gate = gate::of_process();
+        gate.after_calls(at_exit_again);
+        Pool::new(&Background::from_environment(), gate.clone())
+    })
 }
 
 impl Owner {
@@ -163,7 +165,7 @@ pub fn is_allowed() -> bool {
 }
 
 impl Pool {
-    pub(super) fn new(environment: &Background, gate: Arc<Gate>, is_of_process: bool) -> Pool {
+    pub(super) fn new(environment: &Background, gate: Arc<Gate>) -> Pool {
         let limit = environment.workers.unwrap_or_else(usual_workers).min(MAX_WORKERS);
         let chosen = environment.mode;
         let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
@@ -176,8 +178,6 @@ impl Pool {
             done: Condvar::new(),
             limit,
             chosen,
-            tasks_run: AtomicU64::new(0),
-            is_of_process,
         }))
     }
 
@@ -377,9 +377,6 @@ impl Shared {
         // Dropped handles would be fine, too: these threads have nothing left to do.
         state.ended.retain(|handle| !handle.is_finished());
         let (number, told) = (state.started, Arc::<AtomicBool>::default());
-        if self.is_of_process {
-            at_exit_again();
-        }
         let (shared, my_told) = (self.clone(), told.clone());
         let name = if in_haste { "vkstash-haste" } else { "vkstash-worker" };
         let Some(handle) = thread::spawn(name, move || shared.work(number, in_haste, &my_told)) else {
@@ -408,6 +405,7 @@ impl Shared {
         if !in_haste {
             thread::be_in_background();
         }
+        self.gate.begin_worker();
         contained("a worker", || self.work_until_told(number, in_haste, told));
         let Some(mut state) = self.lock() else { return };
         if let Some(index) = state.workers.iter().position(|worker| worker.number == number) {
@@ -470,10 +468,6 @@ impl Shared {
         };
         self.gate.run(&stop, in_haste, || note_failure(contained("a background task", run), producer));
         TASK.set(None);
-        // A driver may have registered exit handlers in the task, for example those of LLVM.
-        if self.is_of_process && (self.tasks_run.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
-            at_exit_again();
-        }
         self.finish(number);
     }
 
@@ -553,7 +547,11 @@ fn usual_workers() -> usize {
     cores().saturating_sub(1).clamp(1, WORKERS)
 }
 
-/// Has the handler run at exit, before every handler that was registered until now. It does its work once.
+/// Has the handler run at exit, before every handler that was registered until now: drivers register some in their calls,
+/// for example those of LLVM. The handler does its work once.
+///
+/// Called on workers only: a signal handler that calls `exit` in the middle of this would wait for the C library's lock. And
+/// only while no fork begins: its child would wait for that lock when it exits.
 fn at_exit_again() {
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
     unsafe { libc::atexit(at_exit) };

@@ -63,7 +63,7 @@ fn pool(workers: usize) -> Pool {
 }
 
 fn pool_at(gate: &Arc<Gate>, workers: usize) -> Pool {
-    Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone(), false)
+    Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone())
 }
 
 /// Waits for something that another thread does.

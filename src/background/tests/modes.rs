@@ -314,7 +314,7 @@ fn the_users_mode_is_read_once_and_a_program_cannot_lift_it() {
 fn the_environment_comes_before_the_settings() {
     for (chosen, stored) in [(Mode::Disabled, Mode::Allowed), (Mode::Allowed, Mode::Disabled)] {
         let environment = Background { mode: Some(chosen), workers: Some(1), developer_mode: false };
-        let pool = Pool::new(&environment, Arc::new(Gate::default()), false);
+        let pool = Pool::new(&environment, Arc::new(Gate::default()));
         let (ends, owner) = (Ends::default(), pool.new_owner());
         pool.register(owner, Arc::new(Stored(stored, Counter::default())));
         set(&pool, Mode::Allowed, Action::KeepAll).unwrap();

@@ -197,6 +197,27 @@ fn the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled
     }
 }
 
+/// As LLVM does in a driver's first compile.
+#[test]
+fn exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either() {
+    let test = "exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either";
+    let body = || {
+        let (owner, ends) = (Owner::new(), Ends::default());
+        let task = || {
+            // SAFETY: the handler is a function of this program.
+            let register = |_inside| unsafe { libc::atexit(drivers_handler) };
+            register(gate::enter_driver().unwrap());
+            calls();
+        };
+        pool::queue(owner, ends.task(0, task));
+        until(|| IN_DRIVER.load(Ordering::SeqCst) > 0);
+        std::process::exit(0);
+    };
+    if let Some(output) = alone(test, body) {
+        assert_eq!(output.status.code(), Some(8), "{output:?}");
+    }
+}
+
 #[test]
 fn a_device_that_is_destroyed_in_an_exit_handler_is_left() {
     static OWNER: std::sync::OnceLock<Owner> = std::sync::OnceLock::new();
