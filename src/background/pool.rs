@@ -31,7 +31,7 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for driver calls under way, because the driver's exit handlers come next.
 const END_LIMIT: Duration = Duration::from_secs(1);
 /// How long the end of the process waits after that until tasks are cancelled, and for a lock.
-const CANCEL_LIMIT: Duration = Duration::from_millis(50);
+pub(super) const CANCEL_LIMIT: Duration = Duration::from_millis(50);
 
 /// Background work.
 pub trait Task: Send {

@@ -99,7 +99,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn whatever_happens_in_which_order(
         threads in prop::collection::vec(prop::collection::vec(step(), 0..60), 1..4),

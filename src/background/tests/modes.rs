@@ -127,6 +127,23 @@ fn blocked_behind(ends: &Ends, pool: &Pool, owner: Owner, number: usize) -> mpsc
 }
 
 #[test]
+fn a_task_that_was_queued_after_a_commit_does_not_complete_it() {
+    let (pool, ends, told) = (pool(2), Ends::default(), Counter::default());
+    let owner = pool.new_owner();
+    let release = blocked(&ends, &pool, owner, 0);
+    let count = told.clone();
+    let event = Event::Callback(Box::new(move || count.add()));
+    set_in(&pool, Mode::Allowed, Action::CommitResults, Some(event), || false).unwrap();
+    // The second has ended when the third starts, on the same worker.
+    (1..3).for_each(|number| pool.queue(owner, ends.task(number, || ())));
+    until(|| ends.all().len() == 3);
+    assert_eq!(told.get(), 0);
+    drop(release);
+    until(|| told.get() == 1);
+    assert!(pool.leave(owner));
+}
+
+#[test]
 fn a_commit_without_tasks_is_complete_at_once() {
     let (pool, told) = (pool(1), Counter::default());
     let count = told.clone();

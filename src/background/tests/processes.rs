@@ -2,8 +2,8 @@
 //! the pool of the process is used.
 
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
 use super::{Ends, until};
@@ -62,11 +62,14 @@ fn judge_child(parents: Owner) -> i32 {
 
 static IN_DRIVER: AtomicUsize = AtomicUsize::new(0);
 
-/// Driver calls without an end, of 2 ms each.
+/// How long a driver call takes.
+static CALL_MS: AtomicU64 = AtomicU64::new(2);
+
+/// Driver calls without an end.
 fn calls() {
     while let Some(_inside) = gate::enter_driver() {
         IN_DRIVER.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(CALL_MS.load(Ordering::SeqCst)));
         IN_DRIVER.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -126,7 +129,8 @@ fn a_fork_does_not_wait_for_a_driver_that_hangs() {
 fn a_fork_inside_a_driver_call_does_not_wait_for_itself() {
     passes("a_fork_inside_a_driver_call_does_not_wait_for_itself", || {
         let (owner, ends) = (Owner::new(), Ends::default());
-        let fork = || {
+        let (send, done) = mpsc::channel();
+        let fork = move || {
             let _inside = gate::enter_driver().unwrap();
             // SAFETY: the child exits at once.
             let child = unsafe {
@@ -136,10 +140,12 @@ fn a_fork_inside_a_driver_call_does_not_wait_for_itself() {
                 }
             };
             assert_eq!(exit_status(child), 0);
+            assert!(!gate::of_process().is_entered(), "by another thread");
             assert!(gate::enter_driver().is_some(), "the gate is open again");
+            send.send(()).unwrap();
         };
         pool::queue(owner, ends.task(0, fork));
-        until(|| ends.all().len() == 1);
+        done.recv().expect("the task has not panicked");
         assert!(pool::leave(owner));
     });
 }
@@ -175,9 +181,13 @@ extern "C" fn drivers_handler() {
     unsafe { libc::_exit(status) };
 }
 
+/// The pool's handler runs first, then the program's, then the driver's.
 fn work_until_exit() -> Owner {
-    // SAFETY: the handler is a function of this program.
-    unsafe { libc::atexit(drivers_handler) };
+    // SAFETY: the handlers are functions of this program.
+    unsafe {
+        libc::atexit(drivers_handler);
+        libc::atexit(programs_handler);
+    }
     let owner = Owner::new();
     (0..12).for_each(|_| pool::queue(owner, Box::new(AtExit)));
     until(|| IN_DRIVER.load(Ordering::SeqCst) > 0);
@@ -188,6 +198,8 @@ fn work_until_exit() -> Owner {
 fn the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled() {
     let test = "the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled";
     let body = || {
+        // Longer than what the end waits for cancelled tasks.
+        CALL_MS.store(4 * pool::CANCEL_LIMIT.as_millis() as u64, Ordering::SeqCst);
         work_until_exit();
         until(|| IN_DRIVER.load(Ordering::SeqCst) == 2);
         std::process::exit(0);
@@ -220,13 +232,6 @@ fn exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either()
 
 #[test]
 fn a_device_that_is_destroyed_in_an_exit_handler_is_left() {
-    static OWNER: std::sync::OnceLock<Owner> = std::sync::OnceLock::new();
-    extern "C" fn programs_handler() {
-        if !OWNER.get().is_some_and(|owner| pool::leave(*owner)) {
-            // SAFETY: ends the process at once.
-            unsafe { libc::_exit(6) };
-        }
-    }
     let test = "a_device_that_is_destroyed_in_an_exit_handler_is_left";
     let body = || {
         let owner = work_until_exit();
@@ -240,6 +245,16 @@ fn a_device_that_is_destroyed_in_an_exit_handler_is_left() {
     }
 }
 
+static OWNER: OnceLock<Owner> = OnceLock::new();
+
+/// Destroys the device, as the destructor of a global object does.
+extern "C" fn programs_handler() {
+    if !OWNER.get().is_none_or(|owner| pool::leave(*owner)) {
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(6) };
+    }
+}
+
 /// A signal handler that ends the process has interrupted a thread that holds the pool's lock.
 #[test]
 fn exit_in_a_signal_handler_does_not_wait_for_the_thread_that_it_has_interrupted() {
@@ -249,7 +264,7 @@ fn exit_in_a_signal_handler_does_not_wait_for_the_thread_that_it_has_interrupted
     }
     let test = "exit_in_a_signal_handler_does_not_wait_for_the_thread_that_it_has_interrupted";
     let body = || {
-        work_until_exit();
+        OWNER.set(work_until_exit()).unwrap();
         pool::of_process().locked(|| {
             // SAFETY: the handler is a function of this program.
             unsafe {

@@ -149,9 +149,10 @@ fn destroying_a_device_waits_for_the_call_under_way_only() {
 fn a_task_that_destroys_its_own_device_does_not_wait_for_itself() {
     let (pool, ends) = (Arc::new(pool(1)), Ends::default());
     let owner = pool.new_owner();
-    let inner = pool.clone();
-    pool.queue(owner, ends.task(0, move || assert!(inner.leave(owner))));
-    until(|| ends.all().len() == 1 && pool.workers() == 0);
+    let (inner, (send, left)) = (pool.clone(), mpsc::channel());
+    pool.queue(owner, ends.task(0, move || send.send(inner.leave(owner)).unwrap()));
+    assert!(left.recv().unwrap());
+    until(|| pool.workers() == 0);
 }
 
 #[test]
