@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use VkLayer_vkstash::recipe;
 use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
@@ -16,6 +17,7 @@ use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::maintenance;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
@@ -40,6 +42,8 @@ fn on(drivers: &[Driver], test: impl Fn(&Scenario, &Env)) {
     scenario(STEPS, |scenario| {
         for (number, driver) in drivers.iter().enumerate() {
             let Some(env) = scenario.on(driver.clone()) else { continue };
+            // Nothing is made before the program asks: what is recorded is to be seen alone.
+            let env = env.var("VKSTASH_BACKGROUND_WORKERS", "0");
             test(scenario, &env.stash(scenario.folder().join(format!("stash-{number}"))));
         }
     });
@@ -300,6 +304,7 @@ fn what_the_driver_had_leaves_its_recipe_where_it_was_described() {
         std::fs::create_dir(&disk).unwrap();
         let driver = Driver::Test(json!({ "disk_cache": true, "disk_cache_dir": disk }));
         let Some(env) = scenario.on(driver) else { return };
+        let env = env.var("VKSTASH_BACKGROUND_WORKERS", "0");
         let work = Work::default();
         run(scenario, &env.clone().without_layer(), &work);
         let seen = run(scenario, &env, &work);
@@ -391,13 +396,36 @@ fn without_background_work_nothing_is_recorded() {
     });
 }
 
+/// What is evicted is gone when segments are merged, which takes four of a size.
+#[test]
+fn the_module_policy_applies_to_modules_and_descriptions_stay() {
+    on_drivers(|scenario, env| {
+        for (policy, modules) in [("all", 12), ("1", 3), ("none", 0)] {
+            let env = env.clone().stash(env.stash_folder().join(policy));
+            let root = env.stash_folder();
+            for first in [1, 100, 200, 300] {
+                run(scenario, &env, &Work { first, ..Work::default() });
+            }
+            std::fs::write(root.join("settings"), format!("modules = {policy}\n")).unwrap();
+            maintenance::run(&root, recipe::modules_of).unwrap();
+            let records = Records::of(&root);
+            assert_recorded(&records, 12);
+            assert_eq!(records.count(Kind::Module), modules, "{policy}");
+            // The program passes the code again.
+            let seen = run(scenario, &env, &Work::default());
+            assert_eq!(seen.reports.sum("modules_new"), if policy == "all" { 0 } else { 3 }, "{policy}");
+        }
+    });
+}
+
 /// The driver takes 20 times as long from the second run on.
 #[test]
 fn a_cost_is_replaced_when_it_has_changed_and_once_in_a_run() {
     scenario(STEPS, |scenario| {
         let with = |compile_us: u64| {
             let driver = test_driver(json!({ "compile_us": compile_us }));
-            Some(scenario.on(driver)?.stash(scenario.folder().join("stash")))
+            let env = scenario.on(driver)?.var("VKSTASH_BACKGROUND_WORKERS", "0");
+            Some(env.stash(scenario.folder().join("stash")))
         };
         let (Some(fast), Some(slow)) = (with(20_000), with(400_000)) else { return };
         let cost = || {
