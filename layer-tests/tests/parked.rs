@@ -166,3 +166,51 @@ fn caches_feedback_and_identifiers_are_as_if_the_call_had_made_it() {
         }
     });
 }
+
+/// Drivers that keep nothing have no artifacts: there a worker compiles, and only what took little time before.
+#[test]
+fn a_driver_that_keeps_nothing_compiles_ahead() {
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        for (number, driver) in
+            [Driver::Lavapipe, Driver::Test(json!({ "cache_data": "header_only" }))].into_iter().enumerate()
+        {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            // On an unknown driver the first pipelines show what its caches are worth.
+            let count = if driver == Driver::Lavapipe { COUNT } else { 3 * COUNT };
+            for (index, shader) in [Shader::Compute, Shader::RenderPass].into_iter().enumerate() {
+                let env = env.clone().stash(scenario.folder().join(format!("stash {number} {index}")));
+                let work = Work { shader, count: count as u32, ..Work::default() };
+                let first = scenario.run_ok::<Done>("work", &env, &work);
+                assert_eq!(first.reports.sum("parked"), 0, "{:?}", first.reports.counters());
+                let second = run_parked(scenario, &with_parking(&env), &work, count);
+                let counters = second.reports.counters();
+                assert!(second.value.all_made());
+                if driver == Driver::Lavapipe {
+                    assert_eq!(counters.get("parked"), Some(&count), "{shader:?}: {counters:?}");
+                }
+                let spent =
+                    ["parked", "compiled_unrecorded", "compiled"].map(|name| second.reports.sum(name));
+                assert_eq!(spent.iter().sum::<u64>(), count, "{shader:?}: {counters:?}");
+            }
+        }
+    });
+}
+
+/// A driver without identifiers and without cache data has nothing by identifier but what is parked.
+#[test]
+fn a_request_by_identifier_alone_is_answered_on_a_driver_that_keeps_nothing() {
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        let Some(env) = scenario.on(Driver::Lavapipe) else { return };
+        let by_module =
+            Work { count: COUNT as u32, identifiers: true, cache_control: true, ..Work::default() };
+        let by_identifier = Work { code: Code::Identifier, fail_on: true, ..by_module.clone() };
+        scenario.run_ok::<Done>("work", &env, &by_module);
+        let without = scenario.run_ok::<Done>("work", &env, &by_identifier);
+        assert!(without.value.all_refused(), "{:?}", without.reports.counters());
+        let parked = run_parked(scenario, &with_parking(&env), &by_identifier, COUNT);
+        let counters = parked.reports.counters();
+        assert!(parked.value.all_made(), "{counters:?}");
+        let counts = ["parked", "identifier_served"].map(|name| parked.reports.sum(name));
+        assert_eq!(counts, [COUNT; 2], "{counters:?}");
+    });
+}
