@@ -15,8 +15,8 @@ use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 const COUNT: u64 = 8;
 
 /// The drivers that compile and have something to park.
-fn drivers() -> [Driver; 2] {
-    [Driver::Test(json!({})), Driver::Radv]
+fn drivers() -> [Driver; 3] {
+    [Driver::Test(json!({})), Driver::Radv, Driver::Machine]
 }
 
 /// The same environment with background work.

@@ -11,7 +11,7 @@ use ash::vk;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
-use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::env::{Driver, Env, MACHINE_DRIVER};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Done, Work};
@@ -210,7 +210,8 @@ fn with_allocators(input: &Value) -> Value {
 #[test]
 fn allocators_of_the_program_are_called_on_its_own_threads() {
     scenario(&[("work", work::step), ("allocators", with_allocators)], |scenario| {
-        let Some(env) = filled(scenario, Driver::Radv) else { return };
+        let machine = std::env::var_os(MACHINE_DRIVER).map(|_| Driver::Machine);
+        let Some(env) = filled(scenario, machine.unwrap_or(Driver::Radv)) else { return };
         let none = scenario.run_ok::<Value>("allocators", &env, &json!({}));
         assert_eq!(none.reports.sum("parked"), u64::from(COUNT), "{:?}", none.reports.counters());
         for place in ["instance", "device"] {
