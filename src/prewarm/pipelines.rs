@@ -103,22 +103,30 @@ impl Pipelines {
     }
 
     /// Asks for a pipeline and forbids to compile it. True: it was made of its artifact, and the driver confirmed that,
-    /// where it can.
+    /// where it can. Then the artifact is verified, so that it may be made ahead in the program's next run.
     pub fn check(&mut self, key: &Key) -> Result<bool, MakeError> {
-        let before = self.served();
+        let (served, confirmed) = self.served();
         match self.create(key, true, DEEPEST) {
             Ok((made, _)) => {
                 self.destroy(made);
-                Ok(self.served() > before)
+                let (served_now, confirmed_now) = self.served();
+                let stored = self.stored()?;
+                if confirmed_now > confirmed && !stored.device.contains(Kind::Verified, key) {
+                    // If it is not written, the program's own first request verifies it.
+                    stored.device.put(Kind::Verified, key, Box::default());
+                }
+                Ok(served_now > served)
             }
             Err(MakeError::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn served(&self) -> u64 {
+    /// How many were made of artifacts, and how many of them the driver has confirmed.
+    fn served(&self) -> (u64, u64) {
         let counters = self.program.layer().counters();
-        counters.get(Count::Served) + counters.get(Count::Offered)
+        let confirmed = counters.get(Count::Served);
+        (confirmed + counters.get(Count::Offered), confirmed)
     }
 
     /// Calls the driver, through the loader and the layer.

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vkstash_store::format::refusal::OpenError;
@@ -175,10 +175,27 @@ fn total_memory() -> u64 {
     kibibytes.unwrap_or(0).saturating_mul(1024)
 }
 
+/// Processor time of all children that have ended, in seconds.
+fn cpu_of_children() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is on this stack; all zeros is a valid one, also if the call fails.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
 /// What was planned and what came of it.
 struct Report {
     applications: Vec<Line>,
     culprits: Vec<Culprit>,
+    /// Workers at a time, and how long they worked: making alone, without planning and checking.
+    jobs: usize,
+    seconds: f64,
+    /// Processor time of the workers that made pipelines.
+    cpu_seconds: f64,
 }
 
 /// One device of one application.
@@ -200,6 +217,7 @@ struct Line {
     unrecorded: u64,
     quarantined_before: u64,
     failed_before: u64,
+    not_kept_before: u64,
     cannot: BTreeMap<String, u64>,
     problems: Vec<String>,
     failed: bool,
@@ -226,7 +244,7 @@ impl Report {
             }
             lines.extend(own);
         }
-        Report { applications: lines, culprits: Vec::new() }
+        Report { applications: lines, culprits: Vec::new(), jobs: 0, seconds: 0.0, cpu_seconds: 0.0 }
     }
 
     /// Does the work.
@@ -237,10 +255,14 @@ impl Report {
             return report;
         }
         let applications = &plan.applications;
+        let (started, spent) = (Instant::now(), cpu_of_children());
         let mut progress = Progress::new("made", total as u64);
         let crew = Crew::new(launch, limits, Phase::Make, applications, &mut plan.groups);
         let (made, mut culprits) = crew.run(&mut progress);
         drop(progress);
+        report.jobs = limits.jobs.min(total);
+        report.seconds = started.elapsed().as_secs_f64();
+        report.cpu_seconds = cpu_of_children() - spent;
         // In other processes than those that made them: what a driver keeps in memory proves nothing.
         for (group, outcome) in plan.groups.iter_mut().zip(&made) {
             let task = |key: &[u8; 32]| Task { key: *key, alone: false };
@@ -306,6 +328,9 @@ impl Report {
             "planned": self.sum(|line| line.planned),
             "there": self.sum(|line| line.there),
             "well": self.is_well(),
+            "jobs": self.jobs,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "quarantined": culprits.collect::<Vec<_>>(),
             "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
         })
@@ -321,6 +346,7 @@ fn of_group(group: &Group, line: Line) -> Line {
         planned: group.tasks.len() as u64,
         quarantined_before: group.quarantined_before,
         failed_before: group.failed_before,
+        not_kept_before: group.not_kept_before,
         ..line
     }
 }
@@ -361,7 +387,7 @@ impl Line {
             }
         }
         for (count, what) in [
-            (self.unrecorded, "not kept by the driver"),
+            (self.unrecorded + self.not_kept_before, "not kept by the driver"),
             (self.quarantined_before, "quarantined before"),
             (self.failed_before, "that the driver refuses"),
         ] {
@@ -396,6 +422,7 @@ impl Line {
             "checked": self.checked,
             "missed": self.missed,
             "not_kept": self.unrecorded,
+            "not_kept_before": self.not_kept_before,
             "quarantined_before": self.quarantined_before,
             "refused_before": self.failed_before,
             "not_made": self.cannot,

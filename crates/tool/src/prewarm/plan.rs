@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use VkLayer_vkstash::recipe::key;
+use VkLayer_vkstash::recipe::model::Recipe;
 use vkstash_store::bounds::LastUse;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};
@@ -48,6 +50,8 @@ pub(crate) struct Group {
     pub(crate) quarantined_before: u64,
     /// Keys to which this very driver has answered with an error.
     pub(crate) failed_before: u64,
+    /// Keys of which this very driver has kept nothing.
+    pub(crate) not_kept_before: u64,
     /// Another driver version has artifacts that this one lacks.
     pub(crate) changed: bool,
 }
@@ -136,7 +140,11 @@ impl Plan {
         let stash = Stash::open_patiently(root, &name)?;
         let number = self.applications.len();
         let mut recipes = Vec::new();
-        stash.portable().for_each(Kind::Recipe, &mut |key, _| recipes.push(*key));
+        stash.portable().for_each(Kind::Recipe, &mut |key, recipe| {
+            if has_something_to_compile(recipe) {
+                recipes.push(*key);
+            }
+        });
         let mut planned =
             Planned { name, stash, recipes: recipes.len() as u64, problems: Vec::new(), failed: false };
         if !recipes.is_empty() {
@@ -219,13 +227,14 @@ fn groups(
         problems.push(which.to_owned());
     }
     let has = |part: &Part, key: &Key| part.contains(Kind::Artifact, key);
-    // Keys that some part has, so that other devices need not have them.
+    // Keys that were compiled on some device of this machine, so that the others need not have them.
     let is_present = |old: &&OldPart| {
         present.iter().any(|p| (p.vendor, p.device) == (old.header.vendor_id, old.header.device_id))
     };
     let present_parts: Vec<&OldPart> = parts.iter().filter(is_present).collect();
+    let was_made = |old: &&OldPart, key: &Key| has(&old.part, key) || old.part.contains(Kind::Cost, key);
     let owned_by_one: HashSet<&Key> =
-        recipes.iter().filter(|key| present_parts.iter().any(|old| has(&old.part, key))).collect();
+        recipes.iter().filter(|key| present_parts.iter().any(|old| was_made(old, key))).collect();
 
     let mut groups: Vec<Group> = Vec::new();
     for physical in devices {
@@ -274,6 +283,7 @@ fn groups(
                 there: Vec::new(),
                 quarantined_before: 0,
                 failed_before: 0,
+                not_kept_before: 0,
                 changed: false,
             };
             for key in recipes {
@@ -288,6 +298,11 @@ fn groups(
                     continue;
                 }
                 let failed = current.is_some_and(|part| part.read(Kind::Failed, key, &mut payload));
+                // Of what was compiled and left no artifact the driver keeps nothing.
+                if current.is_some_and(|part| part.contains(Kind::Cost, key)) {
+                    group.not_kept_before += 1;
+                    continue;
+                }
                 match payload.first().filter(|_| failed) {
                     Some(1) => group.failed_before += 1,
                     Some(2..=4) => group.quarantined_before += 1,
@@ -340,6 +355,15 @@ fn opened(
     let lines = answer?;
     let header = lines.last().and_then(|line| line.split_once(' ')).and_then(|(_, digits)| header_of(digits));
     header.ok_or_else(|| AskError::Cannot("the worker's answer is not understood".to_owned()))
+}
+
+/// Whether a driver compiles something for this recipe: libraries without shaders are state alone.
+fn has_something_to_compile(recipe: &[u8]) -> bool {
+    let decoded = key::decode::<Recipe<'_>>(recipe);
+    // What cannot be decoded is named as such by a worker.
+    decoded.map_or(true, |recipe| {
+        !recipe.pipeline.stages().is_empty() || !recipe.pipeline.libraries().is_empty()
+    })
 }
 
 /// A device header in hexadecimal digits.
