@@ -201,6 +201,32 @@ fn a_program_that_uses_other_features_later_gets_both_devices_made() {
     });
 }
 
+/// Programs enable what a driver offers.
+#[test]
+fn what_the_driver_does_not_have_any_more_is_left_out_of_the_device() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work { flags2: true, ..Work::default() });
+        let updated = under(scenario, env, with(update(), "maintenance5", json!(false)));
+        let (report, well) = prewarm(&updated, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(3), true), "{report:#}");
+        assert_all_served(&run(scenario, &updated, &Work::default()), 3);
+    });
+}
+
+#[test]
+fn a_driver_that_crashes_before_the_first_pipeline_is_reported() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &Work::default());
+        let crash = |command: &str| json!([{ "command": command, "die": "segv" }]);
+        for command in ["vkCreateInstance", "vkCreateDevice"] {
+            let faulty = under(scenario, env, with(update(), "faults", crash(command)));
+            let (report, well) = prewarm(&faulty, &["--all"]);
+            assert_eq!((&report["made"], well), (&json!(0), false), "{report:#}");
+            assert!(report.to_string().contains("died of signal 11"), "{report:#}");
+        }
+    });
+}
+
 #[test]
 fn workers_are_no_runs_of_the_program_and_use_nothing() {
     on(Driver::Test(json!({})), |scenario, env| {

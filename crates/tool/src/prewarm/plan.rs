@@ -159,9 +159,10 @@ impl Plan {
                     let groups =
                         groups(&mut worker, launch, &planned, number, info, &recipes, &uses, used, timeout);
                     match groups {
-                        Ok((groups, problems)) => {
+                        Ok((groups, problems, failed)) => {
                             self.groups.extend(groups);
                             planned.problems.extend(problems);
+                            planned.failed = failed;
                         }
                         Err(error) => planned.fail(&error),
                     }
@@ -174,7 +175,7 @@ impl Plan {
     }
 }
 
-/// The groups of one application, and what went wrong.
+/// The groups of one application, what went wrong, and whether a worker died of it.
 #[allow(clippy::too_many_arguments, reason = "everything that is known of one application")]
 fn groups(
     worker: &mut Asked,
@@ -186,8 +187,8 @@ fn groups(
     uses: &HashMap<Key, LastUse>,
     used: Option<&BTreeSet<(u32, u32)>>,
     timeout: Duration,
-) -> Result<(Vec<Group>, Vec<String>), AskError> {
-    let mut problems = Vec::new();
+) -> Result<(Vec<Group>, Vec<String>, bool), AskError> {
+    let (mut problems, mut failed) = (Vec::new(), false);
     let present = physical_devices(worker)?;
     // The newest recorded device of each digest of features.
     let mut setups: Vec<(Key, [u8; 32])> = Vec::new();
@@ -245,6 +246,7 @@ fn groups(
             let header = match opened(worker, launch, info, physical, setup, timeout) {
                 Ok(header) => header,
                 Err(error) => {
+                    failed |= !matches!(error, AskError::Cannot(_));
                     problems.push(format!("{}: {error}", physical.name));
                     continue;
                 }
@@ -315,7 +317,7 @@ fn groups(
             groups.push(group);
         }
     }
-    Ok((groups, problems))
+    Ok((groups, problems, failed))
 }
 
 /// The physical devices, each identity once: the first of several equal ones.
