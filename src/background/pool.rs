@@ -108,6 +108,7 @@ struct Shared {
     /// A task is finished.
     done: Condvar,
     limit: usize,
+    idle: Duration,
     /// The environment's mode.
     chosen: Option<BackgroundMode>,
 }
@@ -166,6 +167,11 @@ pub fn is_allowed() -> bool {
 
 impl Pool {
     pub(super) fn new(environment: &Background, gate: Arc<Gate>) -> Pool {
+        Pool::with_idle(environment, gate, IDLE)
+    }
+
+    /// [`Pool::new`] with another time for which a worker waits for the next task.
+    pub(super) fn with_idle(environment: &Background, gate: Arc<Gate>, idle: Duration) -> Pool {
         let limit = environment.workers.unwrap_or_else(usual_workers).min(MAX_WORKERS);
         let chosen = environment.mode;
         let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
@@ -177,6 +183,7 @@ impl Pool {
             work: Condvar::new(),
             done: Condvar::new(),
             limit,
+            idle,
             chosen,
         }))
     }
@@ -309,10 +316,14 @@ impl Pool {
             return;
         }
         shared.gate.end(END_LIMIT);
-        shared.work.notify_all();
         // Workers cancel what is queued: a thread that this handler has interrupted may hold what `cancel` needs.
         let own = usize::from(TASK.get().is_some());
-        let finished = || shared.state.try_lock().is_ok_and(|state| state.queue.unfinished() <= own);
+        let finished = || {
+            let pending = shared.state.try_lock().map(|state| state.queue.pending());
+            // Without the lock a worker that is about to wait may miss it, until the next time.
+            shared.work.notify_all();
+            pending.is_ok_and(|pending| pending <= own)
+        };
         wait_until(CANCEL_LIMIT, finished);
     }
 
@@ -407,7 +418,15 @@ impl Shared {
         }
         self.gate.begin_worker();
         contained("a worker", || self.work_until_told(number, in_haste, told));
-        let Some(mut state) = self.lock() else { return };
+        // Where it ends in another way than for lack of work.
+        if let Some(mut state) = self.lock() {
+            self.remove(&mut state, number);
+        }
+    }
+
+    /// A worker ends. Called under the lock under which it finds nothing to do: whoever queues a task after that does not
+    /// count on it.
+    fn remove(&self, state: &mut State, number: u64) {
         if let Some(index) = state.workers.iter().position(|worker| worker.number == number) {
             let worker = state.workers.swap_remove(index);
             state.ended.push(worker.handle);
@@ -432,7 +451,7 @@ impl Shared {
                     self.run(taken, in_haste);
                     self.lock()
                 }
-                None if in_haste => None,
+                None if in_haste => return self.remove(&mut state, number),
                 None => self.wait(state, number),
             };
             match next {
@@ -445,14 +464,17 @@ impl Shared {
     /// Waits for a task. None: there was none for a while.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
-        // The last worker waits for the tasks that are received later.
-        let is_last = !state.workers.iter().any(|other| other.number != number && !other.in_haste);
-        let due = state.queue.next_due().filter(|_| is_last);
-        let limit = due.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()));
+        let due = state.next_due(number);
+        let limit = due.map_or(self.idle, |due| due.saturating_duration_since(Instant::now()));
         let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
-        (!timeout.timed_out() || state.queue.waiting() > 0 || due.is_some()).then_some(state)
+        // Another worker may have ended meanwhile, so that this one is the last now.
+        if timeout.timed_out() && state.queue.waiting() == 0 && state.next_due(number).is_none() {
+            self.remove(&mut state, number);
+            return None;
+        }
+        Some(state)
     }
 
     fn run(&self, taken: Taken<Box<dyn Task>>, in_haste: bool) {
@@ -511,6 +533,12 @@ impl Shared {
 }
 
 impl State {
+    /// Until when this worker waits for a task that is received later. The last worker does.
+    fn next_due(&self, number: u64) -> Option<Instant> {
+        let is_last = !self.workers.iter().any(|other| other.number != number && !other.in_haste);
+        self.queue.next_due().filter(|_| is_last)
+    }
+
     fn set_idle(&mut self, number: u64, is_idle: bool) {
         if let Some(worker) = self.workers.iter_mut().find(|worker| worker.number == number) {
             worker.is_idle = is_idle;

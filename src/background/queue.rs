@@ -236,9 +236,9 @@ impl<T, E, O> Queue<T, E, O> {
         events
     }
 
-    /// The number of tasks that were neither run nor cancelled yet.
-    pub(super) fn unfinished(&self) -> usize {
-        self.unfinished
+    /// The number of tasks that were neither run nor cancelled yet, with those whose time has not come.
+    pub(super) fn pending(&self) -> usize {
+        self.unfinished + self.later.len()
     }
 
     /// Waits for all unfinished tasks. Gives the event back if there are none.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Counter, Ends, pool};
+use super::{Counter, Ends};
 use crate::background::gate;
-use crate::background::pool::{Event, Owner, Pool};
+use crate::background::pool::{Event, Owner, Pool, Task};
+use crate::config::Background;
 use vkstash_store::settings::BackgroundMode;
 
 /// What a task does.
@@ -24,6 +25,7 @@ enum Body {
 enum Step {
     Enter,
     Queue(usize, Body),
+    Later(usize, u8, Body),
     Leave(usize),
     Mode(bool),
     Commit(bool),
@@ -39,7 +41,8 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         2 => Just(Step::Enter),
-        16 => (0..8_usize, body).prop_map(|(owner, body)| Step::Queue(owner, body)),
+        16 => (0..8_usize, body.clone()).prop_map(|(owner, body)| Step::Queue(owner, body)),
+        4 => (0..8_usize, 0..4_u8, body).prop_map(|(owner, ms, body)| Step::Later(owner, ms, body)),
         2 => (0..8_usize).prop_map(Step::Leave),
         1 => any::<bool>().prop_map(Step::Mode),
         2 => any::<bool>().prop_map(Step::Commit),
@@ -58,6 +61,10 @@ struct Case {
 
 impl Case {
     fn queue(self: &Arc<Case>, owner: Owner, body: Body) {
+        self.pool.queue(owner, self.task(owner, body));
+    }
+
+    fn task(self: &Arc<Case>, owner: Owner, body: Body) -> Box<dyn Task> {
         let (case, number) = (self.clone(), self.queued.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
         let run = move || match body {
             Body::Nothing => {}
@@ -70,7 +77,7 @@ impl Case {
             Body::Panics => panic!("on purpose"),
             Body::Queues => case.queue(owner, Body::Nothing),
         };
-        self.pool.queue(owner, self.ends.task(number, run));
+        self.ends.task(number, run)
     }
 
     fn take(self: &Arc<Case>, steps: &[Step]) {
@@ -80,6 +87,10 @@ impl Case {
                 Step::Enter => owners.push(self.pool.new_owner()),
                 // Also for an owner that has left.
                 Step::Queue(owner, body) => self.queue(owners[owner % owners.len()], body),
+                Step::Later(owner, ms, body) => {
+                    let owner = owners[owner % owners.len()];
+                    self.pool.queue_after(owner, Duration::from_millis(ms.into()), self.task(owner, body));
+                }
                 Step::Leave(owner) => assert!(self.pool.leave(owners[owner % owners.len()])),
                 Step::Mode(true) => self.pool.set_mode(BackgroundMode::Allowed, false),
                 Step::Mode(false) => self.pool.set_mode(BackgroundMode::Disabled, false),
@@ -107,7 +118,10 @@ proptest! {
     ) {
         let (ends, counter) = (Ends::default(), Counter::default);
         let (queued, committed, signalled) = (counter(), counter(), counter());
-        let case = Arc::new(Case { pool: pool(workers), ends, queued, committed, signalled });
+        // Workers end all the time.
+        let environment = Background { workers: Some(workers), ..Background::default() };
+        let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_micros(100));
+        let case = Arc::new(Case { pool, ends, queued, committed, signalled });
         std::thread::scope(|scope| {
             for steps in &threads {
                 scope.spawn(|| case.take(steps));

@@ -189,7 +189,8 @@ fn work_until_exit() -> Owner {
         libc::atexit(programs_handler);
     }
     let owner = Owner::new();
-    (0..12).for_each(|_| pool::queue(owner, Box::new(AtExit)));
+    (0..10).for_each(|_| pool::queue(owner, Box::new(AtExit)));
+    (0..2).for_each(|_| pool::queue_after(owner, Duration::from_secs(1000), Box::new(AtExit)));
     until(|| IN_DRIVER.load(Ordering::SeqCst) > 0);
     owner
 }

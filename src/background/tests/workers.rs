@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Counter, Ends, pool, pool_at, until};
 use crate::background::gate::{self, Gate, PATIENCE};
-use crate::background::pool::{Cancelled, Producer};
+use crate::background::pool::{Cancelled, Pool, Producer};
+use crate::config::Background;
 
 #[derive(Default)]
 struct Counting(Counter);
@@ -60,6 +61,47 @@ fn an_idle_worker_ends_and_the_next_task_starts_another() {
         until(|| ends.all().len() == number + 1);
         assert_eq!(pool.workers(), 1);
         until(|| pool.workers() == 0);
+    }
+    assert!(pool.leave(owner));
+}
+
+/// Tasks are queued at about the time at which an idle worker ends.
+#[test]
+fn a_worker_that_ends_leaves_no_task_behind() {
+    for workers in [1, 2] {
+        let environment = Background { workers: Some(workers), ..Background::default() };
+        let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_micros(200));
+        let (ends, owner) = (Ends::default(), pool.new_owner());
+        for number in 0..3000 {
+            let task = ends.task(number, || ());
+            match number % 4 {
+                0 => pool.queue_after(owner, Duration::from_micros(300), task),
+                _ => pool.queue(owner, task),
+            }
+            if number % 2 == 0 {
+                until(|| ends.all().len() == number + 1);
+            }
+            std::thread::sleep(Duration::from_micros(number as u64 * 7 % 400));
+        }
+        until(|| ends.all().len() == 3000);
+        assert!(ends.all().iter().all(|(_, end)| end.is_none()));
+        assert!(pool.leave(owner));
+    }
+}
+
+#[test]
+fn workers_that_become_idle_together_do_not_forget_a_later_task() {
+    let environment = Background { workers: Some(2), ..Background::default() };
+    let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_millis(1));
+    let (ends, owner) = (Ends::default(), pool.new_owner());
+    for round in 0..20 {
+        let together = Arc::new(Barrier::new(2));
+        for number in 0..2 {
+            let together = together.clone();
+            pool.queue(owner, ends.task(3 * round + number, move || _ = together.wait()));
+        }
+        pool.queue_after(owner, Duration::from_millis(20), ends.task(3 * round + 2, || ()));
+        until(|| ends.all().len() == 3 * round + 3);
     }
     assert!(pool.leave(owner));
 }
