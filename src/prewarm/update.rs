@@ -45,8 +45,13 @@ static CONSIDERED: AtomicBool = AtomicBool::new(false);
 pub fn consider(device: &Device) {
     let instance = device.instance();
     let config = &instance.config;
-    // A worker of the tool is not to start another one.
-    if !config.update || config.application.is_some() || !pool::is_allowed() {
+    // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is hardly ever
+    // installed.
+    if !config.update
+        || cfg!(target_pointer_width = "32")
+        || config.application.is_some()
+        || !pool::is_allowed()
+    {
         return;
     }
     let (Some(root), Some(header)) = (config.root.clone(), device.header()) else { return };

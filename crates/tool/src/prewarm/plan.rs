@@ -227,6 +227,10 @@ fn groups(
         };
         problems.push(which.to_owned());
     }
+    if parts.iter().any(|old| !is_ours(&old.header)) {
+        let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
+        problems.push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
+    }
     let has = |part: &Part, key: &Key| part.contains(Kind::Artifact, key);
     // Keys that were compiled on some device of this machine, so that the others need not have them.
     let is_present = |old: &&OldPart| {
