@@ -113,14 +113,14 @@ fn a_module_that_hangs_and_one_that_crashes_are_named_and_quarantined_and_the_re
             { "command": command, "word": FIRST + 5, "hang_ms": 100_000 },
         ]);
         let faulty = under(scenario, env, with(update(), "faults", faults));
-        let (report, well) = prewarm(&faulty, &["--all", "--timeout", "2"]);
+        let (report, well) = prewarm(&faulty, &["--all", "--timeout", "4"]);
         let counts = ["made", "checked"].map(|name| report[name].as_u64().unwrap());
         assert_eq!((counts, well), ([6, 6], false), "{report:#}");
         let culprits = report["quarantined"].as_array().unwrap();
         let mut reasons: Vec<&str> =
             culprits.iter().map(|culprit| culprit["reason"].as_str().unwrap()).collect();
         reasons.sort_unstable();
-        assert_eq!(reasons, ["did not answer within 2 s", "died of signal 11"]);
+        assert_eq!(reasons, ["did not answer within 4 s", "died of signal 11"]);
         for culprit in culprits {
             assert_eq!(culprit["modules"].as_array().unwrap().len(), 1, "{culprit}");
             assert_eq!(culprit["recorded"], true, "{culprit}");
@@ -169,14 +169,14 @@ fn what_is_killed_goes_on_where_it_was() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = marked(30);
         run(scenario, env, &work);
-        let updated = under(scenario, env, with(update(), "compile_us", json!(100_000)));
+        let updated = under(scenario, env, with(update(), "compile_us", json!(1_000_000)));
         let mut first = tool(&updated, &["--all", "--jobs", "1"]);
         let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let before = device_segments(&env.stash_folder()).len();
         while device_segments(&env.stash_folder()).len() == before {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(1500));
         first.kill().unwrap();
         first.wait().unwrap();
         let (report, well) = prewarm(&under(scenario, env, update()), &["--all"]);
