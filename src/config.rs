@@ -29,6 +29,8 @@ pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
+/// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
+pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
 /// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last two
@@ -80,6 +82,8 @@ pub struct Config {
     pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
     pub end: Option<Duration>,
+    /// [`SERVED_WIDTH`]; None: what the table of drivers says.
+    pub served_width: Option<u32>,
     /// Folder for reports.
     pub report: Option<PathBuf>,
     /// [`APPLICATION`]; None in every process but a worker's.
@@ -144,6 +148,7 @@ impl Config {
             parks: Background::from_lookup(&lookup).mode.is_none_or(BackgroundMode::allows_work),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
+            served_width: lookup(SERVED_WIDTH).and_then(|value| value.to_str()?.parse().ok()),
             report: path(REPORT),
             application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
             update: lookup(UPDATE).is_some_and(|value| value == "1"),

@@ -58,6 +58,10 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return;
     }
+    // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
+    if device.stored().is_none() {
+        return;
+    }
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,

@@ -120,9 +120,11 @@ pub unsafe fn make<'a, I: CreateInfo>(
         device.count(Count::Quarantined);
         return Some(Err(ArtifactOutcome::LeftAlone));
     }
+    let inside = device.width.enter();
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
+    drop(inside);
     drop(admission);
 
     match answer.result {

@@ -27,6 +27,7 @@ use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::{self, Session};
 use super::stored::Stored;
+use super::width::Width;
 use crate::guard::tls_destroyed;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
@@ -95,6 +96,8 @@ pub struct Device {
     pub null: NullCache,
     /// Keys that the driver is known to answer with an error, counted when somebody first asks.
     failures: OnceLock<AtomicI64>,
+    /// How many threads at a time enter the driver with served calls.
+    pub width: Width,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// The companions of both that live.
@@ -191,6 +194,7 @@ impl Device {
                 filled: Filled::new(false),
                 recent_hits: RecentHits::default(),
             },
+            width: Width::new(instance.config.served_width.or(policy.served_width)),
             parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),

@@ -19,6 +19,7 @@
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of them
 //!   this driver's hold
 //! - [`policy`] what is known about drivers, in one table
+//! - [`width`] how many threads at a time enter a driver with served calls
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share, and its report
 
@@ -48,3 +49,4 @@ pub mod plan;
 pub mod policy;
 pub mod process;
 pub mod stored;
+pub mod width;

@@ -45,6 +45,7 @@ impl Tally {
     pub(crate) fn asked(&self) -> u64 {
         self.sum(&[
             Count::Served,
+            Count::Parked,
             Count::Offered,
             Count::DriverHad,
             Count::Compiled,
@@ -59,6 +60,11 @@ impl Tally {
         self.asked().saturating_add(self.sum(&[Count::Failed, Count::Bypassed, Count::NothingToCompile]))
     }
 
+    /// Pipelines that the stash served, or that were finished before the program asked for them.
+    pub(crate) fn served(&self) -> u64 {
+        self.sum(&[Count::Served, Count::Parked])
+    }
+
     /// Pipelines that the driver had to compile.
     pub(crate) fn compiled(&self) -> u64 {
         self.sum(&[Count::Compiled, Count::CompiledUnrecorded])
@@ -68,7 +74,7 @@ impl Tally {
     /// that 100 means all.
     pub(crate) fn hit_percent(&self) -> Option<f64> {
         let asked = u128::from(self.asked());
-        let tenths = (u128::from(self.get(Count::Served)) * 1000).checked_div(asked)?;
+        let tenths = (u128::from(self.served()) * 1000).checked_div(asked)?;
         Some(tenths as f64 / 10.0)
     }
 
@@ -97,6 +103,12 @@ mod tests {
     fn one_miss_in_a_thousand_is_not_a_hundred_percent() {
         let tally = tally(&[(Count::Served, 9999), (Count::Compiled, 1)]);
         assert_eq!(tally.hit_percent(), Some(99.9));
+    }
+
+    #[test]
+    fn a_pipeline_that_was_finished_before_the_request_is_a_hit() {
+        let tally = tally(&[(Count::Served, 3), (Count::Parked, 6), (Count::Compiled, 1)]);
+        assert_eq!((tally.served(), tally.hit_percent()), (9, Some(90.0)));
     }
 
     #[test]

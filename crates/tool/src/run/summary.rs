@@ -31,7 +31,7 @@ fn outcome(reports: &[RunReport]) -> String {
         return "no pipeline was created".to_owned();
     }
 
-    let mut line = format!("{} served", tally.get(Count::Served));
+    let mut line = format!("{} served", tally.served());
     if let Some(percent) = tally.hit_percent() {
         line += &format!(" ({percent:.1} %)");
     }

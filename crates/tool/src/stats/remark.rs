@@ -7,7 +7,7 @@ use crate::tally::Tally;
 
 /// The benefit and, if there is none, the reason in words.
 pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option<String>) {
-    if tally.get(Count::Served) > 0 {
+    if tally.served() > 0 {
         return (Benefit::Some, None);
     }
     // The first run can only record. Whether an offered artifact was taken is not known on devices that cannot

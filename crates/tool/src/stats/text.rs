@@ -146,7 +146,11 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
     };
     let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
-    row("served", get(Count::Served), &format!("{percent}{}", saved(get(Count::SavedNanos))));
+    let served = get(Count::Served).saturating_add(get(Count::Parked));
+    row("served", served, &format!("{percent}{}", saved(get(Count::SavedNanos))));
+    if get(Count::Parked) > 0 {
+        row("parked", get(Count::Parked), "of those: finished before the program asked");
+    }
     let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
     let unrecorded = match get(Count::CompiledUnrecorded) {
         0 => String::new(),
@@ -175,6 +179,8 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
         (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
+        (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
+        (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
         (Count::NotTaken, "not taken", "artifacts that the driver refused"),
         (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
         (Count::Failed, "failed", "the driver answered with an error"),

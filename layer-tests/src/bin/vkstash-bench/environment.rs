@@ -11,7 +11,8 @@ use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would change what is measured. Removed on both sides of every pair.
-const REMOVED: [&str; 23] = [
+const REMOVED: [&str; 24] = [
+    "VKSTASH_SERVED_WIDTH",
     "VKSTASH_BACKGROUND",
     "VKSTASH_BACKGROUND_WORKERS",
     "VKSTASH_TEST_ICD",
@@ -48,12 +49,14 @@ pub(crate) struct Environment<'a> {
     pub(crate) stash: Option<&'a Path>,
     /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has come.
     pub(crate) background: bool,
+    /// VKSTASH_SERVED_WIDTH; None: not set.
+    pub(crate) width: Option<u32>,
 }
 
 impl<'a> Environment<'a> {
     /// No layer, no disk cache.
     pub(crate) fn bare(driver: Driver) -> Self {
-        Self { driver, disk: None, stash: None, background: false }
+        Self { driver, disk: None, stash: None, background: false, width: None }
     }
 
     /// This environment with the layer, whose stash is in `folder`.
@@ -121,6 +124,9 @@ impl<'a> Environment<'a> {
             command.env_remove("VKSTASH_DISABLE");
             command.env("VKSTASH", "1").env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", reports);
             command.env("XDG_DATA_DIRS", &home.data_dirs);
+            if let Some(width) = self.width {
+                command.env("VKSTASH_SERVED_WIDTH", width.to_string());
+            }
             if !self.background {
                 command.env("VKSTASH_BACKGROUND_WORKERS", "0");
             }

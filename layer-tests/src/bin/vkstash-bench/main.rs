@@ -24,6 +24,7 @@ mod recipes;
 mod served;
 mod states;
 mod table;
+mod widths;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
+        Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
         Command::Modules
         | Command::Codec

@@ -30,6 +30,8 @@ pub(crate) enum Command {
     States(States),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
+    /// Served calls of 16 threads, with fewer of them in the driver at a time.
+    Widths(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
     Modules,
     /// Size of stored modules, and the speed of both directions, beside zstd alone. Needs neither layer nor driver;
@@ -147,6 +149,9 @@ pub(crate) struct OnDriver {
 pub(crate) struct States {
     #[command(flatten)]
     pub(crate) on: OnDriver,
+    /// With background work, as users have it. Without it the figures show what the calls themselves cost.
+    #[arg(long)]
+    pub(crate) background: bool,
     /// Only these states, by their names in vkstash-states.
     #[arg(long, value_delimiter = ',', value_name = "STATE")]
     pub(crate) state: Vec<String>,

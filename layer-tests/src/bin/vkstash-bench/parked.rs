@@ -42,17 +42,22 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
         all.disk_threads.push(runner.run(&plain, THREADS)?);
         all.disk_rate.push(runner.run(&plain, AT_ONCE)?);
         all.disk_spin.push(runner.run(&plain, SPIN)?);
-        all.disk_unasked.push(runner.run(&plain, NEVER)?);
         if runner.has_layer() {
             all.served.push(runner.run(&served, PAUSE)?);
             all.served_rate.push(runner.run(&served, AT_ONCE)?);
             all.served_spin.push(runner.run(&served, SPIN)?);
-            all.served_unasked.push(runner.run(&served, NEVER)?);
             all.parked.push(runner.run(&parked, PAUSE)?);
             all.parked_threads.push(runner.run(&parked, THREADS)?);
             all.parked_rate.push(runner.run(&parked, AT_ONCE)?);
             all.parked_spin.push(runner.run(&parked, SPIN)?);
-            all.parked_unasked.push(runner.run(&parked, NEVER)?);
+        }
+        // Short runs differ much from one to the next.
+        for _ in 0..UNASKED {
+            all.disk_unasked.push(runner.run(&plain, NEVER)?);
+            if runner.has_layer() {
+                all.served_unasked.push(runner.run(&served, NEVER)?);
+                all.parked_unasked.push(runner.run(&parked, NEVER)?);
+            }
         }
     }
     Ok(vec![Table {
@@ -64,6 +69,8 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
 }
 
 const NOTHING: [&str; 0] = [];
+/// Runs of a program that asks for nothing, in each round.
+const UNASKED: usize = 8;
 const NEVER: [&str; 1] = ["--no-pipelines"];
 
 /// One element for each round.

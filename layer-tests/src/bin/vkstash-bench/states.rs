@@ -38,7 +38,9 @@ pub(crate) fn run(
         for state in &states {
             for habit in HABITS {
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
-                compare(runner, driver, (state, habit), (warm_disk, count), rounds, &mut table)?;
+                let mut plain = Environment::bare(driver);
+                plain.background = options.background;
+                compare(runner, plain, (state, habit), (warm_disk, count), rounds, &mut table)?;
             }
         }
         tables.push(table);
@@ -48,17 +50,14 @@ pub(crate) fn run(
 
 fn compare(
     runner: &Runner,
-    driver: Driver,
+    plain: Environment<'_>,
     (state, habit): (&str, &str),
     (warm_disk, count): (bool, usize),
     rounds: usize,
     table: &mut Table,
 ) -> Result<(), Failure> {
     let disk = runner.folder("disk")?;
-    let mut plain = Environment::bare(driver);
-    if warm_disk {
-        plain = plain.with_disk(&disk);
-    }
+    let plain = if warm_disk { plain.with_disk(&disk) } else { plain };
     let run = |environment: &Environment<'_>, file: &std::path::Path| {
         let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
         let count = count.to_string();
