@@ -126,8 +126,7 @@ fn a_worker_blocks_all_signals_and_has_low_priorities() {
     for signal in (1..=31).chain(34..=64).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal)) {
         assert!(blocked & (1 << (signal - 1)) != 0, "{signal}: {blocked:x}");
     }
-    assert!(nice >= 10, "{nice}");
-    assert_eq!((io, name.as_str()), (3, "vkstash-worker"));
+    assert_eq!((nice, io, name.as_str()), (19, 3, "vkstash-worker"));
     assert!(pool.leave(owner));
 }
 
@@ -291,4 +290,49 @@ fn a_task_that_is_received_later_waits_for_its_time_and_is_cancelled_with_its_ow
     assert!(pool.leave(other));
     assert_eq!(ends.all().len(), 3);
     assert_eq!(pool.workers(), 0);
+}
+
+/// Computes until `done`. Gives the processor time of this thread.
+fn compute(done: impl Fn() -> bool) -> Duration {
+    let mut value = 1_u64;
+    while !done() {
+        for _ in 0..10_000 {
+            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is on this stack; the clock exists on every system.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) }, 0);
+    Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+/// Prints a table: workers compute, and so does a thread of the program on each processor. Where all processors are busy,
+/// the program loses what the workers get. Processor time is compared, so other programs do not matter.
+#[test]
+#[ignore = "prints figures"]
+fn what_busy_workers_get_beside_threads_that_compute() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    for workers in [None, Some(2)] {
+        let pool = Pool::new(&Background { workers, ..Background::default() }, Arc::default());
+        let (ends, owner, (send, got)) = (Ends::default(), pool.new_owner(), mpsc::channel());
+        let stop = Arc::new(AtomicBool::new(false));
+        for task in 0..2 {
+            let (stop, send) = (stop.clone(), send.clone());
+            let work = move || send.send(compute(|| stop.load(Ordering::Relaxed))).unwrap();
+            pool.queue(owner, ends.task(task, work));
+        }
+        let number = pool.workers();
+        until(|| ends.all().len() == number);
+        let began = Instant::now();
+        let programs: Duration = std::thread::scope(|scope| {
+            let done = || began.elapsed() > Duration::from_secs(10);
+            let all: Vec<_> = (0..processors).map(|_| scope.spawn(move || compute(done))).collect();
+            all.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        stop.store(true, Ordering::Relaxed);
+        let workers: Duration = got.iter().take(number).sum();
+        let lost = 100.0 * workers.as_secs_f64() / (programs + workers).as_secs_f64();
+        println!("{number} workers, {processors} processors, all busy: the program loses {lost:.2} %");
+        assert!(pool.leave(owner));
+    }
 }
