@@ -12,8 +12,8 @@
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
 //! - [`stats`] counters and reports
-//! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
-//!   `user_file` files that the user names
+//! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
+//!   tests; `user_file` files that the user names
 //!
 //! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
@@ -68,8 +68,8 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     guard::guard("negotiation", negotiate, || vk::Result::ERROR_INITIALIZATION_FAILED)
 }
 
-/// The worker of `vkstash prewarm`, which the tool calls in a process of its own: reads requests from one descriptor and
-/// writes answers to the other until the input ends (docs/prewarm.md). 0: it ended in order.
+/// The worker of `vkstash prewarm`, which the tool calls in a process of its own: reads requests from one descriptor
+/// and writes answers to the other until the input ends (docs/prewarm.md). 0: it ended in order.
 ///
 /// # Safety
 /// Two open descriptors, which belong to this call from now on.

@@ -1,9 +1,9 @@
 //! The Vulkan loader's layer interface: negotiation, the link chains that the loader threads through create
 //! infos, and dispatch keys.
 //!
-//! ash does not declare these structures; they follow vk_layer.h. The crate ash-layer (0.0.2) declares them and is not used:
-//! its walk along a chain reads every structure at the length of the loader's own, so past the end of shorter ones, and it
-//! has no tests. docs/architecture.md says the same of vk-layer-for-rust.
+//! ash does not declare these structures; they follow vk_layer.h. The crate ash-layer (0.0.2) declares them and is not
+//! used: its walk along a chain reads every structure at the length of the loader's own, so past the end of shorter
+//! ones, and it has no tests. docs/architecture.md says the same of vk-layer-for-rust.
 
 use std::ffi::{c_char, c_void};
 

@@ -80,8 +80,8 @@ counters! {
     ModulesNew => "modules_new",
     /// Records that were not queued because the writer's queue was full.
     Dropped => "dropped",
-    /// Creation calls, or create infos of one, in which the layer failed: the driver got them untouched, unless it had made
-    /// the pipeline by then.
+    /// Creation calls, or create infos of one, in which the layer failed: the driver got them untouched, unless it had
+    /// made the pipeline by then.
     InternalFailures => "internal_failures",
     /// Nanoseconds spent in driver compiles that were recorded or could have been.
     CompileNanos => "compile_ns",
@@ -91,8 +91,8 @@ counters! {
     ServedNanos => "served_ns",
     /// Nanoseconds spent in handing over parked pipelines.
     ParkedNanos => "parked_ns",
-    /// Nanoseconds that the served and the parked pipelines had cost when they were compiled, less what serving cost. Each counts once
-    /// a run: the driver would have had it in memory from then on.
+    /// Nanoseconds that the served and the parked pipelines had cost when they were compiled, less what serving cost.
+    /// Each counts once a run: the driver would have had it in memory from then on.
     SavedNanos => "saved_ns",
 }
 

@@ -17,8 +17,8 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Runs both programs, and says for each pipeline whether it came from the program's cache: without the layer and with it.
-    /// `stash` and `file` name the stash and the program's file, which one run leaves for the next.
+    /// Runs both programs, and says for each pipeline whether it came from the program's cache: without the layer and
+    /// with it. `stash` and `file` name the stash and the program's file, which one run leaves for the next.
     fn hits(&self, stash: &str, file: &str, arguments: &[&str]) -> [Vec<bool>; 2] {
         let folder = self.scenario.folder();
         [false, true].map(|layer| {

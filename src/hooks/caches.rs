@@ -31,11 +31,12 @@ pub unsafe extern "system" fn create(
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, &below, allocator, cache) };
     if result == vk::Result::SUCCESS {
-        // SAFETY: a valid create info, and the driver has written the handle. A chain may change what the data means (contract 4.7): such a cache is not known.
+        // SAFETY: a valid create info, and the driver has written the handle. A chain may change what the data means
+        // (contract 4.7): such a cache is not known.
         let note = || unsafe {
             if (*info).p_next.is_null() && device.keeps_artifacts() {
-                // The driver passes over data of another device or driver (contract 4.3). Without any the pointer may be
-                // garbage (contract 6).
+                // The driver passes over data of another device or driver (contract 4.3). Without any the pointer may
+                // be garbage (contract 6).
                 let size = (*info).initial_data_size;
                 let loaded = size > HEADER_SIZE && {
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);

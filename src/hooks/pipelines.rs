@@ -135,8 +135,8 @@ pub(super) unsafe fn create<I: CreateInfo>(
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         let mut arena = Arena::default();
-        // SAFETY: the caller's contract: both arrays are valid for `count`; elements before `index` have been written. The
-        // arena stays on this stack frame.
+        // SAFETY: the caller's contract: both arrays are valid for `count`; elements before `index` have been written.
+        // The arena stays on this stack frame.
         let creation = unsafe {
             let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
             Creation::of(&*infos.add(index)).alone(&mut arena, made)

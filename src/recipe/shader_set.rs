@@ -1,8 +1,9 @@
 //! Which shaders a pipeline is made of, as a number each.
 //!
 //! Drivers leave state out of their own keys: pipelines that differ in a static viewport alone are one entry of their
-//! caches, and some drivers keep an entry for each shader. So a cache can have a pipeline only if it has seen all of its
-//! shaders, and these numbers find, among the pipelines of a program, the few whose artifacts may fit one that has none.
+//! caches, and some drivers keep an entry for each shader. So a cache can have a pipeline only if it has seen all of
+//! its shaders, and these numbers find, among the pipelines of a program, the few whose artifacts may fit one that has
+//! none.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher};
 

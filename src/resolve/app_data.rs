@@ -69,8 +69,8 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     }
 }
 
-/// Data that holds what the last answer held, what the driver has put into the program's cache since, and the entries that
-/// have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
+/// Data that holds what the last answer held, what the driver has put into the program's cache since, and the entries
+/// that have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
 ///
 /// # Safety
 /// As [`complete`].

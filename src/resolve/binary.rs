@@ -27,7 +27,8 @@ use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 
 /// Whether binaries stand in for blobs in this call: the pending entries of a program's cache are blobs, and binaries
-/// hold code alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences NULL there.
+/// hold code alone. RADV (Mesa 25.0.7) makes of them libraries without what a link optimizes again, and dereferences
+/// NULL there.
 pub fn applies<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     // NVIDIA 580.159.04 dereferences NULL where the binaries of a link with shaders of its own are captured, and no
     // rule says what binaries beside pLibraries mean (contract 5.8).

@@ -1,7 +1,7 @@
 //! VKSTASH_COMPILE_STORED: compiles a request by an emulated identifier that has no artifact from stored SPIR-V.
 //!
-//! The call promises not to compile, so the user has to ask for this. It pays where the driver keeps no artifacts, or has
-//! lost them, and where translating the shader again would cost the program more than the compile.
+//! The call promises not to compile, so the user has to ask for this. It pays where the driver keeps no artifacts, or
+//! has lost them, and where translating the shader again would cost the program more than the compile.
 
 use ash::vk;
 
@@ -44,8 +44,8 @@ pub unsafe fn compile_stored<I: CreateInfo>(
         }
         return None;
     };
-    // SAFETY: the caller passes a valid create info; `modules` and `arena`, which the copy points to, stay on this stack
-    // frame until the driver's call has returned.
+    // SAFETY: the caller passes a valid create info; `modules` and `arena`, which the copy points to, stay on this
+    // stack frame until the driver's call has returned.
     let answer = unsafe {
         let creation = creation.with_flags(none, fail_on, &mut arena)?;
         let request = Request { call: call.with(&creation), pipeline };

@@ -51,7 +51,8 @@ struct Attempt {
     refusals: u8,
     /// No cache of the layer's may be passed.
     untouched: bool,
-    /// The driver was asked for it with the program's own call, or cannot have it: a cache of the layer's hides nothing.
+    /// The driver was asked for it with the program's own call, or cannot have it: a cache of the layer's hides
+    /// nothing.
     asked: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
@@ -154,16 +155,16 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     };
     let library = parsed.is_library().then(|| Ok(described.library()));
     let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
-    // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what the copies
-    // need stays on this stack frame.
+    // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
+    // the copies need stays on this stack frame.
     unsafe {
         let alone = call.creation.alone(&mut alone_arena, base);
         let alone = call.with(&alone);
         let without = modules::without_emulated_identifiers(&alone, &mut arena, &mut stripped);
         let call = without.as_ref().map_or(alone, |creation| alone.with(creation));
         let request = Request { call, pipeline: &described };
-        // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a blob
-        // that the driver does not take would be compiled here and now.
+        // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
+        // blob that the driver does not take would be compiled here and now.
         let climb = if let Some(served) = parked::take(&request) {
             Climb::Served(served)
         } else if !base_is_missing && device.cache_control {
@@ -188,8 +189,8 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
             Climb::Missed { artifact, .. } => artifact,
         };
         record_recipe(&request);
-        // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing nothing
-        // was asked, and only a cache of the program's is worth more than an artifact.
+        // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
+        // nothing was asked, and only a cache of the program's is worth more than an artifact.
         let was_asked =
             if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control };
         let recorded_anyway = matches!(call.passed, Passed::Null) && device.policy.free_recording;
@@ -230,8 +231,8 @@ unsafe fn compile(
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| count_bypassed(device, refusal));
     let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
-    // In the place of the program's cache, or of none, one of the layer's may be passed only once the driver has said that
-    // it has nothing for the program's own call.
+    // In the place of the program's cache, or of none, one of the layer's may be passed only once the driver has said
+    // that it has nothing for the program's own call.
     let asked = attempts.iter().all(|attempt| attempt.asked);
     let free = match passed {
         Passed::Null | Passed::Known { .. } => asked,
@@ -413,8 +414,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             device.cache_data_probe.note(PipelineClass::RayTracing, blob.is_some(), false);
         }
     }
-    // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been to
-    // blame, and there is no second try here.
+    // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been
+    // to blame, and there is no second try here.
     if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
         if result.as_raw() < 0 {
             record::note_failure(device, key, *failed_before, result);

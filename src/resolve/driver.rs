@@ -1,8 +1,8 @@
 //! Rungs 4 and 5: what the driver has already, and compile required.
 //!
-//! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is compiled
-//! through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what it has or
-//! says COMPILE_REQUIRED within microseconds.
+//! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is
+//! compiled through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what
+//! it has or says COMPILE_REQUIRED within microseconds.
 
 use std::time::Instant;
 
@@ -164,8 +164,9 @@ unsafe fn put_question<I: CreateInfo>(
     Rung::Served(Served { answer, origin: Origin::Driver })
 }
 
-/// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on disk.
-/// Where recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that records.
+/// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on
+/// disk. Where recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that
+/// records.
 fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     let policy = &call.device.policy;
     match call.passed {
@@ -175,8 +176,8 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
             !policy.free_recording
                 || binary::applies(call)
                 || null.filled.may_have(shaders)
-                // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking the
-                // driver costs less than filling the companion.
+                // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking
+                // the driver costs less than filling the companion.
                 || null.beside.of(shaders).is_some()
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,

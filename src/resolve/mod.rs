@@ -1,8 +1,8 @@
 //! The ladder: the ordered ways to serve one creation call. One file a rung.
 //!
 //! - [`ladder`] the rungs one after the other
-//! - [`create_info`] create infos of any kind, and their copies; [`call`] one creation of a pipeline, [`request`] the same
-//!   once it is described; [`passed`] the cache that the program passed
+//! - [`create_info`] create infos of any kind, and their copies; [`call`] one creation of a pipeline, [`request`] the
+//!   same once it is described; [`passed`] the cache that the program passed
 //! - [`outcome`] what the rungs answer with
 //! - [`bypass`] rung 1: what cannot be described
 //! - [`parked`] rung 2: what background work has finished already

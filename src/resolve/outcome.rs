@@ -32,8 +32,8 @@ pub enum Origin {
     Stash {
         /// It is certain that the driver has used the artifact.
         confirmed: bool,
-        /// Time that the driver needed to compile the artifact, where this run asks for it for the first time; from then
-        /// on the driver would have had it in memory.
+        /// Time that the driver needed to compile the artifact, where this run asks for it for the first time; from
+        /// then on the driver would have had it in memory.
         cost: Option<Duration>,
         /// Time that the call took.
         spent: Duration,
@@ -98,8 +98,8 @@ pub enum ArtifactOutcome<'a> {
     NotOffered,
     /// The driver was not asked: the stash no longer has the code that it needs with the artifact.
     ModuleMissing,
-    /// The driver has refused artifacts of this recipe too often, or it is in quarantine: nothing is offered, and nothing
-    /// recorded.
+    /// The driver has refused artifacts of this recipe too often, or it is in quarantine: nothing is offered, and
+    /// nothing recorded.
     LeftAlone,
     /// The driver has said COMPILE_REQUIRED.
     Refused(Refused<'a>),

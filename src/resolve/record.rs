@@ -50,8 +50,8 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
     }
 }
 
-/// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and before
-/// the new artifact is queued; it costs one look-up. While parts of the stash are unread the answer is no.
+/// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and
+/// before the new artifact is queued; it costs one look-up. While parts of the stash are unread the answer is no.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
     let is_there = |kind| stored.device.contains(kind, name);
     is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()
@@ -107,8 +107,8 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
     }
 }
 
-/// Queues the recipe of a pipeline that leaves no artifact, and notes its use: before the next run asks for it, it can be
-/// made in the background. `compile`: what the driver's compile took, if it was one.
+/// Queues the recipe of a pipeline that leaves no artifact, and notes its use: before the next run asks for it, it can
+/// be made in the background. `compile`: what the driver's compile took, if it was one.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -142,8 +142,8 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
     }
 }
 
-/// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ when
-/// nothing has changed.
+/// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ
+/// when nothing has changed.
 fn is_another_cost(known: Duration, now: Duration) -> bool {
     let (less, more) = (known.min(now), known.max(now));
     more > 2 * less && more - less >= Duration::from_micros(100)

@@ -134,8 +134,8 @@ impl AppCache {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A pipeline of this key was made beside this cache, by the stash, for a call that named it: from now on the artifact is
-    /// pending, which the cache's data has to hold as well.
+    /// A pipeline of this key was made beside this cache, by the stash, for a call that named it: from now on the
+    /// artifact is pending, which the cache's data has to hold as well.
     pub fn add_pending(&self, key: &Key, shaders: &ShaderSet) {
         if self.beside.note(key, shaders) {
             self.change_pending();

@@ -1,6 +1,6 @@
-//! Which artifacts are pending for a cache of the program's, told by their bytes: drivers leave state out of their own keys, so
-//! two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs that ask
-//! where a pipeline came from.
+//! Which artifacts are pending for a cache of the program's, told by their bytes: drivers leave state out of their own
+//! keys, so two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs
+//! that ask where a pipeline came from.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

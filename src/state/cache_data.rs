@@ -113,7 +113,8 @@ impl CacheData {
     /// Destroys a cache of the layer's.
     ///
     /// # Safety
-    /// The device is alive; `cache` is NULL, or was created on it by the layer, without an allocator, and is out of use.
+    /// The device is alive; `cache` is NULL, or was created on it by the layer, without an allocator, and is out of
+    /// use.
     pub unsafe fn destroy(&self, cache: vk::PipelineCache) {
         if let Some(destroy) = self.destroy {
             // SAFETY: the caller's contract.

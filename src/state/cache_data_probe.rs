@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::pipeline_class::PipelineClass;
 
-/// After so many compiles in a row that left no cache data, a driver's caches are taken to hold no pipelines of a class,
-/// and the layer does not record them any more.
+/// After so many compiles in a row that left no cache data, a driver's caches are taken to hold no pipelines of a
+/// class, and the layer does not record them any more.
 const LIMIT: u32 = 8;
 
 /// What the cache data of a driver has held so far, for each class of pipelines.

@@ -133,8 +133,8 @@ pub struct Decided {
     pub binaries: bool,
     /// The device as the program asked for it.
     pub configuration: DeviceConfiguration,
-    /// A driver that is called from a thread of the layer's might call the program: the instance or the device was created
-    /// with an allocator, or with a callback that reports allocations.
+    /// A driver that is called from a thread of the layer's might call the program: the instance or the device was
+    /// created with an allocator, or with a callback that reports allocations.
     pub calls_back: bool,
 }
 
@@ -353,14 +353,14 @@ impl Device {
             && self.table.get_pipeline_cache_data.is_some()
     }
 
-    /// Whether the recipe of a pipeline that leaves no artifact is recorded, too: before the program asks for it again, it
-    /// may be made in the background.
+    /// Whether the recipe of a pipeline that leaves no artifact is recorded, too: before the program asks for it again,
+    /// it may be made in the background.
     pub fn wants_recipes(&self) -> bool {
         self.instance.config.parks && !self.incremental_caches && !tls_destroyed()
     }
 
-    /// Whether recipes are recorded although this driver gives no artifacts, because its caches are known to keep nothing.
-    /// While that is not known, this is false.
+    /// Whether recipes are recorded although this driver gives no artifacts, because its caches are known to keep
+    /// nothing. While that is not known, this is false.
     pub fn records_recipes_alone(&self) -> bool {
         let holds =
             self.policy.artifacts && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some());

@@ -11,13 +11,13 @@
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
-//! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code; [`application`]
-//!   what the program says of itself
+//! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
+//!   [`application`] what the program says of itself
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`cache_data`] what a cache holds
 //! - [`deferred`] creation calls that the driver has not finished
-//! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of them
-//!   this driver's hold
+//! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
+//!   them this driver's hold
 //! - [`policy`] what is known about drivers, in one table
 //! - [`width`] how many threads at a time enter a driver with served calls
 //! - [`stored`] the parts of the stash that a device works with

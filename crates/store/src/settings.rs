@@ -39,7 +39,8 @@ pub const ROOT_NAMES: [&str; 7] =
 pub const APPLICATION_NAMES: [&str; 3] = [LIMIT, MODULES, BACKGROUND];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-// Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not have.
+// Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not
+// have.
 const UNITS: [(&str, u64); 8] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),

@@ -57,7 +57,8 @@ pub(crate) enum Command {
     /// Compile what programs will ask for before they do, for instance after a driver update or an import
     ///
     /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
-    /// processes that may crash or hang without harm. What is interrupted goes on where it was. docs/prewarm.md says more.
+    /// processes that may crash or hang without harm. What is interrupted goes on where it was. docs/prewarm.md says
+    /// more.
     Prewarm(PrewarmArgs),
     /// A worker of `prewarm`
     #[command(hide = true, name = "prewarm-worker")]

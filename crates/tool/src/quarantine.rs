@@ -1,5 +1,5 @@
-//! `vkstash quarantine`: lists the artifacts of which processes died, and the recipes of which workers of `prewarm` died or
-//! hung; or releases them.
+//! `vkstash quarantine`: lists the artifacts of which processes died, and the recipes of which workers of `prewarm`
+//! died or hung; or releases them.
 
 use std::io::{self, Write as _};
 

@@ -19,8 +19,8 @@
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
 //! - `binary`, `cache`, `operation` objects with behaviour
-//! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output of
-//!   lists; modules that faults name
+//! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
+//!   of lists; modules that faults name
 //! - `config` the script
 //! - `record` recorded calls
 //! - `hash` keys and identifiers

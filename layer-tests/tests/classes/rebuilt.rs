@@ -355,8 +355,8 @@ fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
         let output = tool(&imported, &["prewarm", "--all", "--every-device", "--json"]);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(report["made"].as_u64().unwrap() > 100, "{report:#}");
-        // Libraries of libraries that retain what a link optimizes are not recorded, and the devices without ray tracing
-        // cannot make what needs it.
+        // Libraries of libraries that retain what a link optimizes are not recorded, and the devices without ray
+        // tracing cannot make what needs it.
         let reasons = report["applications"].as_array().unwrap().iter();
         for reason in reasons.flat_map(|line| line["not_made"].as_object().unwrap().keys()) {
             assert!(reason.contains("no recipe") || reason.contains("NOT_PRESENT"), "{report:#}");
@@ -364,8 +364,8 @@ fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
         for (name, input) in everything() {
             let warm = scenario.run_ok::<Value>(name, &imported, &input).reports;
             let again = scenario.run_ok::<Value>(name, &env, &input).reports;
-            // A link with independent sets is made without the layout that the program passes beside its libraries: RADV
-            // takes that for another pipeline.
+            // A link with independent sets is made without the layout that the program passes beside its libraries:
+            // RADV takes that for another pipeline.
             if name == "link" {
                 assert!(warm.sum("served") >= 2, "{input}: {:?}", warm.counters());
             } else {

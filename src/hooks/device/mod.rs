@@ -234,7 +234,8 @@ pub unsafe extern "system" fn destroy_device(
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
             // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
-            // SAFETY: the device is alive, and the program has destroyed its pipelines (VUID-vkDestroyDevice-device-05137).
+            // SAFETY: the device is alive, and the program has destroyed its pipelines
+            // (VUID-vkDestroyDevice-device-05137).
             if !guard(command, || unsafe { park::leave(&device) }, || true) {
                 // Its worker uses both.
                 std::mem::forget(device);

@@ -1,5 +1,5 @@
-//! Samplers, descriptor set layouts and pipeline layouts: each is made of the handles of what it holds, which the caller
-//! makes first.
+//! Samplers, descriptor set layouts and pipeline layouts: each is made of the handles of what it holds, which the
+//! caller makes first.
 
 use ash::vk;
 

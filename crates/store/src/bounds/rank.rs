@@ -20,8 +20,8 @@ pub(crate) enum Class {
     Module,
     /// Artifacts and references to them: they make calls fast.
     Artifact,
-    /// Recipes, uses, identifier pairs, verified artifacts and costs: small. Without recipes nothing can be rebuilt after
-    /// a driver update; a use without its artifact shows that a miss was caused by eviction.
+    /// Recipes, uses, identifier pairs, verified artifacts and costs: small. Without recipes nothing can be rebuilt
+    /// after a driver update; a use without its artifact shows that a miss was caused by eviction.
     Description,
     /// Records that many recipes name. Their use is not noted.
     Shared,

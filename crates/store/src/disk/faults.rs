@@ -49,8 +49,8 @@ pub(crate) const ERRORS: [Errno; 7] =
 pub(crate) enum Plan {
     /// The n-th operation that can fail so, from 1, of one kind if it is given; with `on` all later ones too.
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
-    /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of other
-    /// threads wait until the plan ends.
+    /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of
+    /// other threads wait until the plan ends.
     Slow,
     /// None; operations of one kind are counted.
     Counted { op: Op },

@@ -1,5 +1,5 @@
-//! The folders of an application and of the root, opened on first use: by a thread of the program if that is quick, otherwise
-//! by a thread of the layer.
+//! The folders of an application and of the root, opened on first use: by a thread of the program if that is quick,
+//! otherwise by a thread of the layer.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -53,7 +53,8 @@ impl Home {
         self.open_locked(&never)
     }
 
-    /// [`Home::open`] that gives [`OpenError::PutOff`] when `interrupted` says true, or another thread opens the folders.
+    /// [`Home::open`] that gives [`OpenError::PutOff`] when `interrupted` says true, or another thread opens the
+    /// folders.
     pub(crate) fn open_until(&self, interrupted: &dyn Fn() -> bool) -> Result<&Opened, OpenError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);

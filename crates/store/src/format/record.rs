@@ -31,7 +31,8 @@ pub enum Kind {
     Failed = 20,
     /// A reference: the artifact of this key has the data of another artifact ([`crate::format::same`]). Device part.
     Same = 21,
-    /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device part.
+    /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device
+    /// part.
     Cost = 22,
 }
 

@@ -63,8 +63,8 @@ impl Part {
         if known { buffer.first().copied().unwrap_or(0) } else { 0 }
     }
 
-    /// Whether the artifact of this key has reached the limit. If it is a reference, the crash count of its target counts
-    /// too, unless the driver has taken the data under this key.
+    /// Whether the artifact of this key has reached the limit. If it is a reference, the crash count of its target
+    /// counts too, unless the driver has taken the data under this key.
     fn is_quarantined(&self, key: &Key) -> bool {
         if !self.has_any(Kind::CrashCount) {
             return false;
@@ -90,9 +90,9 @@ impl Part {
         }
     }
 
-    /// Counts the artifacts that dead processes have left in flight. The counts apply at once. The guard files and their
-    /// locks stay until the writer has written the counts, so nobody waits for the disk. False: nothing is counted, because
-    /// the files cannot be listed or `interrupted` said true.
+    /// Counts the artifacts that dead processes have left in flight. The counts apply at once. The guard files and
+    /// their locks stay until the writer has written the counts, so nobody waits for the disk. False: nothing is
+    /// counted, because the files cannot be listed or `interrupted` said true.
     pub(crate) fn count_crashes(&self, interrupted: &dyn Fn() -> bool) -> bool {
         let Some(folder) = self.open_folder().filter(|_| self.is_of_a_device()) else { return true };
         let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
@@ -115,8 +115,8 @@ impl Part {
         true
     }
 
-    /// For the writer, which has written a crash count for each of these keys: removes the guard files whose counts are all
-    /// written. The next process counts the others again.
+    /// For the writer, which has written a crash count for each of these keys: removes the guard files whose counts are
+    /// all written. The next process counts the others again.
     pub(crate) fn crash_counts_are_written<'a>(&self, written: impl Iterator<Item = &'a Key>) {
         let mut written = written.peekable();
         let Some(folder) = self.open_folder().filter(|_| written.peek().is_some()) else { return };

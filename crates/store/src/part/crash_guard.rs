@@ -1,7 +1,7 @@
-//! The guard file. A process that gives unverified artifacts to a driver has one until it ends in an orderly way. A process
-//! that finds the file of a dead process marks every unverified artifact in its own file while the driver looks at it, so
-//! that the next process knows what was in flight if this one dies too. Otherwise nothing is marked, which costs no write.
-//! docs/format.md describes the bytes.
+//! The guard file. A process that gives unverified artifacts to a driver has one until it ends in an orderly way. A
+//! process that finds the file of a dead process marks every unverified artifact in its own file while the driver looks
+//! at it, so that the next process knows what was in flight if this one dies too. Otherwise nothing is marked, which
+//! costs no write. docs/format.md describes the bytes.
 
 use std::io;
 use std::sync::Arc;

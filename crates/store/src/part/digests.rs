@@ -1,4 +1,5 @@
-//! Data whose digest was verified in this process. Many references name the same artifact, whose data is then hashed once.
+//! Data whose digest was verified in this process. Many references name the same artifact, whose data is then hashed
+//! once.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +14,8 @@ const SLOTS: usize = 256;
 pub(crate) struct Digests(OnceLock<Box<[AtomicU64]>>);
 
 impl Digests {
-    /// Turns the payload of the target into the payload of the artifact for which `same` stands. False: the data has another
-    /// digest.
+    /// Turns the payload of the target into the payload of the artifact for which `same` stands. False: the data has
+    /// another digest.
     pub(crate) fn complete(&self, same: &Same, payload: &mut [u8]) -> bool {
         // If the target was recorded again with other data, the data has another checksum.
         let seen = same.fingerprint() ^ u64::from(crc32c::crc32c(data_of(payload))) << 32;

@@ -111,8 +111,8 @@ impl Index {
         });
     }
 
-    /// The writer has written a record of `other` in place of `payload`. A reader looks for `slot` first, so `other` must be
-    /// there before `slot` is removed.
+    /// The writer has written a record of `other` in place of `payload`. A reader looks for `slot` first, so `other`
+    /// must be there before `slot` is removed.
     pub(crate) fn written_as(&self, slot: Slot, payload: &Arc<Payload>, other: Slot, location: &Location) {
         self.insert(other, Source::Disk(location.clone()));
         self.unwritten(slot, payload);

@@ -85,8 +85,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Opens the part in the application's folder and the indexes of its segments. A folder that is missing and cannot be
-    /// created is an empty part. A folder that must not be trusted is an error.
+    /// Opens the part in the application's folder and the indexes of its segments. A folder that is missing and cannot
+    /// be created is an empty part. A folder that must not be trusted is an error.
     pub(crate) fn open(
         home: &Arc<Home>,
         identity: PartIdentity,
@@ -141,7 +141,8 @@ impl Part {
         Ok(part)
     }
 
-    /// Opens the folder and reads what it can in the time that is left for opening. False: the helper has to read the rest.
+    /// Opens the folder and reads what it can in the time that is left for opening. False: the helper has to read the
+    /// rest.
     fn read_in_time(&self) -> Result<bool, OpenError> {
         let limit = self.shared.left_for_opening();
         let timer = Timer::of(limit);

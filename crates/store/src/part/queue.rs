@@ -1,4 +1,5 @@
-//! What the threads of the program share with the writer and the helper: queues, counters, and how they wake each other.
+//! What the threads of the program share with the writer and the helper: queues, counters, and how they wake each
+//! other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
@@ -195,8 +196,8 @@ impl<P: Destination> Shared<P> {
         self.opened.elapsed().as_millis() as u64 + 1
     }
 
-    /// Whether this is a forked child of the process that opened the stash. A child has no writer, and threads that do not
-    /// exist in it may hold locks.
+    /// Whether this is a forked child of the process that opened the stash. A child has no writer, and threads that do
+    /// not exist in it may hold locks.
     pub(crate) fn is_inert(&self) -> bool {
         self.process != fork::now()
     }
@@ -266,7 +267,8 @@ impl<P: Destination> Shared<P> {
     /// Starts the writer, or wakes it from a sleep without an end.
     fn wake(self: &Arc<Self>) {
         self.start_writer();
-        // Pairs with the fence in `may_sleep`: the writer sees what was stored before, or this thread sees that it sleeps.
+        // Pairs with the fence in `may_sleep`: the writer sees what was stored before, or this thread sees that it
+        // sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.writer.unpark();
@@ -319,13 +321,13 @@ impl<P: Destination> Shared<P> {
         drop(self.ended.wait_timeout_while(lock(&self.ending), limit, |()| !is_over()));
     }
 
-    /// For the last user of a closed stash, which is the writer or the thread that closes it: drops what was queued too late,
-    /// the reporter and the parts.
+    /// For the last user of a closed stash, which is the writer or the thread that closes it: drops what was queued too
+    /// late, the reporter and the parts.
     pub(crate) fn discard_after_close(&self) {
         // A queued record holds its part, which holds this.
         self.discard();
-        // The program may keep a part for longer; the reporter's closure must not live on with it. Dropping either may run
-        // other code, so no lock is held.
+        // The program may keep a part for longer; the reporter's closure must not live on with it. Dropping either may
+        // run other code, so no lock is held.
         let reporter = lock(&self.reporter).take();
         let kept = std::mem::take(&mut *lock(&self.parts_at_close));
         drop((reporter, kept));
@@ -417,7 +419,8 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// Waits for the end of the writer and of the helper, within the limits of the stash. After that they go on, detached.
+    /// Waits for the end of the writer and of the helper, within the limits of the stash. After that they go on,
+    /// detached.
     pub(crate) fn join(&self) -> Joined {
         let Some(handle) = self.writer.take_to_join() else { return Joined::Nobody };
         // If the reporter holds the last reference to the stash, the writer drops it and must not wait for itself.
@@ -435,8 +438,8 @@ impl<P: Destination> Shared<P> {
         if self.writer.has_failed() { Joined::Nobody } else { Joined::Ended }
     }
 
-    /// Has the writer write everything that is queued, and waits for that at most for `limit`. False: it is not known to be
-    /// written.
+    /// Has the writer write everything that is queued, and waits for that at most for `limit`. False: it is not known
+    /// to be written.
     pub(crate) fn flush(self: &Arc<Self>, limit: Duration) -> bool {
         if !self.is_open() || self.is_drained() && !self.writer.is_running() {
             return false;
@@ -444,8 +447,9 @@ impl<P: Destination> Shared<P> {
         self.flush_in_any_case(limit)
     }
 
-    /// The process exits with the stash open: has the writer remove the guard files and write everything, and waits for that
-    /// as long as for closing. A writer that does not run is started only if `called_for`. False: there can be no writer.
+    /// The process exits with the stash open: has the writer remove the guard files and write everything, and waits for
+    /// that as long as for closing. A writer that does not run is started only if `called_for`. False: there can be no
+    /// writer.
     pub(crate) fn leave(self: &Arc<Self>, called_for: bool) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         if self.is_open() && (called_for || !self.writer.is_not_started()) {

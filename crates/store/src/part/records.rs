@@ -29,15 +29,15 @@ impl Part {
         self.is_there(kind, key) || self.refresh_after_miss() && self.is_there(kind, key)
     }
 
-    /// Reads the newest record of that kind and key into `buffer`, and verifies its checksum. If the artifact is stored as a
-    /// reference, the data of its target is read and its digest verified. False: the record is missing or damaged, and
-    /// `buffer` is empty. Damage is counted once.
+    /// Reads the newest record of that kind and key into `buffer`, and verifies its checksum. If the artifact is stored
+    /// as a reference, the data of its target is read and its digest verified. False: the record is missing or damaged,
+    /// and `buffer` is empty. Damage is counted once.
     pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         self.read_known(kind, key, buffer) || self.refresh_after_miss() && self.read_known(kind, key, buffer)
     }
 
-    /// Queues a record for the writer, without waiting for the disk. It can be read at once. False: the record is dropped
-    /// and counted, because the queue is full, the last write failed, or there is no writer.
+    /// Queues a record for the writer, without waiting for the disk. It can be read at once. False: the record is
+    /// dropped and counted, because the queue is full, the last write failed, or there is no writer.
     pub fn put(&self, kind: Kind, key: &Key, payload: Box<[u8]>) -> bool {
         if !self.shared.is_open() {
             self.shared.tallies.dropped(1);
@@ -270,8 +270,8 @@ impl Part {
             || self.find(slot.kind, &slot.key, |_, _| true)
     }
 
-    /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays if
-    /// the key determines the payload, and if a driver has compiled the artifact, or has been measured, twice.
+    /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays
+    /// if the key determines the payload, and if a driver has compiled the artifact, or has been measured, twice.
     pub(crate) fn has_already(&self, slot: &Slot, payload: &Payload) -> bool {
         match slot.kind {
             Kind::Use => false,

@@ -119,8 +119,8 @@ impl HelperThread {
         self.busy.load(Ordering::Acquire)
     }
 
-    /// For the writer: starts the thread. `body` calls [`HelperThread::set_done`] at its end. False: the system refuses the
-    /// thread.
+    /// For the writer: starts the thread. `body` calls [`HelperThread::set_done`] at its end. False: the system refuses
+    /// the thread.
     pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> bool {
         self.join();
         self.busy.store(true, Ordering::Release);

@@ -259,8 +259,8 @@ impl View {
         self.segments.load().iter().all(|segment| segment.catch_up(instead))
     }
 
-    /// Seals the files of dead writers, so that no process has to scan them again, and removes unfinished files. The next
-    /// process tries again what fails.
+    /// Seals the files of dead writers, so that no process has to scan them again, and removes unfinished files. The
+    /// next process tries again what fails.
     pub(crate) fn seal_orphans(
         &self,
         folder: &Arc<Folder>,

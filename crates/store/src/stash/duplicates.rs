@@ -40,7 +40,8 @@ impl Duplicates {
         replaced
     }
 
-    /// The reference for an artifact. `None`: the artifact itself is written. `before` are the records before it in the batch.
+    /// The reference for an artifact. `None`: the artifact itself is written. `before` are the records before it in the
+    /// batch.
     fn reference(&mut self, part: &Part, item: &Item, before: &[Item]) -> Option<Item> {
         let (slot, payload) = item;
         let print = Fingerprint::of(&payload.0)?;

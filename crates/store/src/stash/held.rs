@@ -1,5 +1,5 @@
-//! Records that the writer holds back until it can compare them with all that their part has, so that a slow disk does not
-//! make a record be written twice.
+//! Records that the writer holds back until it can compare them with all that their part has, so that a slow disk does
+//! not make a record be written twice.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl Held {
         self.waiting.is_empty() && self.ready.is_empty()
     }
 
-    /// The record, if it is to be written now. Otherwise it is held, or dropped because the part has it. Records of a part stay
-    /// in order.
+    /// The record, if it is to be written now. Otherwise it is held, or dropped because the part has it. Records of a
+    /// part stay in order.
     pub(crate) fn pass(&mut self, pending: Pending, shared: &Shared) -> Option<Pending> {
         let part = &pending.part;
         if part.holds_back() || self.waiting.iter().any(|other| Arc::ptr_eq(&other.part, part)) {

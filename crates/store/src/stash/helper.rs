@@ -1,5 +1,5 @@
-//! The helper: a thread for work that would delay records. It reads what the program could not wait for, seals the files of
-//! dead writers, folds reports, and does maintenance. The writer starts it, and it ends when its work is done.
+//! The helper: a thread for work that would delay records. It reads what the program could not wait for, seals the
+//! files of dead writers, folds reports, and does maintenance. The writer starts it, and it ends when its work is done.
 
 use std::sync::Arc;
 

@@ -25,9 +25,9 @@ use crate::settings::{BackgroundMode, Settings};
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
 
-/// An open stash. When the last reference is dropped, the writer writes queued records and the report, seals the segments of
-/// this process, and does maintenance that is due. The dropping thread waits for that for a bounded time. After that the
-/// writer goes on for as long as the process lives; queued records that it does not get to are lost.
+/// An open stash. When the last reference is dropped, the writer writes queued records and the report, seals the
+/// segments of this process, and does maintenance that is due. The dropping thread waits for that for a bounded time.
+/// After that the writer goes on for as long as the process lives; queued records that it does not get to are lost.
 ///
 /// In a forked child a stash is inert: records can be read, nothing is written, and dropping it does nothing.
 pub struct Stash {
@@ -42,14 +42,16 @@ pub struct Stash {
 impl Stash {
     /// Opens the application's folder below `root`, and creates it if it is missing.
     ///
-    /// A stash on a read-only or full disk can be opened if its folder exists: records are served, and records that cannot be
-    /// written are dropped and counted. Whatever cannot be read in the usual time is read by another thread, and counted.
+    /// A stash on a read-only or full disk can be opened if its folder exists: records are served, and records that
+    /// cannot be written are dropped and counted. Whatever cannot be read in the usual time is read by another thread,
+    /// and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
         Stash::open_in_run(root, app, RunName::of_this_process(), None, None)
     }
 
-    /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one report.
-    /// `opening` and `end` replace the usual limits for waiting until parts are open and until the stash is closed.
+    /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one
+    /// report. `opening` and `end` replace the usual limits for waiting until parts are open and until the stash is
+    /// closed.
     pub fn open_in_run(
         root: &Path,
         app: &AppName,
@@ -123,22 +125,23 @@ impl Stash {
         Ok(part)
     }
 
-    /// Sets the function that makes this process's report from the store's counters. The writer calls it after changes and
-    /// when the stash closes. It must not hold a reference to the stash.
+    /// Sets the function that makes this process's report from the store's counters. The writer calls it after changes
+    /// and when the stash closes. It must not hold a reference to the stash.
     pub fn set_reporter(&self, report: Box<dyn Fn(StoreReport) -> RunReport + Send + Sync>) {
         if !self.shared.is_inert() {
             *lock(&self.shared.reporter) = Some(Arc::from(report));
         }
     }
 
-    /// Sets the function that finds the modules that a recipe names. Without it a module counts as used when it was written.
+    /// Sets the function that finds the modules that a recipe names. Without it a module counts as used when it was
+    /// written.
     pub fn set_modules_of(&self, modules_of: ModulesOf) {
         // Later calls are ignored.
         let _ = self.shared.modules_of.set(modules_of);
     }
 
-    /// Notes a use of a record. The writer writes the first use of each key in a run as a [`Kind::Use`] record. Uses that do
-    /// not fit into the queue are dropped and counted.
+    /// Notes a use of a record. The writer writes the first use of each key in a run as a [`Kind::Use`] record. Uses
+    /// that do not fit into the queue are dropped and counted.
     ///
     /// A [`Kind::Use`] record has the key only: an artifact and its recipe are used together.
     pub fn note_use(&self, _kind: Kind, key: &Key) {
@@ -150,8 +153,8 @@ impl Stash {
         self.note(key, || None)
     }
 
-    /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it. True: it is the first use of
-    /// the key in this run.
+    /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it. True: it is the first
+    /// use of the key in this run.
     pub fn note_taken(&self, part: &Arc<Part>, key: &Key) -> bool {
         self.note(key, || Some(part.clone()))
     }
@@ -178,8 +181,8 @@ impl Stash {
         self.ignores_uses.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets the order in which records were used: earlier uses count for eviction only, and the next use of each key is
-    /// noted again. False: that cannot be noted.
+    /// Forgets the order in which records were used: earlier uses count for eviction only, and the next use of each key
+    /// is noted again. False: that cannot be noted.
     pub fn forget_order(&self) -> bool {
         let noted = !self.shared.is_inert() && self.shared.push_use(Use { key: FORGOTTEN, taken_from: None });
         if noted {
@@ -204,20 +207,20 @@ impl Stash {
         of(&opened.folder).or_else(|| of(&opened.root))
     }
 
-    /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps without an
-    /// end.
+    /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps
+    /// without an end.
     pub fn touch(&self) {
         self.shared.touch();
     }
 
-    /// Has the writer write queued records and the report, and waits for that at most for `limit`. False: not everything is
-    /// known to be written.
+    /// Has the writer write queued records and the report, and waits for that at most for `limit`. False: not
+    /// everything is known to be written.
     pub fn flush(&self, limit: Duration) -> bool {
         self.shared.flush(limit)
     }
 
-    /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the report
-    /// are written, and waited for as when the stash is closed.
+    /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the
+    /// report are written, and waited for as when the stash is closed.
     pub fn leave(&self) {
         if !self.shared.is_inert() && !self.shared.leave(self.has_final_work()) {
             self.end_alone();

@@ -1,5 +1,5 @@
-//! What takes long to read: holes and lengths that no writer makes are not read at all, and for the rest the program does
-//! not wait.
+//! What takes long to read: holes and lengths that no writer makes are not read at all, and for the rest the program
+//! does not wait.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -360,7 +360,8 @@ fn many_files_at_once_are_put_off_and_all_are_read() {
     assert_eq!(count_good(part, Kind::Recipe, 0..COUNT), COUNT);
 }
 
-/// What opening costs a thread of the program: `cargo test --release -p vkstash-store --lib tests::long_reads -- --ignored --nocapture`.
+/// What opening costs a thread of the program: `cargo test --release -p vkstash-store --lib tests::long_reads --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn how_long_a_program_waits() {

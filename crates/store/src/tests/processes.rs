@@ -148,7 +148,8 @@ fn no_signal_of_the_host_is_handled_on_the_writer() {
         };
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let masks: Vec<_> = tasks.filter_map(|task| blocked(task.unwrap().path())).collect();
-        // All but KILL, STOP and the two that the C library keeps for itself; it blocks them, too, in a thread that ends.
+        // All but KILL, STOP and the two that the C library keeps for itself; it blocks them, too, in a thread that
+        // ends.
         assert!(!masks.is_empty());
         let all = 0xffff_fffe_7ffb_feff;
         for mask in masks {

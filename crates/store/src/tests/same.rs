@@ -215,8 +215,8 @@ fn wrong_missing_chained_and_circular_references_are_misses() {
     }
 }
 
-/// A program that does not know the kind (as this one does not know number 99) passes over it and copies it; in the file
-/// that it seals the kind has the code of unknown ones.
+/// A program that does not know the kind (as this one does not know number 99) passes over it and copies it; in the
+/// file that it seals the kind has the code of unknown ones.
 #[test]
 fn what_an_older_program_has_merged_is_found_again_after_the_next_merge() {
     let root = root();

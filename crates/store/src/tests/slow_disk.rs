@@ -1,5 +1,5 @@
-//! Slow disks, and programs without descriptors: the program's thread waits for a bounded time until the stash is open, and
-//! nothing is written twice because of that.
+//! Slow disks, and programs without descriptors: the program's thread waits for a bounded time until the stash is open,
+//! and nothing is written twice because of that.
 
 use std::fs;
 use std::time::Instant;
