@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
+use vkstash_store::base::util::lock;
 use vkstash_store::reports::model::BypassReport;
 
 macro_rules! counters {
@@ -219,7 +220,7 @@ impl Counters {
     /// structure is to blame). Says whether this is the first of its kind in this process.
     pub fn bypass(&self, reason: BypassReason, s_type: i32) -> bool {
         let first = {
-            let mut map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut map = lock(&self.bypassed);
             let seen = map.entry((reason, s_type)).or_default();
             *seen += 1;
             *seen == 1
@@ -242,7 +243,7 @@ impl Counters {
 
     /// The bypassed pipelines by reason and structure.
     pub fn bypasses(&self) -> Vec<BypassReport> {
-        let map = self.bypassed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let map = lock(&self.bypassed);
         map.iter()
             .map(|(&(reason, s_type), &count)| BypassReport {
                 reason: reason.name().to_owned(),

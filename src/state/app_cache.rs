@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
@@ -16,6 +16,7 @@ use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
 use crate::recipe::shader_set::ShaderSet;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// Changes whenever the answer of a cache may change.
@@ -131,7 +132,7 @@ impl AppCache {
 
     /// The last answer.
     pub fn answer(&self) -> MutexGuard<'_, Option<Remembered>> {
-        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.answer)
     }
 
     /// A pipeline of this key was made beside this cache, by the stash, for a call that named it: from now on the
@@ -158,7 +159,7 @@ impl AppCache {
     }
 
     fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.compiled)
     }
 
     /// What was compiled for this cache and is kept here.

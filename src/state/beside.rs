@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
 use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
@@ -14,6 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::asked_first::RecentHits;
 use super::budget::Room;
 use crate::recipe::shader_set::ShaderSet;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.
@@ -237,10 +238,6 @@ pub struct NullCache {
     pub filled: Filled,
     /// What it has lately had in memory.
     pub recent_hits: RecentHits,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //! keys, so two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs
 //! that ask where a pipeline came from.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rustc_hash::FxHashSet;
 use sha2::{Digest as _, Sha256};
+
+use vkstash_store::base::util::lock;
 
 /// The first half of the SHA-256 of each of them: a wrong "hit" would be a lie to the program.
 #[derive(Default)]
@@ -16,18 +18,18 @@ impl Blobs {
     pub fn note(&self, blob: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(blob).into();
         let (half, _) = digest.split_at(16);
-        half.try_into().is_ok_and(|half| !self.lock().insert(half))
+        half.try_into().is_ok_and(|half| !self.entries().insert(half))
     }
 
     /// Takes over what is pending for another cache.
     pub fn merge_from(&self, source: &Blobs) {
         // One lock at a time: two threads may merge two caches into each other.
-        let theirs: Vec<[u8; 16]> = source.lock().iter().copied().collect();
-        self.lock().extend(theirs);
+        let theirs: Vec<[u8; 16]> = source.entries().iter().copied().collect();
+        self.entries().extend(theirs);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashSet<[u8; 16]>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, FxHashSet<[u8; 16]>> {
+        lock(&self.0)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Occupied;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
@@ -14,6 +14,7 @@ use ash::vk::{self, Handle};
 use super::app_cache::AppCache;
 use super::objects::LibraryObject;
 use crate::recipe::shader_set::ShaderSet;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// One pipeline of a deferred creation call.
@@ -89,7 +90,7 @@ pub struct Operations(Mutex<State>);
 
 impl Operations {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// A call is about to go down with an operation; what the operation had before is complete (03678).

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
@@ -33,6 +33,7 @@ use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{Count, Counters};
 use vkstash_store::base::memory::{Taken, UNHASHED};
+use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
@@ -234,7 +235,7 @@ impl Device {
     }
 
     fn companions(&self) -> MutexGuard<'_, Vec<vk::PipelineCache>> {
-        self.companions.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.companions)
     }
 
     /// A companion was made; it goes with the device at the latest.

@@ -1,8 +1,6 @@
 //! The identities of a device's modules, and what its driver calls them.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use std::sync::PoisonError;
-
 use ash::vk;
 
 use super::device::{Device, IdentifierMode};
@@ -10,6 +8,7 @@ use super::objects::{Module, Unhashed};
 use crate::recipe::identifier::{self, NativeIdentifier};
 use crate::recipe::payload;
 use crate::stats::Count;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 
 impl Device {
@@ -39,7 +38,7 @@ impl Device {
 
     /// Hashes what was put off. None: another thread took the code and has not come back from it.
     pub(super) fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
-        let mut record = waiting.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = lock(&waiting.record);
         if let Some(identity) = object.identity.get() {
             return Some(*identity);
         }

@@ -11,6 +11,7 @@ use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
+use vkstash_store::base::util::lock;
 
 /// A live instance.
 pub struct Instance {
@@ -154,7 +155,7 @@ impl Instance {
 
     /// What is known of a physical device; asked for once.
     pub fn physical_device(&self, device: vk::PhysicalDevice) -> Arc<PhysicalDevice> {
-        let mut known = self.physical.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.physical);
         known.entry(device.as_raw()).or_insert_with(|| Arc::new(self.ask(device))).clone()
     }
 

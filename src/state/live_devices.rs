@@ -2,7 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError, Weak};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
@@ -11,6 +11,7 @@ use super::device::Device;
 use crate::faults;
 use crate::guard::{guard, tls_destroyed};
 use crate::loader::dispatch_key;
+use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 
 /// A registered device.
@@ -41,7 +42,7 @@ static OWNERS: PerProcess<Owners> = PerProcess::empty();
 type Owners = Mutex<BTreeMap<usize, Entry>>;
 
 fn owners() -> MutexGuard<'static, BTreeMap<usize, Entry>> {
-    OWNERS.get_or_make(of_parents).lock().unwrap_or_else(PoisonError::into_inner)
+    lock(OWNERS.get_or_make(of_parents))
 }
 
 /// A forked child's own, with its parent's devices, which exit handlers look up here. Without them where a thread of

@@ -21,7 +21,7 @@
 //! - [`policy`] what is known about drivers, in one table
 //! - [`width`] how many threads at a time enter a driver with served calls
 //! - [`stored`] the parts of the stash that a device works with
-//! - [`process`] the stash that the devices of a process share, and its report
+//! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
 
 pub mod app_cache;
 pub mod application;
@@ -48,5 +48,6 @@ pub mod pipeline_class;
 pub mod plan;
 pub mod policy;
 pub mod process;
+mod run_report;
 pub mod stored;
 pub mod width;

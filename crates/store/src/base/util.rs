@@ -20,6 +20,6 @@ pub fn unix_ms() -> u64 {
 }
 
 /// Locks a mutex, also after a panic of its holder: what these mutexes protect is consistent at any time.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

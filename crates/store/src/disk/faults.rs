@@ -1,13 +1,14 @@
 //! Faults for tests: which file operations fail, and how. There is one plan for the process, because the writer is
 //! another thread; a test with a plan runs in a process of its own.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
+use crate::base::util::lock;
 use crate::disk::op::Op;
 
 /// How an operation fails.
@@ -81,20 +82,20 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 /// Starts a plan.
 pub(crate) fn begin(plan: Plan) {
     let state = State { plan, thread: std::thread::current().id(), calls: 0, hit: Vec::new() };
-    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    *lock(&STATE) = Some(state);
     ACTIVE.store(true, Ordering::SeqCst);
 }
 
 /// Ends the plan. Returns the operations that failed.
 pub(crate) fn end() -> Vec<(Op, Fault)> {
     ACTIVE.store(false, Ordering::SeqCst);
-    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let state = lock(&STATE).take();
     state.map_or_else(Vec::new, |state| state.hit)
 }
 
 /// The number of operations that were counted or waited.
 pub(crate) fn calls() -> u64 {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |state| state.calls)
+    lock(&STATE).as_ref().map_or(0, |state| state.calls)
 }
 
 /// Whether an operation waits or has waited.
@@ -107,7 +108,7 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
     }
-    let mut locked = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut locked = lock(&STATE);
     let state = locked.as_mut()?;
     let fault = match state.plan {
         Plan::Held { op: held } | Plan::HeldOnce { op: held } => {

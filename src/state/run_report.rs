@@ -1,0 +1,163 @@
+//! The report of a process's run: what its devices have counted, and what the stores of its sessions have met.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use super::device_stats::DeviceStats;
+use vkstash_store::base::util::{lock, unix_ms};
+use vkstash_store::forks as fork;
+use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
+use vkstash_store::reports::runs;
+use vkstash_store::reports::runs::RunName;
+
+/// What the report of this process's run is made of. One process is one run of an application, however often it
+/// opens and closes the stash.
+pub struct ReportSource {
+    application: String,
+    started_unix_ms: u64,
+    /// The report's file in the stash.
+    run: RunName,
+    /// The folder that the environment names, for whoever started this process.
+    folder: Option<PathBuf>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Devices that may still count.
+    devices: Vec<Arc<DeviceStats>>,
+    /// What those that are gone have counted.
+    gone: Vec<DeviceReport>,
+    /// What the stores met that somebody still reports for, by the session's number.
+    stores: BTreeMap<u64, StoreReport>,
+    /// The same of the others, added up.
+    closed: StoreReport,
+}
+
+impl Seen {
+    fn devices(&mut self) -> Vec<DeviceReport> {
+        let Seen { devices, gone, .. } = self;
+        devices.retain_mut(|device| {
+            // Nobody else holds it, so nobody counts any more.
+            let is_gone = Arc::get_mut(device).is_some();
+            if is_gone {
+                device.report().add_to(gone);
+            }
+            !is_gone
+        });
+        let mut reports = gone.clone();
+        devices.iter().for_each(|device| device.report().add_to(&mut reports));
+        reports
+    }
+
+    fn store(&self) -> StoreReport {
+        let mut sum = self.closed.clone();
+        for store in self.stores.values() {
+            sum.add(store);
+            if sum.unusable.is_empty() {
+                sum.unusable.clone_from(&store.unusable);
+            }
+        }
+        sum
+    }
+}
+
+impl ReportSource {
+    /// Nothing has been counted yet. `folder` is that of [`Config::report`](crate::config::Config::report).
+    pub fn new(application: &str, folder: Option<PathBuf>) -> ReportSource {
+        ReportSource {
+            application: application.to_owned(),
+            started_unix_ms: unix_ms(),
+            run: RunName::of_this_process(),
+            folder,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The report's file in the stash.
+    pub fn run(&self) -> &RunName {
+        &self.run
+    }
+
+    /// Adds a device.
+    pub fn add_device(&self, device: &Arc<DeviceStats>) {
+        lock(&self.seen).devices.push(device.clone());
+    }
+
+    /// The report, with what the store of this session has met by now.
+    fn report(&self, session: u64, store: StoreReport) -> RunReport {
+        let mut seen = lock(&self.seen);
+        if let Some(met) = seen.stores.get_mut(&session) {
+            *met = store;
+        }
+        RunReport {
+            application: self.application.clone(),
+            started_unix_ms: self.started_unix_ms,
+            updated_unix_ms: unix_ms(),
+            pid: std::process::id(),
+            devices: seen.devices(),
+            store: seen.store(),
+        }
+    }
+
+    fn publish(&self, report: &RunReport) {
+        if let Some(folder) = &self.folder {
+            if let Err(error) = runs::write(folder, report) {
+                tracing::debug!("no report in {}: {error}", folder.display());
+            }
+        }
+    }
+
+    fn close(&self, session: u64) {
+        let mut seen = lock(&self.seen);
+        if let Some(store) = seen.stores.remove(&session) {
+            seen.closed.add(&store);
+            if !store.unusable.is_empty() {
+                seen.closed.unusable = store.unusable;
+            }
+        }
+    }
+}
+
+/// One session's place in the report. The writer keeps it until it ends, which may be after the session has gone.
+pub struct Place {
+    source: Arc<ReportSource>,
+    number: u64,
+    /// In [`fork::now`].
+    process: u32,
+}
+
+impl Place {
+    /// A place for the session of this number.
+    pub fn new(source: Arc<ReportSource>, number: u64) -> Place {
+        lock(&source.seen).stores.insert(number, StoreReport::default());
+        Place { source, number, process: fork::here() }
+    }
+
+    /// Whether the report goes to a folder even if there is no stash for it.
+    pub fn is_asked_for(&self) -> bool {
+        self.source.folder.is_some()
+    }
+
+    /// Writes the report to that folder alone.
+    pub fn report_in_turn(&self, store: StoreReport) {
+        self.source.run.in_turn(|| self.report(store));
+    }
+
+    /// Makes the report, and writes it where the environment asks for it. Call it only inside [`RunName::in_turn`].
+    pub fn report(&self, store: StoreReport) -> RunReport {
+        let report = self.source.report(self.number, store);
+        self.source.publish(&report);
+        report
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Locks of a forked child's parent may be held by threads that are not in this process.
+        if self.process == fork::now() {
+            self.source.close(self.number);
+        }
+    }
+}
