@@ -93,7 +93,7 @@ pub unsafe extern "system" fn get_data(
 
 /// # Safety
 /// A live cache that the program lets this thread read.
-unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::Answer> {
+unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::CompleteData> {
     if tls_destroyed() {
         return None;
     }

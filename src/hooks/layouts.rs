@@ -6,9 +6,10 @@ use crate::guard::guard;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
 use crate::recipe::key;
+use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::state::objects::{Described, Encoded, Objects};
+use crate::state::objects::Objects;
 use crate::stats::BypassReason;
 
 /// Defines the create and destroy hooks of one type of object.

@@ -9,9 +9,9 @@ use crate::recipe::capture::stage;
 use crate::recipe::chain;
 use crate::recipe::identifier;
 use crate::recipe::payload::module_record;
+use crate::state::described::{Module, Unhashed};
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::state::objects::{Module, Unhashed};
 use crate::stats::Count;
 
 /// vkCreateShaderModule.

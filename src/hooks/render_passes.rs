@@ -7,9 +7,9 @@ use crate::guard::guard;
 use crate::recipe::capture::render_pass::{self, uses};
 use crate::recipe::key;
 use crate::recipe::model::RenderPass;
+use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::state::objects::{Described, Encoded};
 
 object_hooks!(
     create_render_pass,

@@ -15,19 +15,19 @@ use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Complete data of a cache.
-pub enum Answer {
+pub enum CompleteData {
     /// Made for this call.
     Made(Vec<u8>),
     /// The same as last time.
     Remembered(Arc<Kept>),
 }
 
-impl Answer {
+impl CompleteData {
     /// The data.
     pub fn as_slice(&self) -> &[u8] {
         match self {
-            Answer::Made(data) => data,
-            Answer::Remembered(data) => data,
+            CompleteData::Made(data) => data,
+            CompleteData::Remembered(data) => data,
         }
     }
 }
@@ -37,12 +37,12 @@ impl Answer {
 ///
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read now.
-pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<Answer> {
+pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<CompleteData> {
     // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
     let mut answer = cache.answer();
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.version == version) {
-        return Some(Answer::Remembered(remembered.data.clone()));
+        return Some(CompleteData::Remembered(remembered.data.clone()));
     }
     let pending = cache.pending();
     match pending.as_slice() {
@@ -50,7 +50,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
         [key] if !cache.driver_filled() && !cache.has_companion() => {
-            return artifact(device, Some(cache), key).map(Answer::Made);
+            return artifact(device, Some(cache), key).map(CompleteData::Made);
         }
         _ => {}
     }
@@ -62,10 +62,10 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         Ok(data) => {
             let data = Arc::new(data);
             *answer = Some(Remembered { version, keys: Arc::new(keys), data: data.clone() });
-            Some(Answer::Remembered(data))
+            Some(CompleteData::Remembered(data))
         }
         // No room: the next question costs as much again.
-        Err(data) => Some(Answer::Made(data)),
+        Err(data) => Some(CompleteData::Made(data)),
     }
 }
 

@@ -16,6 +16,7 @@ use super::passed::Passed;
 use super::request::Request;
 use super::{feedback, record};
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
+use crate::recipe::capture::flags::FAIL_ON;
 use crate::recipe::chain::Arena;
 use crate::recipe::key;
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
@@ -74,13 +75,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
     }
     let binaries = Binaries::from_data(device, &listed)?;
     let mut arena = Arena::default();
-    let (fail_on, none) =
-        (vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED, vk::PipelineCreateFlags::empty());
     // SAFETY: the caller's contract; the arena, the structure and the binaries stay on this stack frame until the
     // call is over. Without a cache and without FAIL_ON in either word (09616, 09622).
     let answer = unsafe {
-        let mut changed = call.creation.with_flags(none, fail_on, &mut arena)?.info;
-        *changed.flags_mut() &= !fail_on;
+        let mut changed = call.creation.with_flags(0, FAIL_ON, &mut arena)?.info;
+        *changed.flags_mut() &= !vk::PipelineCreateFlags::from_raw(FAIL_ON as u32);
         let used = PipelineBinaryInfoKHR {
             s_type: PIPELINE_BINARY_INFO,
             p_next: *changed.p_next_mut(),
@@ -110,11 +109,9 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
 /// # Safety
 /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
 pub unsafe fn capturing<I: CreateInfo>(creation: &Creation<'_, I>, arena: &mut Arena) -> Option<I> {
-    let capture = vk::PipelineCreateFlags::from_raw(api::CAPTURE_DATA as u32);
-    let none = vk::PipelineCreateFlags::empty();
     if creation.parsed.flags2 {
         // SAFETY: the caller's contract.
-        return Some(unsafe { creation.with_flags(capture, none, arena) }?.info);
+        return Some(unsafe { creation.with_flags(api::CAPTURE_DATA, 0, arena) }?.info);
     }
     let mut copy = creation.info;
     let mut flags = vk::PipelineCreateFlags2CreateInfoKHR::default();

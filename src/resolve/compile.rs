@@ -207,6 +207,10 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
 }
 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
+///
+/// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It decides
+/// once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one pipeline
+/// will do; and the program's own cache is in use until the operation is complete.
 fn source<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     artifact: ArtifactOutcome<'a>,
@@ -214,11 +218,7 @@ fn source<'a, I: CreateInfo>(
 ) -> Source<'a> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    if matches!(artifact, ArtifactOutcome::LeftAlone)
-        || !device.keeps_artifacts()
-        || !device.caches_hold(call.class())
-        || device.stored().is_none()
-    {
+    if matches!(artifact, ArtifactOutcome::LeftAlone) || !record::may_record_artifact(device, call.class()) {
         return Source::Nowhere;
     }
     // What the program forbids to compile may be in the driver's object.

@@ -11,6 +11,7 @@ use super::modules::StoredModules;
 use super::outcome::{ArtifactOutcome, Question, Rung};
 use super::request::Request;
 use super::{compile, driver};
+use crate::recipe::capture::flags::FAIL_ON;
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
@@ -30,8 +31,6 @@ pub unsafe fn compile_stored<I: CreateInfo>(
     if !device.compiles_stored() {
         return None;
     }
-    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-    let none = vk::PipelineCreateFlags::empty();
     let mut modules = StoredModules::new(device);
     let mut arena = Arena::default();
     let stored = device.stored()?;
@@ -47,8 +46,8 @@ pub unsafe fn compile_stored<I: CreateInfo>(
     // SAFETY: the caller passes a valid create info; `modules` and `arena`, which the copy points to, stay on this
     // stack frame until the driver's call has returned.
     let answer = unsafe {
-        let creation = creation.with_flags(none, fail_on, &mut arena)?;
-        let request = Request { call: call.with(&creation), pipeline };
+        let creation = creation.with_flags(0, FAIL_ON, &mut arena)?;
+        let request = request.with(&creation);
         match driver::ask_itself(&request, question) {
             Rung::Served(served) => {
                 served.count(device, false);

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk::{self, Handle};
 
+use crate::recipe::capture::flags::{DERIVATIVE, FAIL_ON};
 use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::{Captured, Objects, Scratch, compute, graphics, ray_tracing};
 use crate::recipe::chain::{self, Arena, Edit, Refusal};
@@ -265,26 +266,22 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         if !base.is_null() {
             return self;
         }
-        let none = vk::PipelineCreateFlags::empty();
         // SAFETY: the caller's contract.
-        unsafe { self.with_flags(none, vk::PipelineCreateFlags::DERIVATIVE, arena) }.unwrap_or(self)
+        unsafe { self.with_flags(0, DERIVATIVE, arena) }.unwrap_or(self)
     }
 
-    /// A copy with flags added and removed, wherever the effective flags stand. None where the chain cannot be copied.
+    /// A copy with these bits of VkPipelineCreateFlags2 added and removed, wherever the effective flags stand. None where
+    /// the chain cannot be copied.
     ///
     /// # Safety
     /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
-    pub unsafe fn with_flags(
-        &self,
-        add: vk::PipelineCreateFlags,
-        remove: vk::PipelineCreateFlags,
-        arena: &mut Arena,
-    ) -> Option<Creation<'a, I>> {
+    pub unsafe fn with_flags(&self, add: u64, remove: u64, arena: &mut Arena) -> Option<Creation<'a, I>> {
         let mut copy = *self;
-        let changed = |flags: u64| (flags | u64::from(add.as_raw())) & !u64::from(remove.as_raw());
+        let changed = |flags: u64| (flags | add) & !remove;
         copy.parsed.flags = changed(self.parsed.flags);
         if !self.parsed.flags2 {
-            *copy.info.flags_mut() = (*copy.info.flags_mut() | add) & !remove;
+            let flags = copy.info.flags_mut();
+            *flags = vk::PipelineCreateFlags::from_raw(changed(u64::from(flags.as_raw())) as u32);
             return Some(copy);
         }
         // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
@@ -306,9 +303,8 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// # Safety
     /// As [`Creation::with_flags`].
     pub unsafe fn without_compiling(&self, arena: &mut Arena) -> Option<Creation<'a, I>> {
-        let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
         // SAFETY: the caller's contract.
-        unsafe { self.with_flags(fail_on, vk::PipelineCreateFlags::empty(), arena) }
+        unsafe { self.with_flags(FAIL_ON, 0, arena) }
     }
 
     /// A copy with other stages.

@@ -13,20 +13,19 @@ use super::bypass::count_bypassed;
 use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::Creation;
-use super::modules::{self, Stripped};
 use super::outcome::{ArtifactOutcome, Climb, Origin, Question, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::refuse::refuse_all;
 use super::request::{DescribedPipeline, Request};
-use super::{ladder, parked, record};
+use super::{ladder, modules, parked, record};
 use crate::guard::guard;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::deferred::{DeferredCall, Element, Taken, Ticket};
+use crate::state::described::LibraryObject;
 use crate::state::device::Device;
-use crate::state::objects::LibraryObject;
 use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
 use vkstash_store::base::memory;
@@ -133,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let (device, parsed) = (call.device, call.parsed());
     let by_identifier = parsed.naming.lacks_code;
     let tried = Attempt { by_identifier, hopeless: call.names_code_of_the_layers(), ..Attempt::default() };
-    let (mut recipe, mut buffer) = (Vec::new(), Vec::new());
+    let mut recipe = Vec::new();
     // SAFETY: the caller's contract.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
@@ -145,8 +144,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     if by_identifier {
         device.count(Count::IdentifierRequests);
     }
-    let (mut alone_arena, mut arena, mut stripped) =
-        (Arena::default(), Arena::default(), Stripped::default());
+    let mut arena = Arena::default();
     let mut base_is_missing = false;
     let base = |from| {
         let base = base(from);
@@ -156,20 +154,30 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let library = parsed.is_library().then(|| Ok(described.library()));
     let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
-    // the copies need stays on this stack frame.
+    // the copy needs stays on this stack frame.
     unsafe {
-        let alone = call.creation.alone(&mut alone_arena, base);
-        let alone = call.with(&alone);
-        let without = modules::without_emulated_identifiers(&alone, &mut arena, &mut stripped);
-        let call = without.as_ref().map_or(alone, |creation| alone.with(creation));
-        let request = Request { call, pipeline: &described };
+        let alone = call.creation.alone(&mut arena, base);
+        let call = call.with(&alone);
+        modules::with_request(&call, &described, |request| climb(request, base_is_missing, tried))
+    }
+}
+
+/// The same for a request. `tried` is what is known of it already.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: Attempt) -> Attempt {
+    let (call, mut buffer) = (&request.call, Vec::new());
+    let device = call.device;
+    // SAFETY: the caller's contract.
+    unsafe {
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
-        let climb = if let Some(served) = parked::take(&request) {
+        let climb = if let Some(served) = parked::take(request) {
             Climb::Served(served)
         } else if !base_is_missing && device.cache_control {
-            ladder::before_compiling(&request, Question::NotAsked, &mut buffer)
-        } else if record::has_failed(&request) {
+            ladder::before_compiling(request, Question::NotAsked, &mut buffer)
+        } else if record::has_failed(request) {
             Climb::GoUntouched { recorded: true }
         } else {
             Climb::missed(Question::NotAsked)
@@ -178,23 +186,23 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
             Climb::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 if matches!(served.origin, Origin::Driver) {
-                    record::record_alone(&request, None);
+                    record::record_alone(request, None);
                 }
                 return Attempt { had: Some(served), asked, ..tried };
             }
             Climb::GoUntouched { recorded } => {
-                record_recipe(&request);
+                record_recipe(request);
                 return Attempt { untouched: true, failed_before: recorded, ..tried };
             }
             Climb::Missed { artifact, .. } => artifact,
         };
-        record_recipe(&request);
+        record_recipe(request);
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
         // nothing was asked, and only a cache of the program's is worth more than an artifact.
         let was_asked =
             if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control };
         let recorded_anyway = matches!(call.passed, Passed::Null) && device.policy.free_recording;
-        let asked = !parsed.fails_on_compile_required() && (was_asked || recorded_anyway);
+        let asked = !call.parsed().fails_on_compile_required() && (was_asked || recorded_anyway);
         let tried = Attempt { asked, ..tried };
         match artifact {
             ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..tried },
@@ -232,7 +240,7 @@ unsafe fn compile(
     attempts.iter().filter_map(|attempt| attempt.refusal).for_each(|refusal| count_bypassed(device, refusal));
     let all_described = attempts.iter().all(|attempt| attempt.key.is_some());
     // In the place of the program's cache, or of none, one of the layer's may be passed only once the driver has said
-    // that it has nothing for the program's own call.
+    // that it has nothing for the program's own call. `compile.rs`, `source`, says why other calls decide otherwise.
     let asked = attempts.iter().all(|attempt| attempt.asked);
     let free = match passed {
         Passed::Null | Passed::Known { .. } => asked,
@@ -240,11 +248,7 @@ unsafe fn compile(
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
-    let recorded = free
-        && all_described
-        && device.keeps_artifacts()
-        && device.caches_hold(PipelineClass::RayTracing)
-        && device.stored().is_some();
+    let recorded = free && all_described && record::may_record_artifact(device, PipelineClass::RayTracing);
     let own_cache = if recorded { PrivateCache::for_threads(device) } else { None };
     let cache = match &own_cache {
         Some(cache) => cache.handle(),

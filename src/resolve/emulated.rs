@@ -5,14 +5,10 @@
 //! artifact will not do, because a blob that is not taken is compiled), and everything else goes down without
 //! the flags.
 
-use ash::vk;
-
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
+use crate::recipe::capture::flags::{EARLY_RETURN, FAIL_ON};
 use crate::recipe::chain::Arena;
-
-const FAIL_ON: vk::PipelineCreateFlags = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-const EARLY_RETURN: vk::PipelineCreateFlags = vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE;
 
 /// The create info as the driver may see it. None: the program forbids compiling, and the answer is
 /// COMPILE_REQUIRED; not for a stage without code where the user has allowed to compile stored SPIR-V.
@@ -31,9 +27,8 @@ pub unsafe fn without_cache_control<'a, I: CreateInfo>(
     if !forbids && !parsed.returns_early() {
         return Some(*call.creation);
     }
-    let none = vk::PipelineCreateFlags::empty();
     // SAFETY: the caller's contract.
-    let stripped = unsafe { call.creation.with_flags(none, FAIL_ON | EARLY_RETURN, arena) };
+    let stripped = unsafe { call.creation.with_flags(0, FAIL_ON | EARLY_RETURN, arena) };
     // EARLY_RETURN alone, in a chain that nobody can copy: a flag that the driver does not know is better
     // than no pipeline.
     stripped.or((!forbids).then_some(*call.creation))

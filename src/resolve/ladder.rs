@@ -8,12 +8,13 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
-use super::modules::{self, Stripped};
 use super::outcome::{Climb, Origin, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
 use super::request::{DescribedPipeline, Request};
-use super::{artifact, bypass, companion, compile, compile_stored, driver, emulated, parked, record};
+use super::{
+    artifact, bypass, companion, compile, compile_stored, driver, emulated, modules, parked, record,
+};
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
 
@@ -92,14 +93,10 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         // SAFETY: the call's create info is valid (the caller's contract).
         Err(refusal) => return unsafe { bypass::bypass(&call, refusal) },
     };
-    let mut stripped = Stripped::default();
-    let mut arena = Arena::default();
-    // SAFETY: the create info could be captured, so every structure in its chains is known.
-    let without = unsafe { modules::without_emulated_identifiers(&call, &mut arena, &mut stripped) };
-    let call = without.as_ref().map_or(call, |creation| call.with(creation));
-    let request = Request { call, pipeline: &described };
-    // SAFETY: the request holds the program's create info, or a copy that differs only as it must.
-    let answer = unsafe { climb(&request, parks, question, artifact) };
+    // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
+    let answer = unsafe {
+        modules::with_request(&call, &described, |request| climb(request, parks, question, artifact))
+    };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
+use super::request::{DescribedPipeline, Request};
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::identifier::NativeIdentifier;
@@ -48,11 +49,28 @@ pub unsafe fn without_identifiers<'a, I: CreateInfo>(
     }
 }
 
-/// The same where the identifiers are the layer's, so that the driver does not know them. None: there are none.
+/// Calls `work` with the request of a described pipeline. Its stages carry no identifiers of the layer's, which the
+/// driver does not know.
+///
+/// # Safety
+/// A valid create info that could be captured, so that every structure in its chains is known.
+pub unsafe fn with_request<I: CreateInfo, R>(
+    call: &Call<'_, I>,
+    pipeline: &DescribedPipeline<'_>,
+    work: impl FnOnce(&Request<'_, I>) -> R,
+) -> R {
+    let (mut arena, mut stripped) = (Arena::default(), Stripped::default());
+    // SAFETY: the caller's contract; the arena and the stages stay on this stack frame.
+    let without = unsafe { without_emulated_identifiers(call, &mut arena, &mut stripped) };
+    let call = without.as_ref().map_or(*call, |creation| call.with(creation));
+    work(&Request { call, pipeline })
+}
+
+/// A copy without identifier structures where the identifiers are the layer's. None: there are none.
 ///
 /// # Safety
 /// As [`without_identifiers`].
-pub unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
+unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
     call: &Call<'a, I>,
     arena: &mut Arena,
     kept: &'a mut Stripped,

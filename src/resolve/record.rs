@@ -10,11 +10,18 @@ use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::model::Parts;
 use crate::recipe::payload::{self, PREFIX, module_record};
+use crate::state::described::EncodedObject;
 use crate::state::device::Device;
-use crate::state::objects::{EncodedObject, Objects};
+use crate::state::objects::Objects;
+use crate::state::pipeline_class::PipelineClass;
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
+
+/// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.
+pub fn may_record_artifact(device: &Device, class: PipelineClass) -> bool {
+    device.keeps_artifacts() && device.caches_hold(class) && device.stored().is_some()
+}
 
 /// Whether the driver has answered this call with an error before, and not made it since.
 pub fn has_failed<I>(request: &Request<'_, I>) -> bool {

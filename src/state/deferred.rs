@@ -12,7 +12,7 @@ use std::time::Instant;
 use ash::vk::{self, Handle};
 
 use super::app_cache::AppCache;
-use super::objects::LibraryObject;
+use super::described::LibraryObject;
 use crate::recipe::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;

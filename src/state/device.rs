@@ -15,13 +15,14 @@ use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
 use super::deferred::Operations;
+use super::described::{
+    ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
+};
 use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
-use super::objects::{
-    ConversionObject, EncodedObject, LibraryObject, Module, Objects, SamplerObject, SetLayoutObject,
-};
+use super::objects::Objects;
 use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};

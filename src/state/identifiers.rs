@@ -3,8 +3,8 @@
 
 use ash::vk;
 
+use super::described::{Module, Unhashed};
 use super::device::{Device, IdentifierMode};
-use super::objects::{Module, Unhashed};
 use crate::recipe::identifier::{self, NativeIdentifier};
 use crate::recipe::payload;
 use crate::stats::Count;

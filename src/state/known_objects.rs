@@ -3,8 +3,9 @@
 
 use ash::vk::{self, Handle};
 
+use super::described::{EncodedObject, LibraryObject, Module};
 use super::device::{Device, IdentifierMode};
-use super::objects::{EncodedObject, LibraryObject, Module, Objects};
+use super::objects::Objects;
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::identifier::{self, NativeIdentifier};
