@@ -238,7 +238,7 @@ Each program runs without the layer, then cold with it, then three times in turn
   own cache, as in the first run; any other outcome fails the suite
 - *output*: what the program computed, drew or showed on lavapipe, with the layer (cold and warm) and without it,
   compared byte for byte
-- *ratio*: time of a whole warm run by that of a run without the layer, medians, with start-up and waiting. On
+- *ratio*: time of a whole warm run divided by that of a run without the layer, medians, with start-up and waiting. On
   lavapipe nothing can be gained (its cache data is empty, and the layer passes calls through), so 1.00 is the aim. On
   RADV nothing is drawn; what remains is the program's start and its pipelines.
 
