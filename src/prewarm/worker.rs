@@ -13,7 +13,7 @@
 use std::fmt::{Display, Write as _};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::fd::FromRawFd as _;
 use std::sync::Arc;
 
 use ash::vk;
@@ -35,14 +35,14 @@ use vkstash_store::format::record::{Key, Kind};
 /// Two open descriptors that belong to this call from now on.
 pub unsafe fn run(input: libc::c_int, output: libc::c_int) -> libc::c_int {
     // SAFETY: the caller's contract.
-    let (input, output) = unsafe { (OwnedFd::from_raw_fd(input), OwnedFd::from_raw_fd(output)) };
+    let (input, output) = unsafe { (File::from_raw_fd(input), File::from_raw_fd(output)) };
     let config = Config::from_environment();
     if config.application.is_none() {
         return 2;
     }
     let session = Session::open(&config, &[]);
     let mut worker = Worker { loader: None, session, open: None, output };
-    for line in BufReader::new(File::from(input)).lines() {
+    for line in BufReader::new(input).lines() {
         let Ok(line) = line else { break };
         if worker.answer(&line).is_none() {
             // Nobody reads the answers.
@@ -57,7 +57,7 @@ struct Worker {
     open: Option<Pipelines>,
     loader: Option<Loader>,
     session: Arc<Session>,
-    output: OwnedFd,
+    output: File,
 }
 
 impl Worker {

@@ -33,9 +33,14 @@ Window {
         }
     }
 
+    // On a busy machine the first frame may be late.
+    onFrameSwapped: if (!later.started) later.started = true
+
     Timer {
+        id: later
+        property bool started: false
         interval: 500
-        running: true
+        running: started
         onTriggered: scene.grabToImage(function (picture) {
             const file = Qt.application.arguments[Qt.application.arguments.length - 1]
             Qt.exit(picture.saveToFile(file) ? 0 : 1)
