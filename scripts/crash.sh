@@ -8,5 +8,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-test=tests::crash::what_was_flushed_survives_writers_that_are_killed_at_any_moment
+test=tests::crash::flushed_records_survive_writers_that_are_killed_at_any_moment
 VKSTASH_TEST_KILLS=${1:-2000} cargo test -p vkstash-store --lib "$test" -- --exact --nocapture

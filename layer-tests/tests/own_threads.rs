@@ -120,8 +120,8 @@ fn a_pipeline_that_is_requested_again_at_once_is_compiled_once() {
 fn several_threads_that_compile_the_same_pipelines_leave_one_artifact_of_each() {
     scenario(&[("make", make)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
-        let crowd = json!({ "faults": late(1), "times": 2, "threads": 4 });
-        let first = scenario.run_ok::<Value>("make", &env, &crowd);
+        let threads = json!({ "faults": late(1), "times": 2, "threads": 4 });
+        let first = scenario.run_ok::<Value>("make", &env, &threads);
         assert_eq!(first.reports.sum("dropped"), 0, "{:?}", first.reports.counters());
         let warm = scenario.run_ok::<Value>("make", &env, &json!({ "faults": [] }));
         assert_eq!(warm.reports.sum("served"), u64::from(COUNT), "{:?}", warm.reports.counters());

@@ -93,7 +93,7 @@ pub fn compaction(segments: &[SegmentMeta], room: Room) -> Option<Compaction> {
     chosen(segments, empty, Reason::Empty)
         .or_else(|| chosen(segments, shrinking(segments, &sealed, room), Reason::Limits))
         .or_else(|| chosen(segments, decayed(segments, &sealed, room.scratch), Reason::Dead))
-        .or_else(|| chosen(segments, crowded(segments, &sealed, room.scratch), Reason::TooMany))
+        .or_else(|| chosen(segments, full_tier(segments, &sealed, room.scratch), Reason::TooMany))
 }
 
 /// Segments with the largest dead shares, until enough is freed.
@@ -114,7 +114,7 @@ fn decayed(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usiz
 }
 
 /// Segments of the lowest tier that has too many, the oldest first.
-fn crowded(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usize> {
+fn full_tier(segments: &[SegmentMeta], sealed: &[usize], scratch: u64) -> Vec<usize> {
     let mut tiers: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for &at in sealed.iter().filter(|&&at| segments[at].bytes < SETTLED) {
         tiers.entry(segments[at].tier()).or_default().push(at);

@@ -11,7 +11,7 @@ use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::survey::{self, Survey};
-use crate::maintenance::work::{CROWDED, ModulesOf, Work};
+use crate::maintenance::work::{MANY_SEGMENTS, ModulesOf, Work};
 use crate::maintenance::{inventory, merge, remove, uses};
 use crate::segment::cleanup::clean_up;
 
@@ -50,7 +50,9 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     };
     let work = &Work { interrupted: &interrupted, ..*work };
     let mut outcome = Outcome::default();
-    if work.at_shutdown && !work.application.is_some_and(|name| survey::is_crowded(root, name, CROWDED)) {
+    if work.at_shutdown
+        && !work.application.is_some_and(|name| survey::has_many_segments(root, name, MANY_SEGMENTS))
+    {
         return outcome;
     }
     let survey = Survey::of(root, work.interrupted);

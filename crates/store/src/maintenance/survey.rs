@@ -50,7 +50,7 @@ pub(crate) struct PartFolder {
 }
 
 /// Whether some part of an application has at least this many files.
-pub(crate) fn is_crowded(root: &Folder, application: &str, files: usize) -> bool {
+pub(crate) fn has_many_segments(root: &Folder, application: &str, files: usize) -> bool {
     let Ok(folder) = root.sub(application, false) else { return false };
     part_names(&folder).iter().any(|name| {
         let names = folder.sub(name, false).ok().and_then(|part| part.names(".vks").ok());

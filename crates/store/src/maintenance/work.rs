@@ -6,7 +6,7 @@ use crate::format::record::Key;
 pub type ModulesOf = fn(&[u8], &mut dyn FnMut(&Key));
 
 /// A part with this many files is merged although the process is about to end.
-pub(crate) const CROWDED: usize = 8;
+pub(crate) const MANY_SEGMENTS: usize = 8;
 
 /// What maintenance is to do.
 pub(crate) struct Work<'a> {

@@ -46,8 +46,8 @@ impl Schedule {
 
     /// Whether maintenance is due, after the writer was idle for this long.
     pub(crate) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
-        let crowded = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
-        !self.done.load(Ordering::Relaxed) && (quiet_for >= QUIET_FOR || crowded())
+        let too_many = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
+        !self.done.load(Ordering::Relaxed) && (quiet_for >= QUIET_FOR || too_many())
     }
 
     /// Does maintenance until the stash closes. True: there is something to report.

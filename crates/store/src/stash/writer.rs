@@ -12,7 +12,7 @@ use crate::base::util::{random, unix_ms};
 use crate::disk::home::Home;
 use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 use crate::format::sizes::RECORD_HEADER_BYTES;
-use crate::maintenance::work::CROWDED;
+use crate::maintenance::work::MANY_SEGMENTS;
 use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
@@ -186,10 +186,10 @@ impl Writer {
     /// folded only now and then.
     fn has_more_to_do(&self, parts: &[Arc<Part>]) -> bool {
         let patient = !self.shared.waits.helper.is_zero();
-        let crowded = || parts.iter().any(|part| part.view().segments().len() + 1 >= CROWDED);
+        let many_segments = || parts.iter().any(|part| part.view().segments().len() + 1 >= MANY_SEGMENTS);
         patient
             || parts.iter().any(|part| part.view().has_orphans())
-            || !self.schedule.is_done() && crowded()
+            || !self.schedule.is_done() && many_segments()
             || self.folds && random() % FOLDS_AT_END == 0
     }
 

@@ -1,5 +1,5 @@
-//! Bits flipped by the dozen and tails cut at every length: no byte is ever wrong, and no record is lost but those that
-//! were hit themselves.
+//! Dozens of flipped bits, and files cut at every length: no byte that is read is wrong, and only the records that were
+//! hit are lost.
 
 use std::fs;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::format::sizes::{
 use crate::format::table::Row;
 use crate::tests::*;
 
-/// A segment of the portable part, and where everything stands in it.
+/// A segment of the portable part, and the place of everything in it.
 pub(crate) struct Built {
     pub(crate) bytes: Vec<u8>,
-    /// Of each record its head and its payload, without what fills up to the next one.
+    /// The header and the payload of each record, without the padding.
     pub(crate) records: Vec<Range<usize>>,
     /// Where the index, the header's copy and the footer start; the length of a file that is not sealed.
     pub(crate) end: usize,
@@ -60,7 +60,7 @@ pub(crate) fn build(count: u64, every: usize, sealed: bool) -> Built {
     Built { bytes, records, end }
 }
 
-/// A stash whose portable part has one file, to be written by the caller.
+/// A stash whose portable part has one file, which the caller writes.
 pub(crate) fn with_a_file(root: &Path) -> PathBuf {
     open(root);
     let folder = root.join(app().folder).join("portable");
@@ -93,14 +93,14 @@ fn places(built: &Built, zone: Zone) -> Vec<usize> {
     }
 }
 
-/// What the runs of one zone added up to.
+/// The sums of all runs of one zone.
 #[derive(Debug, Default)]
 struct Sum {
     hit: usize,
     lost: usize,
 }
 
-/// Flips 64 bits and reads everything; nothing but what was hit may be missing.
+/// Flips 64 bits and reads everything; only records that were hit may be missing.
 fn harm(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mut Sum) {
     let places = places(built, zone);
     let mut numbers = Numbers(seed);
@@ -126,7 +126,7 @@ fn harm(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mu
         assert!(stash.report().refused.is_empty(), "seed {seed}: {:?}", stash.report().refused);
         lost
     };
-    // Everything at once, on a stash that has not met the damage yet.
+    // All records at once, on a stash that has not found the damage yet.
     let stash = open(root);
     let mut seen = std::collections::HashSet::new();
     stash.portable().for_each(Kind::Recipe, &mut |found, bytes| {
@@ -144,7 +144,7 @@ fn harm(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mu
     assert!(lost == 0 || stash.report().damaged_records > 0, "seed {seed}: lost without being counted");
     sum.lost += lost;
     if seed % 8 == 0 {
-        // Who writes next gives a file without a good end a new one, which costs nothing either.
+        // The next writer gives a new end to a file without a good one, and no record is lost by that either.
         assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
         drop(stash);
         check(&open(root));
@@ -175,16 +175,16 @@ fn bits_flipped_in_the_middle_cost_the_records_that_they_hit() {
 }
 
 #[test]
-fn bits_flipped_in_heads_cost_the_records_that_they_hit() {
+fn bits_flipped_in_headers_cost_the_records_that_they_hit() {
     harm_with_every_seed(Zone::Heads);
 }
 
 #[test]
-fn bits_flipped_in_the_index_and_the_foot_cost_nothing() {
+fn bits_flipped_in_the_index_and_the_footer_cost_nothing() {
     harm_with_every_seed(Zone::End);
 }
 
-/// Cuts a file at every length; what stands whole before the cut is there, and nothing is damage.
+/// Cuts a file at every length: all whole records before the cut are read, and nothing counts as damage.
 fn cut_everywhere(built: &Built) {
     let root = root();
     let file = with_a_file(root.path());
@@ -209,17 +209,17 @@ fn cut_everywhere(built: &Built) {
 }
 
 #[test]
-fn a_sealed_file_cut_at_every_length_keeps_what_stands_before() {
+fn a_sealed_file_cut_at_every_length_keeps_the_records_before_the_cut() {
     cut_everywhere(&build(8, 3, true));
 }
 
 #[test]
-fn an_unsealed_file_cut_at_every_length_keeps_what_stands_before() {
+fn an_unsealed_file_cut_at_every_length_keeps_the_records_before_the_cut() {
     cut_everywhere(&build(12, 3, false));
 }
 
 #[test]
-fn what_is_built_here_is_what_the_writer_writes() {
+fn the_file_built_by_these_tests_equals_the_writers() {
     let root = root();
     let written = fs::read(filled(root.path(), 50)).unwrap();
     let built = build(50, usize::MAX, true);

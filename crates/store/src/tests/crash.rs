@@ -1,4 +1,4 @@
-//! Writers that are killed at any moment, one after the other, each sealing what the one before it left.
+//! Writers that are killed at any moment, one after the other. Each seals the file of the one before it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -14,12 +14,12 @@ use crate::tests::*;
 const FIRST: &str = "VKSTASH_TEST_FIRST";
 /// How many writers are killed.
 const KILLS: &str = "VKSTASH_TEST_KILLS";
-/// Between the numbers of two writers' first records.
+/// Distance between the numbers of two writers' first records.
 const APART: u64 = 1 << 32;
-/// A new stash after so many deaths.
+/// After so many killed writers a new stash is begun.
 const DEATHS: u64 = 20;
 
-/// Of so many numbers one has an artifact too.
+/// One number in so many has an artifact too.
 const EVERY: u64 = 4;
 
 /// Most artifacts have the data of another one, and are stored as references.
@@ -38,7 +38,7 @@ fn write_until_killed(folder: &Path, first: u64) -> ! {
     let mut numbers = Numbers(first);
     let mut next = first;
     loop {
-        // From a handful, up to more than what is between two checkpoints.
+        // From a few records to more than there are between two checkpoints.
         let round = 1 + numbers.next() % [4, 40, 400, 1500][(numbers.next() % 4) as usize];
         for number in next..next + round {
             while !stash.portable().put(Kind::Recipe, &key(number), payload(number)) {
@@ -53,23 +53,23 @@ fn write_until_killed(folder: &Path, first: u64) -> ! {
         }
         next += round;
         if numbers.next() % 4 == 0 {
-            // Sealed, and another file.
+            // The file is sealed, and another one begun.
             drop(stash);
             stash = open();
         } else {
             stash.flush(LONG);
         }
-        // Standard error is the test harness's to leave alone; one write, so that it is whole.
+        // The harness does not use standard error. One write, so that the line is whole.
         let line = format!("flushed {next}\n");
         std::io::stderr().write_all(line.as_bytes()).unwrap();
         if next - first > 60_000 {
-            // Not that a machine's disk is filled where nobody comes to kill.
+            // If nobody kills this process, it must not fill the disk.
             std::thread::sleep(LONG);
         }
     }
 }
 
-/// Starts a writer and kills it. Says up to which number it had flushed.
+/// Starts a writer and kills it. Returns the number up to which it had flushed.
 fn kill_one(root: &Path, test: &str, first: u64, numbers: &mut Numbers) -> u64 {
     let mut child =
         child(test).env(FOLDER, root).env(FIRST, first.to_string()).stderr(Stdio::piped()).spawn().unwrap();
@@ -82,7 +82,7 @@ fn kill_one(root: &Path, test: &str, first: u64, numbers: &mut Numbers) -> u64 {
             let _ = send.send(flushed);
         }
     });
-    // Some die before they have written anything, some in the middle of something, at any microsecond.
+    // Some are killed before they have written anything, some in the middle of a write.
     let mut flushed = first;
     for _ in 0..numbers.next() % 5 {
         flushed = receive.recv().unwrap();
@@ -98,25 +98,25 @@ fn kill_one(root: &Path, test: &str, first: u64, numbers: &mut Numbers) -> u64 {
     receive.try_iter().last().unwrap_or(flushed)
 }
 
-/// What came of the records of all writers.
+/// What was found of the records of all writers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sum {
-    /// On disk when their writer died, by its own word.
+    /// Records that were on disk when their writer was killed, as the writer had said.
     flushed: u64,
-    /// Of those, the ones that are not there.
+    /// Of those, the missing ones.
     lost: u64,
-    /// Found behind those.
+    /// Records found after those.
     more: u64,
     wrong: u64,
     damaged: u64,
-    /// Files of the last writers that nobody has any use for.
+    /// Unfinished files of the last writers.
     half_made: u64,
-    /// Such files, and files without an index, that one writer more has not seen to.
+    /// Unfinished files, and files without an index, that are still there after one more writer.
     left: u64,
 }
 
 impl Sum {
-    /// Reads everything. `written`: from which number on each writer wrote, and up to which it had flushed.
+    /// Reads everything. `written`: the first number of each writer, and the number up to which it had flushed.
     fn read(&mut self, root: &Path, written: &[(u64, u64)]) {
         let stash = open(root);
         let (part, device) = (stash.portable(), stash.device(&header()).unwrap());
@@ -150,7 +150,7 @@ impl Sum {
         self.damaged += stash.report().damaged_records;
     }
 
-    /// One writer more, and what is not of use then.
+    /// Runs one more writer, and counts the files that it should have removed or sealed.
     fn clean_up(&mut self, root: &Path) {
         let application = root.join(app().folder);
         let device = application.join(format!("device-{}", header().short_digest()));
@@ -180,8 +180,8 @@ impl Sum {
 }
 
 #[test]
-fn what_was_flushed_survives_writers_that_are_killed_at_any_moment() {
-    let test = "what_was_flushed_survives_writers_that_are_killed_at_any_moment";
+fn flushed_records_survive_writers_that_are_killed_at_any_moment() {
+    let test = "flushed_records_survive_writers_that_are_killed_at_any_moment";
     if let Some(folder) = folder_of_child(test) {
         let first = std::env::var(FIRST).unwrap().parse().unwrap();
         write_until_killed(&folder, first);
@@ -197,7 +197,7 @@ fn what_was_flushed_survives_writers_that_are_killed_at_any_moment() {
             firsts.map(|first| (first, kill_one(root.path(), test, first, &mut numbers))).collect();
         sum.read(root.path(), &written);
         sum.clean_up(root.path());
-        // And it is all there when everything is sealed.
+        // All records are there when all files are sealed, too.
         let before = sum.more;
         sum.read(root.path(), &written);
         let more = sum.more - before;

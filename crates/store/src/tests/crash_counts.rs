@@ -1,4 +1,4 @@
-//! Guard files that dead processes have left, and who counts them.
+//! Guard files of dead processes, and the processes that count them.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn after_a_crash(root: &Path) -> (Key, PathBuf) {
 fn crash_with(folder: &Path, artifact: &Key) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let guard = CrashGuard::create(&opened, fork::here()).unwrap();
-    // None of these is left in order.
+    // Neither entry is left in an orderly way.
     std::mem::forget(guard.enter(artifact).unwrap());
     std::mem::forget(guard.enter(artifact).unwrap());
     drop(guard);
@@ -42,7 +42,7 @@ fn crashes_found(root: &Path, artifact: &Key) -> u8 {
 }
 
 #[test]
-fn one_of_many_that_start_at_once_counts_a_death() {
+fn one_of_many_processes_that_start_at_once_counts_a_crash() {
     for _ in 0..20 {
         let root = root();
         let (artifact, folder) = after_a_crash(root.path());
@@ -61,13 +61,13 @@ fn one_of_many_that_start_at_once_counts_a_death() {
 }
 
 #[test]
-fn a_death_that_is_being_counted_is_not_counted_by_another() {
+fn a_crash_that_one_process_counts_is_not_counted_by_another() {
     let root = root();
     let (artifact, folder) = after_a_crash(root.path());
     let one = open(root.path());
     let device = one.device(&header()).unwrap();
     assert_eq!(device.crash_count(&artifact), 1);
-    // Whether that is on the disk yet or not.
+    // The count may be on the disk already or not.
     assert!(crashes_found(root.path(), &artifact) <= 1);
     one.flush(LONG);
     assert!(files(&folder, "vkg").is_empty(), "gone as soon as the death is written");
@@ -75,7 +75,7 @@ fn a_death_that_is_being_counted_is_not_counted_by_another() {
 }
 
 #[test]
-fn a_file_whose_lock_is_held_is_not_counted() {
+fn a_guard_file_whose_lock_is_held_is_not_counted() {
     let root = root();
     let (artifact, folder) = after_a_crash(root.path());
     let left =
@@ -87,8 +87,8 @@ fn a_file_whose_lock_is_held_is_not_counted() {
 }
 
 #[test]
-fn a_death_that_could_not_be_written_keeps_its_file() {
-    in_a_child("a_death_that_could_not_be_written_keeps_its_file", &[], || {
+fn a_guard_file_stays_if_its_crash_count_cannot_be_written() {
+    in_a_child("a_guard_file_stays_if_its_crash_count_cannot_be_written", &[], || {
         let root = root();
         let (artifact, folder) = after_a_crash(root.path());
         let stash = open(root.path());
@@ -110,7 +110,7 @@ fn a_death_that_could_not_be_written_keeps_its_file() {
 }
 
 #[test]
-fn deaths_are_counted_beside_a_program_that_cannot_wait() {
+fn crashes_are_counted_in_the_background_if_the_program_cannot_wait() {
     let root = root();
     let (artifact, folder) = after_a_crash(root.path());
     let opened = Folder::root(&folder, false).unwrap();
@@ -128,10 +128,10 @@ fn deaths_are_counted_beside_a_program_that_cannot_wait() {
 
 /// A program at its limit of descriptors, or of memory.
 #[test]
-fn what_there_is_no_descriptor_for_is_read_when_there_is() {
-    in_a_child("what_there_is_no_descriptor_for_is_read_when_there_is", &[], || {
+fn parts_and_guard_files_are_read_once_a_descriptor_is_free() {
+    in_a_child("parts_and_guard_files_are_read_once_a_descriptor_is_free", &[], || {
         // The part's folder, its segment and the guard file are opened, in this order; the folder is listed for both.
-        // What comes after that is the writer's, whose failures are other tests'.
+        // The operations after that are the writer's; other tests let those fail.
         let plans = [(Op::Open, 3), (Op::List, 2), (Op::Stat, 2)];
         for (op, n) in plans.iter().flat_map(|&(op, times)| (1..=times).map(move |n| (op, n))) {
             let root = root();

@@ -16,7 +16,7 @@ fn flip(path: &Path, bit: u64) {
     file.write_all_at(&byte, bit / 8).unwrap();
 }
 
-/// Takes the sealed end off, as if the writer had been killed.
+/// Cuts off the index and the footer, as if the writer had been killed.
 fn unseal(path: &Path) {
     let bytes = fs::read(path).unwrap();
     let footer = bytes.len() - FOOTER_BYTES;
@@ -34,7 +34,7 @@ fn flip_everywhere(sealed: bool) {
     let bits = fs::metadata(&segment).unwrap().len() * 8;
     let mut numbers = Numbers(1);
     let places = (0..600).map(|_| numbers.next() % bits);
-    // Every bit of the header, of the first heads, and of what stands at the end.
+    // Every bit of the header, of the first records' headers, and of the end of the file.
     let ends = (0..(FIRST_RECORD + RECORD_HEADER_BYTES) as u64 * 8).chain(bits - 600 * 8..bits);
     for bit in places.chain(ends) {
         flip(&segment, bit);
@@ -74,7 +74,7 @@ fn many_flipped_bits_never_give_a_wrong_byte() {
 }
 
 #[test]
-fn a_file_cut_anywhere_keeps_what_stands_before_the_cut() {
+fn a_file_cut_anywhere_keeps_the_records_before_the_cut() {
     let root = root();
     let segment = filled(root.path(), 8);
     let whole = fs::read(&segment).unwrap();
@@ -91,7 +91,7 @@ fn a_file_cut_anywhere_keeps_what_stands_before_the_cut() {
 }
 
 #[test]
-fn a_file_cut_while_it_is_open_is_damage_and_not_death() {
+fn a_file_cut_while_it_is_open_counts_as_damage_and_raises_no_signal() {
     let root = root();
     let segment = filled(root.path(), COUNT);
     let stash = open(root.path());
@@ -102,7 +102,7 @@ fn a_file_cut_while_it_is_open_is_damage_and_not_death() {
     assert_eq!(stash.report().damaged_records, COUNT - good);
 }
 
-/// Whoever compacts deletes what others are reading.
+/// A process that merges segments deletes files that others are reading.
 #[test]
 fn files_that_are_deleted_while_they_are_open_go_on_being_read() {
     let root = root();
@@ -112,14 +112,14 @@ fn files_that_are_deleted_while_they_are_open_go_on_being_read() {
     fs::remove_file(&segment).unwrap();
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..COUNT), COUNT);
     assert_eq!(stash.report().damaged_records, 0);
-    // And the stash goes on.
+    // The stash can still be written.
     put_all(stash.portable(), Kind::Recipe, 0..COUNT);
     stash.flush(LONG);
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..COUNT), COUNT);
 }
 
 #[test]
-fn behind_a_damaged_record_stands_the_one_that_it_superseded() {
+fn a_damaged_record_uncovers_the_one_that_it_superseded() {
     let root = root();
     filled(root.path(), 1);
     let stash = open(root.path());
@@ -133,7 +133,7 @@ fn behind_a_damaged_record_stands_the_one_that_it_superseded() {
 }
 
 #[test]
-fn a_whole_destroyed_head_and_its_copy_leave_the_records_usable() {
+fn a_destroyed_header_and_its_copy_leave_the_records_usable() {
     let root = root();
     let segment = filled(root.path(), COUNT);
     let mut bytes = fs::read(&segment).unwrap();
@@ -191,7 +191,7 @@ fn a_segment_of_another_device_is_refused_with_the_field_that_differs() {
     drop((stash, part));
     assert_eq!(fs::read(&strayed).unwrap(), fs::read(&segment).unwrap(), "a mismatch deletes nothing");
 
-    // Its records don't pass for this device's when its header is damaged, either.
+    // If its header is damaged, its records do not count as this device's either.
     let mut bytes = fs::read(&segment).unwrap();
     bytes[50] ^= 1;
     let length = bytes.len();

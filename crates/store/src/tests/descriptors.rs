@@ -1,4 +1,4 @@
-//! Programs that close descriptors that are not theirs, and programs without standard streams.
+//! Programs that close descriptors which they did not open, and programs without standard streams.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -7,10 +7,10 @@ use std::os::fd::RawFd;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
-/// What the program's own files hold.
+/// The content of the program's own files.
 const OWN: &[u8] = b"the program's own";
 
-/// The numbers of this process's descriptors, each with what it stands for.
+/// The numbers of this process's descriptors, each with its file.
 fn descriptors() -> BTreeMap<RawFd, PathBuf> {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let entries = entries.filter_map(|entry| {
@@ -18,7 +18,7 @@ fn descriptors() -> BTreeMap<RawFd, PathBuf> {
         let number = path.file_name().unwrap().to_str().unwrap().parse().unwrap();
         Some((number, std::fs::read_link(path).ok()?))
     });
-    // Without the one of the list itself, which is closed by now.
+    // Without the descriptor of the list itself, which is closed by now.
     entries.filter(|(number, _)| is_open(*number)).collect()
 }
 
@@ -27,7 +27,7 @@ fn is_open(number: RawFd) -> bool {
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
-/// Opens something of the program's own at the lowest number that is free.
+/// Opens a file of the program's at the lowest free number.
 fn open_own(path: &Path, flags: libc::c_int) -> RawFd {
     let path = CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a path that ends in a zero; the descriptor is left open until the process ends.
@@ -40,8 +40,8 @@ fn stash_of(process: &Path) -> Vec<(RawFd, PathBuf)> {
     descriptors().into_iter().filter(|(_, path)| path.starts_with(process)).collect()
 }
 
-/// A stash that has everything open that it ever has: two parts, a segment being written and sealed ones in each, and a
-/// guard's file.
+/// A stash with every kind of file open: two parts, in each a segment that is being written and sealed ones, and a
+/// guard file.
 fn busy(root: &Path) -> (Arc<Stash>, Arc<Part>) {
     for number in 0..3 {
         let stash = open(root);
@@ -72,7 +72,7 @@ fn threads() -> Vec<String> {
     tasks.flatten().map(name).collect()
 }
 
-/// Closes all that a program did not open itself, opens `own` at each of these numbers, and goes on as before.
+/// Closes all descriptors that the program did not open, opens `own` at each of these numbers, and goes on as before.
 fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
     let (root, elsewhere) = (root(), root());
     let (stash, device) = busy(root.path());
@@ -93,7 +93,7 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
     stash.note_use(Kind::Recipe, &key(2));
     stash.touch();
     stash.flush(LONG);
-    // Whatever is read, it is right.
+    // All bytes that are read are right.
     count_good(stash.portable(), Kind::Recipe, 0..110);
     count_good(&device, Kind::Artifact, 0..110);
     let errors = stash.report().write_errors;
@@ -117,7 +117,7 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
             assert_eq!(std::fs::read(&path).unwrap(), OWN, "{}", path.display());
         }
     }
-    // What was recorded before is there for the next.
+    // The next process reads what was recorded before.
     let stash = open(root.path());
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..30), 30);
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 100..110), 10);
@@ -125,8 +125,8 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
 }
 
 #[test]
-fn the_files_of_a_program_that_closed_ours_stay_as_they_are() {
-    in_a_child("the_files_of_a_program_that_closed_ours_stay_as_they_are", &[], || {
+fn files_of_a_program_that_closed_our_descriptors_are_not_changed() {
+    in_a_child("files_of_a_program_that_closed_our_descriptors_are_not_changed", &[], || {
         goes_on_with_its_own(|folder, number| {
             let path = folder.join(number.to_string());
             std::fs::write(&path, OWN).unwrap();
@@ -136,8 +136,8 @@ fn the_files_of_a_program_that_closed_ours_stay_as_they_are() {
 }
 
 #[test]
-fn the_folders_of_a_program_that_closed_ours_stay_as_they_are() {
-    in_a_child("the_folders_of_a_program_that_closed_ours_stay_as_they_are", &[], || {
+fn folders_of_a_program_that_closed_our_descriptors_are_not_changed() {
+    in_a_child("folders_of_a_program_that_closed_our_descriptors_are_not_changed", &[], || {
         goes_on_with_its_own(|folder, number| {
             let path = folder.join(number.to_string());
             std::fs::create_dir(&path).unwrap();
@@ -147,8 +147,8 @@ fn the_folders_of_a_program_that_closed_ours_stay_as_they_are() {
 }
 
 #[test]
-fn a_program_that_closed_ours_and_opened_nothing_goes_on() {
-    in_a_child("a_program_that_closed_ours_and_opened_nothing_goes_on", &[], || {
+fn a_program_that_closed_our_descriptors_and_opened_nothing_goes_on() {
+    in_a_child("a_program_that_closed_our_descriptors_and_opened_nothing_goes_on", &[], || {
         let root = root();
         let (stash, device) = busy(root.path());
         for (number, _) in stash_of(root.path()) {
@@ -164,8 +164,8 @@ fn a_program_that_closed_ours_and_opened_nothing_goes_on() {
 }
 
 #[test]
-fn nothing_of_ours_is_where_standard_streams_belong() {
-    in_a_child("nothing_of_ours_is_where_standard_streams_belong", &[], || {
+fn no_descriptor_of_ours_has_the_number_of_a_standard_stream() {
+    in_a_child("no_descriptor_of_ours_has_the_number_of_a_standard_stream", &[], || {
         let root = root();
         let moved = [0, 1, 2].map(|number| {
             // SAFETY: puts the standard streams where they can be had again for what this test says.

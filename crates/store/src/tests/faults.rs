@@ -20,26 +20,26 @@ use crate::tests::processes::in_a_child;
 use crate::tests::stale_files::grow_old;
 use crate::tests::*;
 
-/// Of one part, and its kind: each is put once with one payload, which its number gives.
+/// Whether it is in the device part, its kind and its number, which gives its payload. Each is put once.
 type Record = (bool, Kind, u64);
 
-/// Somebody died at making it.
+/// A file whose writer died before it was finished.
 const HALF_MADE: &str = ".tmp-0000000000000001-00000001-0000000000000007.vks";
 
-/// A torn write says one of these.
+/// Faults that write a part of the data and then fail.
 const TORN: [Fault; 2] = [Fault::Torn(128, Errno::IO), Fault::Torn(255, Errno::NOSPC)];
 
-/// Every fault, each at every call that can fail so.
+/// All faults.
 fn every_fault() -> impl Iterator<Item = Fault> {
     ERRORS.into_iter().map(Fault::Error).chain([Fault::Short]).chain(TORN)
 }
 
-/// Opens what a fault may keep from being opened.
+/// Tries again if a fault makes an attempt fail.
 fn trying<T, E: std::fmt::Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> Option<T> {
     (0..20).find_map(|_| attempt().ok())
 }
 
-/// Copies a folder with the folders in it. Times are of no importance but for what is half made.
+/// Copies a folder with the folders in it. Unfinished files are made to look old; other times do not matter.
 fn copy(from: &Path, to: &Path) {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().mode(0o700).recursive(true).create(to).unwrap();
@@ -57,7 +57,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What one stash does, and what it says of that.
+/// The work of one stash, and what it has to report of it.
 struct Run<'a> {
     stash: Arc<Stash>,
     safe: &'a mut Vec<Record>,
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         for number in numbers {
             drop(part.admit(&key(number)));
             self.stash.note_taken(&part, &key(number));
-            // The use, and that it is proven.
+            // The use and the record *verified*.
             self.tried += 2;
         }
     }
@@ -111,7 +111,7 @@ impl<'a> Run<'a> {
         };
         self.safe.extend(put.into_iter().filter(is_there));
         let report = self.stash.report();
-        // The death that it may have found is a record of its own.
+        // The crash that it may have found adds one record, the crash count.
         let own = (report.written_records + report.dropped).checked_sub(self.tried);
         assert!(matches!(own, Some(0 | 1)), "{} were put: {report:?}", self.tried);
     }
@@ -130,7 +130,7 @@ fn read(stash: &Stash, records: &[Record]) -> usize {
     records.iter().filter(|record| good(record)).count()
 }
 
-/// What is there before: a sealed file, one of a writer that died, and what it left half made.
+/// The state before: a sealed file, the file of a dead writer, and an unfinished file of that writer.
 fn prepare(root: &Path) -> Vec<Record> {
     let orphan = with_a_file(root);
     fs::write(&orphan, build(12, 5, false).bytes).unwrap();
@@ -142,7 +142,7 @@ fn prepare(root: &Path) -> Vec<Record> {
     stash.flush(LONG);
     let folder = device.folder().unwrap();
     let guard = CrashGuard::create(&folder, 0).unwrap();
-    // It has died of this one.
+    // The writer died during the use of this artifact.
     std::mem::forget(guard.enter(&key(3)));
     drop(stash);
     fs::write(orphan.with_file_name(HALF_MADE), "half").unwrap();
@@ -150,7 +150,7 @@ fn prepare(root: &Path) -> Vec<Record> {
 }
 
 /// Some runs of a program, two of them at the same time.
-fn life(root: &Path, safe: &mut Vec<Record>) {
+fn some_runs(root: &Path, safe: &mut Vec<Record>) {
     let before = safe.clone();
     let mut of_other = Vec::new();
     let Some(mut one) = Run::open(root, safe) else { return };
@@ -164,7 +164,7 @@ fn life(root: &Path, safe: &mut Vec<Record>) {
         two.flush();
         one.put(false, Kind::Layout, 110..113);
         one.flush();
-        // What the other has appended since.
+        // Reads what the other has appended since.
         two.stash.portable().refresh_after_merging(&|| false);
         read(&two.stash, &[(false, Kind::Layout, 110), (true, Kind::Artifact, 100)]);
         let mut seen = HashSet::new();
@@ -180,7 +180,7 @@ fn life(root: &Path, safe: &mut Vec<Record>) {
     }
 }
 
-/// Everything is there, at once, after what is kept in order is, and again.
+/// All records are there: at once, after maintenance, and after a new record and maintenance again.
 fn check(root: &Path, safe: &[Record]) {
     for round in 0..3 {
         let stash = open(root);
@@ -194,7 +194,8 @@ fn check(root: &Path, safe: &[Record]) {
     }
 }
 
-/// A life for each plan of `plans`, on a copy of what is there before. `does` goes on as long as plans have hit.
+/// Does [`some_runs`] with each plan of `plans`, on a copy of the state before, as long as `goes_on` says so of the faults
+/// that have struck.
 fn iterations(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]) -> bool) -> u64 {
     let model = root();
     let before = prepare(model.path());
@@ -205,7 +206,7 @@ fn iterations(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]
         let mut safe = before.clone();
         SAY.with(|say| *say.borrow_mut() = format!("{plan:?}"));
         faults::begin(plan);
-        life(root.path(), &mut safe);
+        some_runs(root.path(), &mut safe);
         let hit = faults::end();
         check(root.path(), &safe);
         let portable = root.path().join(app().folder).join("portable");
@@ -232,23 +233,23 @@ fn say_the_plan() {
     }));
 }
 
-/// A plan for each call that can fail so; between two of them so many calls are passed over.
+/// A plan for every `step`-th call.
 fn each_call(fault: Fault, on: bool, step: u64) -> impl Iterator<Item = Plan> {
-    // Another error begins at another call.
+    // Different errors begin at different calls.
     let from = ERRORS.iter().position(|&error| Fault::Error(error) == fault).map_or(0, |at| at as u64 % step);
     (0..).map(move |number| Plan::Nth { fault, op: None, n: 1 + from + number * step, on })
 }
 
-/// From one call to the next: all of them where the variable is set, and where it is a read or a write that does a part
-/// of its work; in between all errors together try all of them.
+/// The step for [`each_call`]: 1 where the variable is set, and for reads and writes that do a part of their work. With
+/// the step of errors, all errors together try all calls.
 fn step(fault: Fault) -> u64 {
     let all = std::env::var_os("VKSTASH_TEST_EVERY_CALL").is_some() || !matches!(fault, Fault::Error(_));
     if all { 1 } else { 4 }
 }
 
 #[test]
-fn every_file_operation_of_a_life_may_fail_once() {
-    in_a_child("every_file_operation_of_a_life_may_fail_once", &[], || {
+fn every_file_operation_of_a_process_may_fail_once() {
+    in_a_child("every_file_operation_of_a_process_may_fail_once", &[], || {
         say_the_plan();
         let began = std::time::Instant::now();
         for fault in every_fault() {

@@ -1,4 +1,4 @@
-//! Roots and folders that must not, or can not, be used.
+//! Roots and folders that must not or cannot be used.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -37,7 +37,7 @@ fn as_nobody(test: &str, body: impl FnOnce(&Path)) {
 }
 
 #[test]
-fn everything_that_is_made_is_private() {
+fn created_files_and_folders_are_private() {
     let root = root();
     let below = root.path().join("made/here");
     let stash = open(&below);
@@ -81,7 +81,7 @@ fn a_folder_to_which_others_may_write_is_refused() {
 fn a_folder_of_another_user_is_refused() {
     let root = root();
     if !rustix::process::geteuid().is_root() {
-        // Somebody else's folder that is always there.
+        // A folder of another user that always exists.
         assert!(matches!(refused(Path::new("/")), OpenError::NotOwned { owner: 0, .. }));
         return;
     }
@@ -147,8 +147,8 @@ fn a_folder_name_that_leads_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_root_that_cannot_be_read_or_made_is_an_error_with_a_reason() {
-    as_nobody("a_root_that_cannot_be_read_or_made_is_an_error_with_a_reason", |root| {
+fn a_root_that_cannot_be_read_or_created_is_an_error_with_a_reason() {
+    as_nobody("a_root_that_cannot_be_read_or_created_is_an_error_with_a_reason", |root| {
         set_mode(root, 0o000);
         assert!(matches!(refused(root), OpenError::Unreadable { .. }));
         set_mode(root, 0o500);
@@ -170,7 +170,7 @@ fn a_read_only_stash_serves_what_it_has_and_counts_what_it_drops() {
         assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..5), 5);
         let device = stash.device(&header()).unwrap();
         for part in [stash.portable(), &device] {
-            // The first one is taken: nobody has tried yet.
+            // The queue takes the first record, because nothing was written yet.
             assert!(part.put(Kind::Setup, &key(7), payload(7)));
             stash.flush(LONG);
             assert!(!part.put(Kind::Setup, &key(8), payload(8)));
@@ -199,7 +199,7 @@ fn an_unreadable_segment_is_refused_and_the_others_are_read() {
 }
 
 #[test]
-fn what_is_stored_is_listed_with_its_devices_and_refusals() {
+fn applications_are_listed_with_their_devices_and_refused_files() {
     let root = root();
     assert!(list_applications(&root.path().join("nowhere")).unwrap().is_empty());
     let segment = filled(root.path(), 5);
@@ -218,7 +218,7 @@ fn what_is_stored_is_listed_with_its_devices_and_refusals() {
     assert_eq!(device.records.get("artifact"), Some(&4));
 }
 
-/// A link to a file that would be welcome, were it no link.
+/// A symbolic link to a file that would be used if it were no link.
 fn link_instead(path: &Path, elsewhere: &Path) {
     let moved = elsewhere.join(path.file_name().unwrap());
     fs::rename(path, &moved).unwrap();
@@ -250,7 +250,7 @@ fn symbolic_links_at_every_other_place_below_the_root_are_not_followed() {
     assert_eq!(count_good(&part, Kind::Artifact, 0..3), 0);
     assert_eq!(stash.report().refused.get("symbolic_link"), Some(&1));
     assert!(crate::reports::runs::read_all(&runs).is_empty());
-    // So many reports that they are to be folded, under a lock that is a link.
+    // So many reports that they have to be folded; the lock file for that is a link.
     (0..70).for_each(|number| fs::write(runs.join(format!("run-{number}.vkr")), b"junk").unwrap());
     report(&stash);
     put_all(&part, Kind::Artifact, 3..6);
@@ -301,7 +301,7 @@ fn a_device_folder_or_runs_folder_to_which_others_may_write_is_refused() {
     }
 }
 
-/// A mapping of a file that somebody else cuts kills the process that looks at it.
+/// If another process cuts a mapped file, a read of the mapping kills this process.
 #[test]
 fn no_file_of_the_stash_is_ever_mapped() {
     let root = root();
@@ -330,7 +330,7 @@ fn no_file_of_the_stash_is_ever_mapped() {
     mapped("closed");
 }
 
-/// What somebody else does to a file that is open costs records of that file, and nothing is wrong.
+/// Another process that changes an open file costs records of that file; no wrong byte is read.
 #[test]
 fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss() {
     type Harm = fn(&Path);
@@ -357,7 +357,7 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
     for (what, harm) in harms {
         for sealed in [true, false] {
             let root = root();
-            // Sealed by its writer, or being written by it.
+            // The file is sealed, or its writer still appends to it.
             let writer = (!sealed).then(|| {
                 let writer = open(root.path());
                 put_all(writer.portable(), Kind::Recipe, 0..200);
@@ -375,7 +375,7 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
             put_all(stash.portable(), Kind::Recipe, 0..200);
             assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..200), 200, "{what}: the stash goes on");
             if let Some(writer) = writer {
-                // It writes where its file was, and ends.
+                // The writer goes on in its file, and ends.
                 writer.portable().put(Kind::Recipe, &key(500), payload(500));
                 drop(writer);
             }

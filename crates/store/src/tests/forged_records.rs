@@ -1,5 +1,5 @@
-//! Heads of records that somebody has put into a payload, with good checksums: where the record around them is damaged
-//! the reader comes upon them, and they must not hide what follows.
+//! Forged record headers with good checksums inside a payload. If the record around them is damaged, the reader finds
+//! them while it looks for the next record; they must not hide the records that follow.
 
 use std::fs;
 use std::ops::Range;
@@ -19,7 +19,7 @@ fn tag() -> [u8; 8] {
     PartIdentity::Portable.tag()
 }
 
-/// A head of a record that is not there.
+/// The header of a record that does not exist.
 fn forged(stored: u32) -> [u8; RECORD_HEADER_BYTES] {
     let (key, kind) = (key(1 << 40), Kind::Recipe as u8);
     IndexEntry { key, offset: 0, stored, length: stored, crc: 7, kind, codec: 0 }.encode_header(tag())
@@ -49,20 +49,20 @@ fn file(payloads: Vec<Vec<u8>>, sealed: bool) -> File {
     let end = bytes.len();
     if sealed {
         bytes.extend(encode_end(&header, end as u64, &rows));
-        // What it says of itself cannot be used.
+        // With a damaged index the reader has to look for the records.
         bytes[end + RECORD_HEADER_BYTES + 20] ^= 1;
     }
     File { bytes, records, end }
 }
 
 impl File {
-    /// Damages the head of a record.
+    /// Damages the header of a record.
     fn hit(&mut self, number: usize) {
         let start = self.records[number].0.start;
         self.bytes[start] ^= 0x80;
     }
 
-    /// All but these are there, before the file is sealed and afterwards.
+    /// All records but these are there, before the file is sealed and afterwards.
     fn check(&self, root: &Path, path: &Path, gone: &[usize], what: &str) {
         fs::write(path, &self.bytes).unwrap();
         let read = |how: &str| {
@@ -94,7 +94,7 @@ impl File {
 
 const COUNT: usize = 12;
 
-/// Records of which `number` has `forged` in its payload, where a head may stand.
+/// Records of which `number` has `forged` in its payload, at a place where a header may be.
 fn around(number: usize, forged: &[u8], sealed: bool) -> File {
     let mut payloads: Vec<Vec<u8>> = (0..COUNT as u64).map(|number| payload(number).into_vec()).collect();
     payloads[number] = vec![0x55; 80];
@@ -105,8 +105,7 @@ fn around(number: usize, forged: &[u8], sealed: bool) -> File {
     file
 }
 
-/// Tries what `forged` makes of the distance from where they stand to where the record of a number starts, for every
-/// such record and more.
+/// Tries what `forged` makes of a distance, for the distance to the start of each later record, and for others.
 fn try_everywhere(what: &str, forged: impl Fn(usize) -> Vec<u8>) {
     let root = root();
     let path = with_a_file(root.path());
@@ -133,14 +132,14 @@ fn try_everywhere(what: &str, forged: impl Fn(usize) -> Vec<u8>) {
 }
 
 #[test]
-fn a_made_up_head_in_a_damaged_record_hides_nothing() {
+fn a_forged_header_in_a_damaged_record_hides_nothing() {
     try_everywhere("a head", |distance| {
         forged((distance - distance.min(RECORD_HEADER_BYTES)) as u32).to_vec()
     });
 }
 
 #[test]
-fn a_made_up_record_that_is_whole_lends_its_trust_to_no_other() {
+fn a_whole_forged_record_makes_no_later_one_trusted() {
     try_everywhere("a head behind a record", |distance| {
         let mut bytes = Vec::new();
         encode_record(&mut bytes, 0, tag(), Kind::Recipe as u8, &key(1 << 41), Stored::plain(&[9; 16]));
@@ -151,13 +150,13 @@ fn a_made_up_record_that_is_whole_lends_its_trust_to_no_other() {
 }
 
 #[test]
-fn a_made_up_end_of_the_file_hides_nothing() {
+fn a_forged_end_of_the_file_hides_nothing() {
     for (magic, back) in [(FOOTER_MAGIC, 200), (FILE_MAGIC, 120)] {
         let root = root();
         let path = with_a_file(root.path());
         let mut last = vec![0x55; 400];
         let mut payloads: Vec<Vec<u8>> = (0..3).map(|number| payload(number).into_vec()).collect();
-        // Behind it there is less than a footer or a header takes, and a record.
+        // After it there is one record, and less than a footer or a header takes.
         payloads.push(Vec::new());
         let at = last.len() + RECORD_HEADER_BYTES - back;
         last.splice(at..at + 8, magic);
@@ -169,18 +168,18 @@ fn a_made_up_end_of_the_file_hides_nothing() {
 }
 
 #[test]
-fn what_looks_like_a_torn_tail_is_none_where_records_follow() {
+fn a_forged_header_in_the_place_of_a_record_is_not_the_end_of_the_file() {
     let root = root();
     let path = with_a_file(root.path());
     let mut file = file((0..COUNT as u64).map(|number| payload(number).into_vec()).collect(), false);
-    // In the place where the reader expects one: a piece of the file that has come back from elsewhere.
+    // In the place of a record's header, as if an old block of the disk had come back.
     let start = file.records[4].0.start;
     file.bytes[start..start + RECORD_HEADER_BYTES].copy_from_slice(&forged(MAX_PAYLOAD));
     file.check(root.path(), &path, &[4], "a head in the place of another");
 }
 
 #[test]
-fn flipped_bits_between_made_up_heads_cost_the_records_that_they_hit() {
+fn bits_flipped_between_forged_headers_cost_the_records_that_they_hit() {
     let root = root();
     let path = with_a_file(root.path());
     let first = first_seed();
@@ -229,7 +228,7 @@ pub(crate) fn bytes_read() -> u64 {
 }
 
 #[test]
-fn a_file_of_made_up_heads_is_read_a_bounded_number_of_times() {
+fn a_file_of_forged_headers_is_read_a_bounded_number_of_times() {
     let root = root();
     let path = with_a_file(root.path());
     let length = 8 << 20;

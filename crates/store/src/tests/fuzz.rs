@@ -1,5 +1,5 @@
-//! Files that nobody should be able to make: random bytes, and good files changed so that their checksums believe it.
-//! Nothing panics, nothing that was not put is handed out, no length is believed before its bytes are there.
+//! Random bytes as files, and good files that were changed and whose checksums were repaired. Nothing panics, no record
+//! is read that was not put, and no memory is taken for a length before its bytes were read.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ use crate::tests::*;
 
 const COUNT: u64 = 24;
 
-/// Opens a stash with this file and reads all there is, by every way that there is.
+/// Opens a stash with this file and reads all records, in every way.
 fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     fs::write(file, bytes).unwrap();
     watched::forget();
@@ -42,7 +42,7 @@ fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     }
     drop(stash);
     list_applications(root).unwrap();
-    // A compressed payload may be that much larger than what there is of it.
+    // A compressed payload may be larger than its stored bytes by this factor.
     let compressed =
         |head: &[u8]| head.starts_with(&RECORD_MAGIC) && head.get(5).is_some_and(|&codec| codec != 0);
     let any = (0..bytes.len()).any(|at| compressed(&bytes[at..]));
@@ -51,7 +51,7 @@ fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     assert!(largest <= limit, "{what}: {largest} bytes at once for a file of {}", bytes.len());
 }
 
-/// A number of the kind that breaks things.
+/// A number at a limit.
 pub(crate) fn odd(numbers: &mut Numbers, near: u64) -> u64 {
     match numbers.next() % 6 {
         0 => 0,
@@ -91,7 +91,7 @@ fn spoil_payload(numbers: &mut Numbers, bytes: &mut [u8], head: usize) -> Option
     Some(())
 }
 
-/// One change, after which the file is believed as far as possible.
+/// Makes one change, and repairs the checksums so that as much as possible of the file is read.
 fn mutate(numbers: &mut Numbers, built: &Built, bytes: &mut Vec<u8>) {
     let length = bytes.len();
     let random = |numbers: &mut Numbers, below: usize| (numbers.next() % below.max(1) as u64) as usize;

@@ -1,4 +1,4 @@
-//! Files of every published version: readable for ever, and still written the same way.
+//! Files of every published version: they stay readable, and this version writes the same bytes.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
 use crate::tests::*;
 
-/// What the golden segments hold.
+/// The records of the golden segments.
 fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
     segment_of(identity, (0..3).map(|n| (kind, key(n), format!("payload {n}").into_bytes())))
 }
@@ -124,7 +124,7 @@ fn compressible(number: u64) -> (Kind, Vec<u8>) {
     (Kind::Module, words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
-/// What zstd makes of them may change with its version; what it made once is read for ever.
+/// Another version of zstd may compress them otherwise; what is stored stays readable.
 #[test]
 fn every_way_of_storing_stays_readable() {
     let name = "compressed-v2.vks";

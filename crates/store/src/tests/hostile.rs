@@ -1,5 +1,5 @@
-//! What is not a segment: guard files, reports, totals and compressed payloads of whoever wishes us harm, their
-//! checksums repaired where they have one.
+//! Files of an attacker that are no segments: guard files, reports, totals and compressed payloads, with repaired
+//! checksums where they have one.
 
 use std::fs;
 
@@ -102,7 +102,7 @@ fn a_report(number: u64) -> RunReport {
     }
 }
 
-/// A report or totals whose body was changed and is believed all the same.
+/// A report or totals with a changed body and a repaired checksum.
 fn changed(numbers: &mut Numbers, good: &[u8]) -> Vec<u8> {
     const HEAD: usize = 24;
     let mut bytes = good.to_vec();
@@ -149,13 +149,13 @@ fn changed_reports_and_totals_are_read_or_left_out() {
         watched::forget();
         read += runs::read_all(&runs_folder).len();
         totals::read(&runs_folder);
-        // bincode makes room for at most 1 MiB before it has read anything.
+        // bincode takes at most 1 MiB of memory before it has read anything.
         assert!(watched::largest() <= 5 << 20, "seed {seed}: {} bytes at once", watched::largest());
         if seed % 50 == 0 {
             list_applications(root.path()).unwrap();
             let many = |number: u64| runs_folder.join(format!("run-x{number}.vkr"));
             (0..70).for_each(|number| fs::write(many(number), changed(&mut numbers, &report)).unwrap());
-            // Who cannot make sense of the totals starts anew.
+            // Totals that cannot be read are begun anew.
             totals::fold(&folder).unwrap();
             (0..70).for_each(|number| {
                 let _ = fs::remove_file(many(number));
@@ -194,7 +194,7 @@ fn hostile_compressed_payloads_are_decoded_or_refused() {
                 change(&mut numbers, &mut bytes, 0);
                 bytes
             }
-            // A frame that zstd believes, of streams that do not fit together.
+            // A valid zstd frame of streams that do not fit together.
             _ => {
                 let mut bytes = filtered.clone();
                 let from = [0, 24, 24][(numbers.next() % 3) as usize];

@@ -1,5 +1,5 @@
-//! What takes long to read: holes and lengths that no writer makes are not read at all, and for the rest the program
-//! does not wait.
+//! Files that take long to read. Holes and lengths that no writer makes are not read at all, and the program does not
+//! wait for the others.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -26,7 +26,7 @@ use crate::tests::*;
 
 const COUNT: u64 = 50;
 
-/// Nobody waits for anything.
+/// A program that waits neither at opening nor for a refresh.
 const HASTY: WaitLimits =
     WaitLimits { opening: Duration::ZERO, refresh: Duration::ZERO, ..WaitLimits::UNLIMITED };
 
@@ -34,7 +34,7 @@ fn open_hastily(root: &Path) -> Arc<Stash> {
     open_within(root, HASTY)
 }
 
-/// Runs `body` and says how many bytes it has read.
+/// Runs `body` and returns how many bytes it has read.
 fn reads<T>(body: impl FnOnce() -> T) -> (u64, T) {
     let before = bytes_read();
     let done = body();
@@ -50,7 +50,7 @@ fn a_sparse_tail_of_any_length_is_not_read() {
         fs::write(&path, &built.bytes).unwrap();
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_len(length).unwrap();
-        // Something stands in the middle of it, which costs what it takes.
+        // There are data in the middle of the hole, which are read.
         file.write_all_at(&[0x55; 100_000], 1 << 30).unwrap();
         file.write_all_at(&[0x55; 100_000], length - 200_000).unwrap();
         let (read, stash) = reads(|| open(root.path()));
@@ -59,7 +59,7 @@ fn a_sparse_tail_of_any_length_is_not_read() {
         let (read, applications) = reads(|| list_applications(root.path()).unwrap());
         assert!(read < 4 << 20, "{read} bytes read to list a file of {length}");
         assert_eq!(applications[0].parts[0].records["recipe"], COUNT);
-        // The next writer cuts it off.
+        // The next writer cuts the tail off.
         assert!(stash.portable().put(Kind::Layout, &key(1), Box::new([1])));
         drop(stash);
         assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
@@ -68,7 +68,7 @@ fn a_sparse_tail_of_any_length_is_not_read() {
 }
 
 #[test]
-fn what_a_long_file_says_of_itself_is_not_believed() {
+fn lengths_and_counts_in_a_long_file_are_not_believed() {
     let identity = PartIdentity::Portable;
     let tag = identity.tag();
     let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
@@ -89,7 +89,7 @@ fn what_a_long_file_says_of_itself_is_not_believed() {
         assert!(bytes.len() > FIRST_RECORD);
         fs::write(&path, &bytes).unwrap();
         let file = fs::File::options().write(true).open(&path).unwrap();
-        // Where the file system has no files of that length the claim does not fit anyway.
+        // A file system without files of that length cannot have such a file.
         let _ = file.set_len(length);
         if sealed {
             let _ = file.write_all_at(&header.encode(), length - 384);
@@ -104,29 +104,29 @@ fn what_a_long_file_says_of_itself_is_not_believed() {
 }
 
 #[test]
-fn what_takes_too_long_is_read_beside_the_program() {
+fn a_file_that_takes_too_long_is_read_in_the_background() {
     let root = root();
     let path = with_a_file(root.path());
     let built = build(COUNT, 1000, false);
     let mut bytes = built.bytes.clone();
     bytes.resize(32 << 20, 0x55);
     fs::write(&path, &bytes).unwrap();
-    // With some time, none of it is more than a look at the first bytes.
+    // The program's thread reads the first bytes at most.
     let (read, stash) = reads(|| open_hastily(root.path()));
     assert!(read < 1 << 20, "{read} bytes read by the program's thread");
     assert_eq!(stash.report().refused.get("put_off"), Some(&1));
     let part = stash.portable();
     await_that("the file is read", || count_good(part, Kind::Recipe, 0..COUNT) == COUNT);
     assert_eq!(part.len(Kind::Recipe) as u64, COUNT);
-    // And the next ones are spared it.
+    // The next processes need not read it.
     assert!(part.put(Kind::Layout, &key(1), Box::new([1])));
     drop(stash);
     assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
 }
 
 #[test]
-fn what_cannot_be_read_beside_the_program_is_tried_again_at_leisure() {
-    in_a_child("what_cannot_be_read_beside_the_program_is_tried_again_at_leisure", &[], || {
+fn a_part_that_cannot_be_read_in_the_background_is_tried_again_later() {
+    in_a_child("a_part_that_cannot_be_read_in_the_background_is_tried_again_later", &[], || {
         let root = root();
         let path = with_a_file(root.path());
         let mut bytes = build(COUNT, 1000, false).bytes;
@@ -136,7 +136,7 @@ fn what_cannot_be_read_beside_the_program_is_tried_again_at_leisure() {
         let (fault, op) = (Fault::Error(Errno::MFILE), Some(Op::List));
         faults::begin(Plan::Nth { fault, op, n: 1, on: true });
         let stash = open_hastily(root.path());
-        // By then the bounds are kept, and the writer is idle.
+        // By then maintenance is done, and the writer is idle.
         std::thread::sleep(Duration::from_secs(8));
         let behind = stash.portable().view().is_behind();
         let tries = faults::end().len();
@@ -148,7 +148,7 @@ fn what_cannot_be_read_beside_the_program_is_tried_again_at_leisure() {
 }
 
 #[test]
-fn the_damaged_index_of_a_long_file_is_replaced_beside_the_program() {
+fn the_damaged_index_of_a_long_file_is_replaced_in_the_background() {
     let root = root();
     let segment = filled(root.path(), 2000);
     let length = fs::metadata(&segment).unwrap().len();
@@ -166,7 +166,7 @@ fn the_damaged_index_of_a_long_file_is_replaced_beside_the_program() {
 }
 
 #[test]
-fn what_killed_nobody_yet_waits_until_all_is_known() {
+fn unverified_artifacts_wait_until_all_crash_counts_are_read() {
     let root = root();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
@@ -174,7 +174,7 @@ fn what_killed_nobody_yet_waits_until_all_is_known() {
     assert!(device.put(Kind::Verified, &key(0), Box::default()));
     assert!(device.put(Kind::CrashCount, &key(1), Box::new([2])));
     drop((device, stash));
-    // A file that takes long, and is the newest.
+    // The newest file takes long to read.
     let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
     let [sealed] = files(&folder, "vks").try_into().unwrap();
     let bytes = fs::read(&sealed).unwrap();
@@ -197,16 +197,16 @@ fn what_killed_nobody_yet_waits_until_all_is_known() {
     });
 }
 
-/// How a program ends.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     /// It closes the stash.
     Close,
-    /// It leaves with the stash open, and lives a little longer.
+    /// It calls `leave` with the stash open, and its process goes on a little longer.
     Leave,
 }
 
-/// What the end of a program may ask of the disk.
+/// The file operations at the end of a program.
 const ASKED_AT_THE_END: [Op; 12] = [
     Op::Write,
     Op::Remove,
@@ -222,11 +222,11 @@ const ASKED_AT_THE_END: [Op; 12] = [
     Op::Read,
 ];
 
-/// On a disk that stands still the program leaves; what the process lives to see is written when it moves again.
+/// If the disk does not answer, the program goes on; what is left is written when the disk answers again.
 #[test]
 fn nobody_waits_for_a_disk_that_stands_still() {
     in_a_child("nobody_waits_for_a_disk_that_stands_still", &[], || {
-        // What was written before, and whether anything is to be written at the end.
+        // What was written before, and whether anything is left for the end.
         let ways = [(None, true), (Some(0), true), (Some(COUNT), true), (Some(COUNT), false), (None, false)];
         for op in ASKED_AT_THE_END {
             for (before, more) in ways {
@@ -257,7 +257,7 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
         RunReport { store, ..RunReport::default() }
     }));
     let device = stash.device(&header()).unwrap();
-    // Nobody knows yet whether a driver dies of it.
+    // The artifact is unverified.
     assert!(matches!(device.admit(&key(0)), Admission::Granted(_)));
     assert_eq!(guards(), 1);
     if let Some(count) = before {
@@ -271,7 +271,7 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     put_all(stash.portable(), Kind::Recipe, first..first + count);
     (first..first + count).for_each(|number| stash.note_use(Kind::Recipe, &key(number)));
     drop(device);
-    // It would wait for ever.
+    // Without a limit it would wait for ever.
     let left = match end {
         End::Close => {
             drop(stash);
@@ -304,16 +304,16 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     assert_eq!(report.store.written_records, first + 2 * count, "{what}");
 }
 
-/// What a program waits for at its end if everything was served: the uses, the index behind them, and one report.
+/// If everything was served, a program waits at its end for the uses, the index behind them, and one report.
 #[test]
-fn the_end_after_a_served_run_makes_one_report() {
-    in_a_child("the_end_after_a_served_run_makes_one_report", &[], || {
+fn the_end_of_a_served_run_writes_one_report() {
+    in_a_child("the_end_of_a_served_run_writes_one_report", &[], || {
         let runs = |root: &Path| runs::read_all(&root.join(app().folder).join("runs"));
         let served = |root: &Path, op: Op| {
             let stash = open_within(root, WaitLimits { helper: Duration::ZERO, ..WaitLimits::UNLIMITED });
             stash.set_reporter(Box::new(|store| RunReport { store, ..RunReport::default() }));
             let device = stash.device(&header()).unwrap();
-            // The first report says that there is a run at all.
+            // The first report is written when the run begins to count.
             let before = runs(root).len();
             stash.touch();
             await_that("the first report", || runs(root).len() > before);
@@ -331,7 +331,7 @@ fn the_end_after_a_served_run_makes_one_report() {
             let stash = open(root.path());
             put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..10);
         }
-        // From the second run on the driver is known to take them.
+        // From the second run on the artifacts are verified.
         served(root.path(), Op::Stamp);
         // A segment and a report are renamed when they are made; a segment is written twice, a report once.
         assert_eq!(served(root.path(), Op::Rename), 2);
@@ -360,11 +360,11 @@ fn many_files_at_once_are_put_off_and_all_are_read() {
     assert_eq!(count_good(part, Kind::Recipe, 0..COUNT), COUNT);
 }
 
-/// What opening costs a thread of the program: `cargo test --release -p vkstash-store --lib tests::long_reads --
+/// Measures how long opening takes a thread of the program: `cargo test --release -p vkstash-store --lib tests::long_reads --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
-fn how_long_a_program_waits() {
+fn opening_times_of_a_program() {
     let measure = |what: &str, prepare: &dyn Fn(&Path)| {
         let root = root();
         let path = with_a_file(root.path());

@@ -1,4 +1,4 @@
-//! How much a process that is killed takes with it, on a machine that has more to do than it can.
+//! How many records a killed process loses on an overloaded machine.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -8,20 +8,20 @@ use std::time::Instant;
 use crate::tests::processes::{FOLDER, child, folder_of_child};
 use crate::tests::*;
 
-const TEST: &str = "what_is_killed_on_a_crowded_machine_takes_its_last_moment_with_it";
-/// How many processes are killed, where more are wanted than usual.
+const TEST: &str = "a_process_killed_on_a_busy_machine_loses_only_its_last_moment";
+/// The number of processes to kill, if it is not the usual one.
 const KILLS: &str = "VKSTASH_TEST_KILLS";
 /// Threads that compute all the time.
-const CROWD: usize = 14;
-/// What docs/architecture.md promises, beside what the system takes to run a thread at all.
+const BUSY_THREADS: usize = 14;
+/// What docs/architecture.md promises, without the time that a thread waits for a processor.
 const PROMISED: Duration = Duration::from_millis(250);
-/// Between two records.
+/// Time between two records.
 const STEP: Duration = Duration::from_millis(2);
 
 const PUT: u8 = 1;
 const WOKEN: u8 = 2;
 
-/// The same for all processes.
+/// A clock that is the same for all processes.
 fn now() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call gets a valid pointer.
@@ -42,7 +42,7 @@ fn say(what: u8, number: u64, time: Duration) {
 fn put_until_killed(folder: &Path) -> ! {
     let stash = open(folder);
     stash.set_reporter(Box::new(|_| Default::default()));
-    // How long the system lets a thread wait that only wants to be woken.
+    // How late the system wakes a thread that sleeps.
     std::thread::spawn(|| {
         loop {
             let began = now();
@@ -91,7 +91,7 @@ fn kill_one(numbers: &mut Numbers) -> (Duration, Duration) {
 }
 
 #[test]
-fn what_is_killed_on_a_crowded_machine_takes_its_last_moment_with_it() {
+fn a_process_killed_on_a_busy_machine_loses_only_its_last_moment() {
     if let Some(folder) = folder_of_child(TEST) {
         put_until_killed(&folder);
     }
@@ -100,7 +100,7 @@ fn what_is_killed_on_a_crowded_machine_takes_its_last_moment_with_it() {
     let mut numbers = Numbers(u64::from(std::process::id()));
     let mut ages = Vec::new();
     std::thread::scope(|scope| {
-        for _ in 0..CROWD {
+        for _ in 0..BUSY_THREADS {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     std::hint::black_box(Instant::now());
@@ -119,7 +119,7 @@ fn what_is_killed_on_a_crowded_machine_takes_its_last_moment_with_it() {
          a thread waited {woken:?} at most to be woken"
     );
     for (age, woken) in ages {
-        // It waits for its turn a few times: to be woken, to make its file, and to write.
+        // The writer waits for a processor a few times: to be woken, to create its file, and to write.
         let bound = PROMISED + 8 * woken.max(Duration::from_millis(50));
         assert!(age <= bound, "lost what was {age:?} old, where a thread waits for {woken:?}");
     }

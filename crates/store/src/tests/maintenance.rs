@@ -1,4 +1,4 @@
-//! What is merged, what is evicted, and what becomes of those who read meanwhile.
+//! Merging and eviction, also while others read.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::maintenance::outcome::Outcome;
 use crate::maintenance::work::Work;
 use crate::tests::*;
 
-/// In these tests a recipe is the identities of its modules.
+/// In these tests the payload of a recipe is the identities of its modules.
 fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
     recipe.chunks_exact(32).for_each(|key| each(key.try_into().unwrap()));
 }
@@ -59,7 +59,7 @@ fn many_runs_become_few_segments_and_nothing_is_lost() {
             put_all(stash.portable(), Kind::Recipe, number * 10..number * 10 + 10);
             put_all(&stash.device(&header()).unwrap(), Kind::Artifact, number * 10..number * 10 + 10);
         });
-        // Somebody who has files open that will be merged.
+        // A reader that has files open which will be merged.
         count_good(reader.portable(), Kind::Recipe, 0..number * 10);
     }
     let before = segments(root.path()).len();
@@ -79,7 +79,7 @@ fn many_runs_become_few_segments_and_nothing_is_lost() {
     assert_eq!((late.report().damaged_records, late.report().refused.len()), (0, 0));
 }
 
-/// Closes a stash, and waits for its writer, however little time that has been given.
+/// Closes a stash, and waits for its writer even if the stash does not.
 fn close(stash: Arc<Stash>) {
     let portable = Arc::downgrade(stash.portable());
     drop(stash);
@@ -87,7 +87,7 @@ fn close(stash: Arc<Stash>) {
 }
 
 #[test]
-fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
+fn a_process_that_ends_leaves_long_maintenance_to_the_next() {
     let root = root();
     let end = |end: Duration, number: u64| {
         let stash = open_within(root.path(), WaitLimits { end, ..WaitLimits::UNLIMITED });
@@ -104,7 +104,7 @@ fn a_process_that_ends_leaves_what_takes_long_to_the_next() {
 
 static HELD: AtomicBool = AtomicBool::new(true);
 
-/// Looking into recipes takes as long as the test wants.
+/// Reading a recipe takes as long as the test wants.
 fn held(_: &[u8], _: &mut dyn FnMut(&Key)) {
     while HELD.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(1));
@@ -125,7 +125,7 @@ fn nobody_waits_for_a_merge_that_does_not_end() {
     stash.set_modules_of(held);
     put_all(stash.portable(), Kind::Recipe, 90..100);
     let portable = Arc::downgrade(stash.portable());
-    // It would wait for ever.
+    // Without a limit it would wait for ever.
     drop(stash);
     assert!(HELD.swap(false, Ordering::SeqCst));
     await_that("the writer has ended", || portable.strong_count() == 0);
@@ -133,7 +133,7 @@ fn nobody_waits_for_a_merge_that_does_not_end() {
 }
 
 #[test]
-fn superseded_records_go_and_the_newest_stays() {
+fn superseded_records_are_removed_and_the_newest_stays() {
     let root = root();
     for round in 0..8_u8 {
         one_run(root.path(), |stash| {
@@ -185,7 +185,7 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
     assert!(!(20..60).any(there), "never used since the first runs");
     assert!((0..20).all(|record| device.contains(Kind::Verified, &key(record))));
     drop((device, stash));
-    // And the next time there is nothing to do.
+    // The next maintenance has nothing to do.
     assert_eq!(run(root.path()).evicted_records, 0);
 }
 
@@ -213,7 +213,7 @@ fn an_application_has_a_limit_of_its_own() {
 }
 
 #[test]
-fn settings_that_cannot_be_read_let_nothing_go() {
+fn nothing_is_evicted_if_the_settings_cannot_be_read() {
     let root = root();
     set(root.path(), "limit = 1KiB\n");
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..50));
@@ -238,7 +238,7 @@ fn unused_for(folder: &Path, time: Duration) {
 }
 
 #[test]
-fn parts_of_a_driver_that_is_gone_go_with_age_and_the_present_one_stays() {
+fn parts_of_a_driver_that_is_gone_expire_and_the_present_one_stays() {
     let root = root();
     let old = DeviceHeader { driver_version: 1, ..header() };
     let other_gpu = DeviceHeader { device_id: 2, ..header() };
@@ -253,8 +253,8 @@ fn parts_of_a_driver_that_is_gone_go_with_age_and_the_present_one_stays() {
     unused_for(&folder(&other_gpu), 100 * day);
     assert_eq!(run(root.path()).evicted_bytes.len(), 0, "a rollback is possible for half a year");
     set(root.path(), "device-age = 99\n");
-    // The other device was not used for as long, but nothing says that it is gone before the application was used with
-    // this one for longer than that.
+    // The other device was not used for as long. It counts as gone only when the application was used with this one for
+    // longer than that.
     unused_for(&folder(&other_gpu), 98 * day);
     let outcome = run(root.path());
     assert_eq!(outcome.evicted_records, 50, "{outcome:?}");
@@ -275,7 +275,7 @@ fn modules_are_kept_as_their_policy_says() {
         set(root.path(), &format!("modules = {policy}\n"));
         for number in 0..6 {
             one_run(root.path(), |stash| {
-                // What a run leaves behind so that its number is known.
+                // A record of the run, so that its number is known.
                 stash.set_reporter(Box::new({
                     let started = crate::base::util::unix_ms();
                     move |store| crate::reports::model::RunReport {
@@ -291,7 +291,7 @@ fn modules_are_kept_as_their_policy_says() {
                 std::thread::sleep(Duration::from_millis(3));
             });
         }
-        // Enough that the dead are worth a merge.
+        // Enough dead records to make a merge worthwhile.
         set(root.path(), &format!("modules = {policy}\nlimit = 100KiB\n"));
         let outcome = run(root.path());
         let stash = open(root.path());
@@ -314,7 +314,7 @@ fn count(stash: &Stash, kind: Kind) -> usize {
 }
 
 #[test]
-fn a_use_stays_one_of_its_run_when_its_segment_is_merged() {
+fn a_use_keeps_its_run_when_its_segment_is_merged() {
     let root = root();
     for number in 0..5 {
         one_run(root.path(), |stash| {
@@ -342,7 +342,7 @@ fn a_use_stays_one_of_its_run_when_its_segment_is_merged() {
 }
 
 #[test]
-fn what_only_newer_programs_know_is_carried_along() {
+fn records_of_unknown_kinds_survive_merging() {
     let root = root();
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..3));
     let folder = root.path().join(app().folder).join("portable");
@@ -355,7 +355,7 @@ fn what_only_newer_programs_know_is_carried_along() {
         };
         let (mut records, tag) = (Vec::new(), header.identity.tag());
         let mut rows = Vec::new();
-        // A kind that nobody knows yet, twice under one key.
+        // An unknown kind, twice under one key.
         let unknown = Stored::plain(b"from the future");
         rows.push(Row::of(&encode_record(
             &mut records,
@@ -435,9 +435,9 @@ fn an_interrupted_merge_leaves_everything_as_it_was() {
     }
 }
 
-/// What was not looked into would go as a whole.
+/// Parts that were not read would be evicted whole.
 #[test]
-fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
+fn maintenance_that_is_interrupted_evicts_nothing_that_it_has_not_read() {
     for stop_at in 0..12 {
         let root = root();
         for name in ["one", "two"] {
@@ -466,7 +466,7 @@ fn who_is_interrupted_while_it_looks_evicts_nothing_that_it_did_not_see() {
 }
 
 #[test]
-fn who_reads_while_others_write_and_merge_never_misses_anything() {
+fn a_reader_misses_nothing_while_others_write_and_merge() {
     let root = root();
     let written = std::sync::atomic::AtomicU64::new(0);
     let done = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Many processes at once on one stash.
+//! Many processes on one stash at the same time.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ const NUMBER: &str = "VKSTASH_TEST_NUMBER";
 /// Records that each process puts for itself, and those that all of them put.
 const OWN: u64 = 60;
 const SHARED: std::ops::Range<u64> = 1_000_000..1_000_040;
-/// Looks at a record of somebody else; there are 20 ms between two.
+/// Reads of a record of another process, 20 ms apart.
 const LOOKS: u32 = 3000;
 
 /// Puts records, and reads those of all the others.
@@ -41,8 +41,8 @@ fn take_part(folder: &Path, number: u64, count: u64) {
     assert!(report.write_errors.is_empty(), "{report:?}");
 }
 
-/// Gives every sealed file another name, half of them by a copy, as whoever compacts does: under the part's lock, for
-/// two that each delete what the other keeps would lose it.
+/// Gives every sealed file another name, half of them by a copy, as merging does: under the part's lock, because two
+/// processes that each delete what the other keeps would lose it.
 fn compact(root: &Path, round: u64) {
     for (place, path) in segments(root).into_iter().enumerate() {
         let lock = fs::File::options().create(true).append(true).open(path.with_file_name(".lock")).unwrap();
@@ -60,7 +60,7 @@ fn compact(root: &Path, round: u64) {
             continue;
         }
         if round % 2 == 0 {
-            // A process that left may have merged it meanwhile.
+            // A process that ended may have merged it meanwhile.
             let _ = fs::rename(&path, renamed);
         } else {
             let temporary = path.with_file_name(".tmp-compacted");
@@ -71,7 +71,7 @@ fn compact(root: &Path, round: u64) {
     }
 }
 
-fn crowd(test: &str, count: u64, compacting: bool) {
+fn run_processes(test: &str, count: u64, compacting: bool) {
     if let Some(folder) = folder_of_child(test) {
         let number = std::env::var(NUMBER).unwrap().parse().unwrap();
         return take_part(&folder, number, count);
@@ -105,27 +105,27 @@ fn crowd(test: &str, count: u64, compacting: bool) {
     assert_eq!((report.damaged_records, report.refused.len()), (0, 0), "{report:?}");
     let [application] = list_applications(root.path()).unwrap().try_into().unwrap();
     let info = &application.parts[0];
-    // Who leaves merges what the others have left.
+    // A process that ends may merge the files of the others.
     assert!((1..=count).contains(&info.segments));
     assert_eq!((info.sealed, info.damaged), (info.segments, 0));
 }
 
 #[test]
 fn two_processes_see_what_the_other_writes() {
-    crowd("two_processes_see_what_the_other_writes", 2, false);
+    run_processes("two_processes_see_what_the_other_writes", 2, false);
 }
 
 #[test]
 fn eight_processes_see_what_the_others_write() {
-    crowd("eight_processes_see_what_the_others_write", 8, false);
+    run_processes("eight_processes_see_what_the_others_write", 8, false);
 }
 
 #[test]
 fn thirty_two_processes_see_what_the_others_write() {
-    crowd("thirty_two_processes_see_what_the_others_write", 32, false);
+    run_processes("thirty_two_processes_see_what_the_others_write", 32, false);
 }
 
 #[test]
 fn files_that_are_renamed_and_deleted_go_on_being_read_by_eight_processes() {
-    crowd("files_that_are_renamed_and_deleted_go_on_being_read_by_eight_processes", 8, true);
+    run_processes("files_that_are_renamed_and_deleted_go_on_being_read_by_eight_processes", 8, true);
 }

@@ -44,7 +44,7 @@ use crate::part::queue::WaitLimits;
 use crate::reports::runs::RunName;
 use crate::stash::open::Stash;
 
-/// Long enough for anything on a machine that others keep busy; nothing is asserted about it.
+/// Long enough for any wait on a busy machine; no test asserts it.
 const LONG: Duration = Duration::from_secs(600);
 
 /// Waits until it says true.
@@ -97,7 +97,7 @@ fn put_all(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) {
     numbers.for_each(|number| assert!(part.put(kind, &key(number), payload(number))));
 }
 
-/// Waits until all is written, however long that takes: for as long as anything is.
+/// Waits until all is written, as long as something is still being written.
 fn flush_all(stash: &Stash) {
     let mut before = None;
     while !stash.flush(Duration::from_secs(60)) {
@@ -106,7 +106,7 @@ fn flush_all(stash: &Stash) {
     }
 }
 
-/// How many of the records are there; fails on any wrong byte.
+/// Number of the records that can be read; fails on any wrong byte.
 fn count_good(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) -> u64 {
     let mut buffer = Vec::new();
     let read = |number: &u64| {

@@ -1,4 +1,4 @@
-//! Numbers that look random and come again. Also compiled into the tests of the tool's own crate.
+//! Reproducible random numbers. Also compiled into the tests of the tool's own crate.
 
 /// A reproducible stream of numbers.
 pub(crate) struct Numbers(pub(crate) u64);

@@ -44,7 +44,7 @@ fn what_was_written_survives_kill_9() {
         while stash.portable().put(Kind::Recipe, &key(number), payload(number)) {
             number += 1;
         }
-        // The queue is full; somebody is about to end us.
+        // The queue is full; the parent is about to kill this process.
         std::thread::sleep(LONG);
     }
     let root = root();
@@ -169,7 +169,7 @@ fn a_full_disk_costs_what_does_not_fit_and_nothing_else() {
         let stash = open(root.path());
         let record = |number: u64| vec![number as u8; 9000].into_boxed_slice();
         for number in 0..30 {
-            // Once the writer has met the limit nothing is taken any more, and counted all the same.
+            // Once the writer has met the limit, records are no longer taken, but counted.
             stash.portable().put(Kind::Artifact, &key(number), record(number));
         }
         stash.flush(LONG);
@@ -188,7 +188,7 @@ fn a_full_disk_costs_what_does_not_fit_and_nothing_else() {
     });
 }
 
-/// The writer's thread, and how often it has been woken so far.
+/// How often the writer's thread has been woken so far; None: there is no such thread.
 fn wakes_of_the_writer() -> Option<u64> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let statuses = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok());
@@ -200,8 +200,8 @@ fn wakes_of_the_writer() -> Option<u64> {
 }
 
 #[test]
-fn a_program_that_has_gone_quiet_is_not_woken_and_then_reported_all_the_same() {
-    in_a_child("a_program_that_has_gone_quiet_is_not_woken_and_then_reported_all_the_same", &[], || {
+fn the_writer_of_an_idle_program_is_not_woken_and_still_writes_the_report() {
+    in_a_child("the_writer_of_an_idle_program_is_not_woken_and_still_writes_the_report", &[], || {
         let root = root();
         let stash = open(root.path());
         let served = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1));

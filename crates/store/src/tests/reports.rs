@@ -1,4 +1,4 @@
-//! Reports of runs and what they add up to.
+//! Reports of runs, and their sums.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,8 +75,8 @@ fn a_run_that_wrote_nothing_is_reported_when_it_ends() {
 
 /// A process that opens its stash again while the disk still has the report of the first time.
 #[test]
-fn a_report_that_the_disk_holds_up_takes_the_place_of_no_later_one() {
-    in_a_child("a_report_that_the_disk_holds_up_takes_the_place_of_no_later_one", &[], || {
+fn a_report_delayed_by_the_disk_replaces_no_later_one() {
+    in_a_child("a_report_delayed_by_the_disk_replaces_no_later_one", &[], || {
         let root = root();
         let run = RunName::of_this_process();
         let number = Arc::new(AtomicU64::new(1));

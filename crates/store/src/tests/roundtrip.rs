@@ -1,4 +1,4 @@
-//! What is put comes back.
+//! Records are read as they were put.
 
 use crate::base::memory::QUEUED;
 use crate::format::record::{FORGOTTEN, UseRecord};
@@ -181,7 +181,7 @@ fn a_record_that_is_too_long_is_dropped_and_counted() {
 }
 
 #[test]
-fn what_does_not_fit_into_the_queue_is_dropped_and_counted_and_the_rest_is_kept() {
+fn records_that_do_not_fit_into_the_queue_are_dropped_and_counted_and_the_rest_is_kept() {
     let root = root();
     let stash = open(root.path());
     let mut kept = 0;
@@ -200,7 +200,7 @@ fn what_does_not_fit_into_the_queue_is_dropped_and_counted_and_the_rest_is_kept(
 }
 
 #[test]
-fn the_queue_holds_so_many_bytes_and_what_comes_then_is_counted() {
+fn a_full_queue_drops_records_and_counts_them() {
     let root = root();
     let stash = open(root.path());
     // Nobody writes yet: `enqueue` starts no writer.

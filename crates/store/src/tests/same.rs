@@ -1,4 +1,4 @@
-//! Artifacts with equal data, which are stored once: written, merged, evicted, damaged and made up.
+//! Artifacts with equal data, which are stored once: written, merged, evicted, damaged and forged.
 
 use std::collections::HashMap;
 use std::fs;
@@ -67,7 +67,7 @@ fn counts(root: &Path) -> (usize, usize) {
     (device.len(Kind::Artifact), device.len(Kind::Same))
 }
 
-/// A segment with records of any kind, which no writer of ours makes so.
+/// A segment with records of any kind, as this version's writer would not write it.
 fn segment(root: &Path, name: u64, records: &[(u8, Key, &[u8])]) {
     drop(open(root).device(&header()).unwrap());
     let identity = PartIdentity::Device(header());
@@ -120,7 +120,7 @@ fn equal_artifacts_of_several_processes_are_stored_once_when_they_are_merged() {
     assert_eq!(counts(root.path()), (3, 57));
     let all = || (0..60).map(|number| (number, number % 10 % 3));
     expect(root.path(), all());
-    // And with those that come later, whose targets move to the ones that are there.
+    // Merged with later segments, too, whose references then name the targets that are there.
     for process in 6..12 {
         record(root.path(), (0..10).map(|at| (process * 10 + at, at % 3)));
         run(root.path());
@@ -143,13 +143,13 @@ fn little_data_and_portable_records_are_stored_as_they_are() {
 }
 
 #[test]
-fn an_artifact_that_is_recorded_anew_hides_what_stood_for_it() {
+fn an_artifact_that_is_recorded_anew_hides_its_reference() {
     let root = root();
     record(root.path(), [(0, 1), (1, 1), (2, 1)]);
-    // A reference of its own, then a whole one, then one that must not be a reference.
+    // A reference, then a whole artifact, then one that must not be a reference.
     record(root.path(), [(1, 2), (3, 2)]);
     expect(root.path(), [(0, 1), (1, 2), (2, 1), (3, 2)]);
-    // What named the second one is a miss then, and is recorded again.
+    // The reference to the second one is then a miss, and the artifact is recorded again.
     record(root.path(), [(5, 1), (1, 1), (3, 2)]);
     expect(root.path(), [(0, 1), (1, 1), (2, 1), (3, 2), (5, 1)]);
     record(root.path(), [(6, 1), (6, 2), (7, 1), (7, 1)]);
@@ -218,7 +218,7 @@ fn wrong_missing_chained_and_circular_references_are_misses() {
 /// A program that does not know the kind (as this one does not know number 99) passes over it and copies it; in the
 /// file that it seals the kind has the code of unknown ones.
 #[test]
-fn what_an_older_program_has_merged_is_found_again_after_the_next_merge() {
+fn references_merged_by_an_older_program_are_found_after_the_next_merge() {
     let root = root();
     let (whole, same) = (artifact(0, 1), reference(1, 1, 0));
     segment(root.path(), 1, &[(Kind::Artifact as u8, key(0), &whole), (99, key(1), b"unknown")]);
@@ -253,7 +253,7 @@ fn what_an_older_program_has_merged_is_found_again_after_the_next_merge() {
 }
 
 #[test]
-fn an_artifact_with_a_crash_count_is_not_named_and_what_names_it_is_not_handed_out() {
+fn no_reference_to_an_artifact_with_a_crash_count_is_written_or_handed_out() {
     let root = root();
     record(root.path(), [(0, 1), (1, 1), (2, 1)]);
     {
@@ -308,7 +308,7 @@ fn a_run_that_is_going_on_keeps_what_its_references_name() {
     record(root.path(), [(0, 1)]);
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
-    // Only what a process has recorded itself is known to it, so this names number 1.
+    // A process knows only artifacts that it has recorded itself, so this reference names number 1.
     assert!(device.put(Kind::Artifact, &key(1), artifact(1, 1)));
     assert!(device.put(Kind::Artifact, &key(2), artifact(2, 1)));
     stash.flush(LONG);
@@ -326,7 +326,7 @@ fn a_run_that_is_going_on_keeps_what_its_references_name() {
 }
 
 #[test]
-fn a_damaged_target_costs_what_names_it_and_is_counted_once() {
+fn a_damaged_target_costs_its_references_and_is_counted_once() {
     let root = root();
     record(root.path(), (0..5).map(|number| (number, 1)));
     let file = files(&device_folder(root.path()), "vks").pop().unwrap();
@@ -342,7 +342,7 @@ fn a_damaged_target_costs_what_names_it_and_is_counted_once() {
 }
 
 #[test]
-fn what_a_writer_remembers_is_bounded_and_what_it_forgets_is_only_stored_twice() {
+fn a_writer_remembers_a_bounded_number_of_artifacts_and_stores_forgotten_ones_twice() {
     let root = root();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
@@ -419,7 +419,7 @@ proptest! {
     /// Runs that record, merge, and record anew: what is read is what was put last, or nothing where a target was
     /// recorded anew.
     #[test]
-    fn whatever_is_recorded_and_merged_is_read_as_it_was_put(
+    fn recorded_and_merged_artifacts_are_read_as_they_were_put(
         runs in proptest::collection::vec(
             (proptest::collection::vec((0..12_u64, 0..4_u64), 1..14), any::<bool>()), 1..9,
         ),

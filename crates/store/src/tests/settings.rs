@@ -1,4 +1,4 @@
-//! What the user has set: parsing, writing, and files that are not what they should be.
+//! The settings: parsing, writing, and files that cannot be used.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -56,7 +56,7 @@ fn sizes_have_units_or_are_bytes() {
 }
 
 #[test]
-fn what_is_not_understood_costs_its_own_line_only_and_is_kept() {
+fn a_line_that_is_not_understood_is_ignored_and_kept() {
     let text = "limit = much\nshaders = 3\nnonsense\ndevice-age = 9999999999999999\nmodules = some\nfree-space = 7\n";
     let (mut settings, complaints) = Settings::parse(text);
     assert_eq!(complaints.len(), 5, "{complaints:?}");
@@ -71,7 +71,7 @@ fn what_is_not_understood_costs_its_own_line_only_and_is_kept() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(values in prop::array::uniform5(prop::option::of(any::<u64>())), kinds in 0..3) {
+    fn written_settings_are_read_again(values in prop::array::uniform5(prop::option::of(any::<u64>())), kinds in 0..3) {
         let [limit, application_limit, free_space, days, modules] = values;
         let mut settings = Settings { limit, application_limit, free_space, ..Settings::default() };
         settings.device_age_ms = days.map(|days| (days % 100_000) * DAY);
@@ -102,11 +102,11 @@ fn a_root_and_an_application_have_their_own_files() {
     assert_eq!(read(root.path(), Some(&folder)).unwrap().0.limit, Some(7));
     let file = root.path().join(&folder).join(FILE);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // Neither is an application, nor in the way of one.
+    // The settings file of the root is no application, and hides none.
     let listed = list_applications(root.path()).unwrap();
     assert_eq!(listed.iter().map(|info| info.folder.as_str()).collect::<Vec<_>>(), [folder.as_str()]);
     assert!(listed[0].unusable.is_empty(), "{listed:?}");
-    // Nothing set: nothing there.
+    // Without settings there is no file.
     write(root.path(), Some(&folder), &Settings::default()).unwrap();
     assert!(!file.exists());
 }

@@ -1,4 +1,4 @@
-//! What one process sees of what others write, and what becomes of the files of those that died.
+//! Records of other processes, and the files of processes that died.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -19,7 +19,7 @@ fn await_record(part: &Part, number: u64) {
 }
 
 #[test]
-fn what_others_append_and_seal_is_seen_after_a_miss() {
+fn records_that_others_append_and_seal_are_seen_after_a_miss() {
     let root = root();
     let (reader, writer) = (open(root.path()), open(root.path()));
     let part = reader.portable();
@@ -31,7 +31,7 @@ fn what_others_append_and_seal_is_seen_after_a_miss() {
         assert_eq!(count_good(part, Kind::Recipe, 0..(round + 1) * 100), (round + 1) * 100);
     }
     drop(writer);
-    // Its file is followed to its end, and then read by its table.
+    // The reader follows the file to its end, and then reads it by its index.
     let another = open(root.path());
     put_all(another.portable(), Kind::Recipe, 300..400);
     another.flush(LONG);
@@ -44,7 +44,7 @@ fn what_others_append_and_seal_is_seen_after_a_miss() {
 }
 
 #[test]
-fn what_others_appended_is_kept_in_memory_until_their_files_have_tables() {
+fn index_entries_of_unsealed_files_stay_in_memory_until_they_are_sealed() {
     let root = root();
     let reader = open(root.path());
     let part = reader.portable();
@@ -53,7 +53,7 @@ fn what_others_appended_is_kept_in_memory_until_their_files_have_tables() {
         let began = Instant::now();
         while kept() > 0 {
             assert!(began.elapsed() < LONG, "{} records are kept {what}", kept());
-            // A miss, so that somebody looks.
+            // A miss makes the reader look for new files.
             assert!(!part.contains(Kind::Recipe, &key(1 << 40)));
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -74,7 +74,7 @@ fn what_others_appended_is_kept_in_memory_until_their_files_have_tables() {
         drop(write(round * 100..round * 100 + 100));
         await_none("after it was sealed", round * 100 + 100);
     }
-    // Taken away together with the tables.
+    // The file is removed together with its index.
     let late = write(300..400);
     segments(root.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
     await_none("after it was taken away", 0);
@@ -169,7 +169,7 @@ fn checkpoints_are_used_and_not_needed() {
     };
     assert_eq!(look("whole"), 0);
     let file = fs::File::options().write(true).open(&segment).unwrap();
-    // Heads before the last checkpoint are not looked at.
+    // Record headers before the last checkpoint are not read.
     file.write_all_at(&[0xAA; 4], FIRST_RECORD as u64).unwrap();
     assert_eq!(look("a head is damaged"), 0);
     file.write_all_at(&bytes[FIRST_RECORD..FIRST_RECORD + 4], FIRST_RECORD as u64).unwrap();

@@ -12,7 +12,7 @@ use crate::disk::op::Op;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
-/// A program, but for the time that it waits at its end.
+/// The limits of a program, but with no limit at its end.
 const PROGRAM: WaitLimits = WaitLimits { end: LONG, helper: LONG, ..WaitLimits::PROGRAM };
 
 const KINDS: [Kind; 4] = [Kind::Module, Kind::Recipe, Kind::Layout, Kind::Setup];
@@ -79,8 +79,8 @@ fn a_program_waits_for_one_slow_call_when_its_stash_is_opened_and_writes_nothing
 }
 
 #[test]
-fn what_a_short_program_could_not_compare_is_compared_and_written_beside_its_end() {
-    in_a_child("what_a_short_program_could_not_compare_is_compared_and_written_beside_its_end", &[], || {
+fn records_of_a_short_program_are_compared_and_written_in_the_background() {
+    in_a_child("records_of_a_short_program_are_compared_and_written_in_the_background", &[], || {
         let root = root();
         for run in 0..4 {
             faults::begin(Plan::Slow);
@@ -122,15 +122,15 @@ fn a_stash_that_turns_out_to_be_unusable_late_takes_no_records_and_says_why() {
         assert!(stash.report().dropped >= 2);
         drop(stash);
         assert!(segments(root.path()).is_empty());
-        // In time it is an error, as for everybody else.
+        // If it is found in time, opening fails.
         assert!(Stash::open_patiently(root.path(), &app()).is_err());
     });
 }
 
 /// A program at its limit of descriptors, or of memory, when it first needs the stash.
 #[test]
-fn a_stash_that_there_is_no_descriptor_for_is_opened_when_there_is() {
-    in_a_child("a_stash_that_there_is_no_descriptor_for_is_opened_when_there_is", &[], || {
+fn a_stash_is_opened_once_a_descriptor_is_free() {
+    in_a_child("a_stash_is_opened_once_a_descriptor_is_free", &[], || {
         let root = root();
         {
             let stash = open(root.path());

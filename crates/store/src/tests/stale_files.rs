@@ -1,4 +1,4 @@
-//! What killed processes leave half made, and who takes it away.
+//! Unfinished files of killed processes, and their removal.
 
 use std::fs;
 use std::fs::{File, FileTimes};
@@ -16,7 +16,7 @@ const SEGMENT: &str = "0000000000000001-00000001-0000000000000001.vks";
 const GUARD: &str = "00000001-0000000000000001.vkg";
 const OTHER: &str = ".tmp-1f-0123456789abcdef";
 
-/// Makes the file as old as one that nobody will go on with.
+/// Makes the file so old that it counts as abandoned.
 pub(crate) fn grow_old(path: &Path) {
     let long_ago = SystemTime::now() - Duration::from_secs(120);
     File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
@@ -27,7 +27,7 @@ fn make(path: &Path, content: &[u8]) -> PathBuf {
     path.to_owned()
 }
 
-/// Another one who looks at the file has its lock for a moment, and so has a child that was not executed yet.
+/// Another process that checks the file holds its lock for a moment, and so does a forked child before its exec.
 fn clean_up_until_gone(folder: &Folder, path: &Path) {
     let began = std::time::Instant::now();
     while path.exists() {
@@ -37,7 +37,7 @@ fn clean_up_until_gone(folder: &Folder, path: &Path) {
 }
 
 #[test]
-fn what_dead_writers_left_half_made_is_gone_after_the_next_one() {
+fn the_next_writer_removes_the_unfinished_files_of_dead_writers() {
     let root = root();
     let segment = filled(root.path(), 3);
     let folder = segment.parent().unwrap();
@@ -64,7 +64,7 @@ fn what_dead_writers_left_half_made_is_gone_after_the_next_one() {
 }
 
 #[test]
-fn what_may_be_somebodys_is_left_alone() {
+fn files_that_may_be_in_use_are_left_alone() {
     let root = root();
     let folder = Folder::root(root.path(), false).unwrap();
     let at = |name: &str| root.path().join(name);
@@ -83,12 +83,12 @@ fn what_may_be_somebodys_is_left_alone() {
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
         file
     });
-    // With something in it, or of another name.
+    // Files with content, or with another name.
     let full = [make(&at(&segment(5)), b"x"), make(&at(&segment(6).replace("vks", "vkg")), b"")];
     let foreign =
         [".tmp-notes", "empty.vks", ".tmp-", "totals.vkt", ".lock", "0.vkg"].map(|name| make(&at(name), b""));
     foreign.iter().chain(&full).for_each(|path| grow_old(path));
-    // No file, or one that is elsewhere.
+    // No regular file, or a link to one elsewhere.
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     symlink(elsewhere.path(), at(&segment(7))).unwrap();
     symlink(elsewhere.path(), at(&temporary(8))).unwrap();
@@ -105,12 +105,12 @@ fn what_may_be_somebodys_is_left_alone() {
         clean_up(&folder);
         assert!(other.exists(), "another user's file");
     }
-    // What was held until here has nobody now.
+    // The lock that was held until here is released.
     drop(locks);
     held.iter().for_each(|path| clean_up_until_gone(&folder, path));
 }
 
-/// Says so where a test ends, however it does.
+/// Sets the flag when a test ends, also after a panic.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -119,9 +119,9 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Between being made and being locked a file looks as if it had been left behind, to whom its age is told wrong.
+/// Between creation and lock a file looks abandoned to a process that reads a wrong age.
 #[test]
-fn a_living_writers_file_is_never_taken_away() {
+fn the_file_of_a_living_writer_is_never_removed() {
     let root = root();
     let folder = Arc::new(Folder::root(root.path(), false).unwrap());
     let done = AtomicBool::new(false);
@@ -134,7 +134,7 @@ fn a_living_writers_file_is_never_taken_away() {
                     let mut met = 0_u64;
                     while !done.load(Ordering::Relaxed) {
                         for name in folder.temporary_names().unwrap() {
-                            // What is being made is believed to be old.
+                            // Files that are being created look old to it.
                             if let Ok(file) = File::options().write(true).open(root.path().join(&name)) {
                                 let _ = file.set_modified(SystemTime::now() - Duration::from_secs(120));
                                 met += 1;
@@ -149,7 +149,7 @@ fn a_living_writers_file_is_never_taken_away() {
         let stop = Stop(&done);
         for age in 0..300 {
             let identity = PartIdentity::Portable;
-            // Whoever stands back from its file too often says so, and its records are counted as dropped.
+            // A writer that gives up its file too often says so, and its records are counted as dropped.
             let Ok(appender) = Appender::create(folder.clone(), identity, age) else {
                 taken += 1;
                 continue;

@@ -1,5 +1,5 @@
-//! How much memory a test asks for: at once, because no length that stands in a file may be believed before its bytes
-//! are there; and in all, because nothing may grow with the hours.
+//! The memory that a test asks for: at once, because no memory may be taken for a length in a file before its bytes were
+//! read; and in all, because nothing may grow in a long run.
 
 #![allow(dead_code, reason = "the tests of the store and of the layer each use some of it")]
 
@@ -16,7 +16,7 @@ thread_local! {
 struct Watched;
 
 fn watch(size: usize) {
-    // Not at the end of a thread, where it is gone.
+    // At the end of a thread its local storage is gone.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
     hold(size as isize);
 }
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Watched {
 #[global_allocator]
 static WATCHED: Watched = Watched;
 
-/// From here on it counts.
+/// Starts the measurement.
 pub fn forget() {
     LARGEST.set(0);
 }
