@@ -208,9 +208,9 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
 
 /// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
 ///
-/// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It decides
-/// once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one pipeline
-/// will do; and the program's own cache is in use until the operation is complete.
+/// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It
+/// decides once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one
+/// pipeline will do; and the program's own cache is in use until the operation is complete.
 fn source<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     artifact: ArtifactOutcome<'a>,

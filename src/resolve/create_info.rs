@@ -270,8 +270,8 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         unsafe { self.with_flags(0, DERIVATIVE, arena) }.unwrap_or(self)
     }
 
-    /// A copy with these bits of VkPipelineCreateFlags2 added and removed, wherever the effective flags stand. None where
-    /// the chain cannot be copied.
+    /// A copy with these bits of VkPipelineCreateFlags2 added and removed, wherever the effective flags stand. None
+    /// where the chain cannot be copied.
     ///
     /// # Safety
     /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.

@@ -5,8 +5,8 @@
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
-//! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when they
-//!   were created
+//! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
+//!   they were created
 //! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Once, Weak, mpsc};
 use std::time::Duration;
 
 use super::device_stats::DeviceStats;
-use super::run_report::{Place, ReportSource};
+use super::run_report::{ReportSource, SessionReport};
 use crate::config::Config;
 use crate::guard::guard;
 use crate::log;
@@ -21,7 +21,7 @@ use vkstash_store::stash::open::{END, Stash};
 /// Why a session has no stash, and who reports that.
 struct Unusable {
     reason: String,
-    place: Arc<Place>,
+    share: Arc<SessionReport>,
     /// How long the program waits for it.
     limit: Duration,
 }
@@ -29,14 +29,14 @@ struct Unusable {
 impl Unusable {
     /// Writes the report beside the program, which waits for it as it would for the end of a stash.
     fn publish(&self) {
-        if !self.place.is_asked_for() {
+        if !self.share.is_asked_for() {
             return;
         }
         let store = StoreReport { unusable: self.reason.clone(), ..StoreReport::default() };
-        let place = self.place.clone();
+        let share = self.share.clone();
         let (done, ends) = mpsc::channel();
         let write = move || {
-            place.report_in_turn(store);
+            share.report_in_turn(store);
             // Nobody waits any more where that fails.
             let _ = done.send(());
         };
@@ -115,7 +115,7 @@ impl Session {
 
     fn new(config: &Config, name: &AppName, source: Arc<ReportSource>, number: u64) -> Session {
         let run = source.run().clone();
-        let place = Place::new(source.clone(), number);
+        let share = SessionReport::new(source.clone(), number);
         let opened = match &config.root {
             Some(root) => Stash::open_in_run(root, name, run, config.opening, config.end)
                 .map_err(|error| error.to_string()),
@@ -125,7 +125,7 @@ impl Session {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
                 if config.application.is_none() {
-                    stash.set_reporter(Box::new(move |store| place.report(store)));
+                    stash.set_reporter(Box::new(move |store| share.report(store)));
                 } else {
                     // A worker's requests are none of the program's.
                     stash.ignore_uses();
@@ -134,7 +134,7 @@ impl Session {
             }
             Err(reason) => {
                 tracing::warn!("nothing is stashed in this run: {reason}");
-                Err(Unusable { reason, place: Arc::new(place), limit: config.end.unwrap_or(END) })
+                Err(Unusable { reason, share: Arc::new(share), limit: config.end.unwrap_or(END) })
             }
         };
         Session { source, stash, process: fork::here() }

@@ -120,19 +120,19 @@ impl ReportSource {
     }
 }
 
-/// One session's place in the report. The writer keeps it until it ends, which may be after the session has gone.
-pub struct Place {
+/// One session's share of the report. The writer keeps it until it ends, which may be after the session has gone.
+pub struct SessionReport {
     source: Arc<ReportSource>,
     number: u64,
     /// In [`fork::now`].
     process: u32,
 }
 
-impl Place {
-    /// A place for the session of this number.
-    pub fn new(source: Arc<ReportSource>, number: u64) -> Place {
+impl SessionReport {
+    /// The share of the session with this number.
+    pub fn new(source: Arc<ReportSource>, number: u64) -> SessionReport {
         lock(&source.seen).stores.insert(number, StoreReport::default());
-        Place { source, number, process: fork::here() }
+        SessionReport { source, number, process: fork::here() }
     }
 
     /// Whether the report goes to a folder even if there is no stash for it.
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionReport {
     fn drop(&mut self) {
         // Locks of a forked child's parent may be held by threads that are not in this process.
         if self.process == fork::now() {

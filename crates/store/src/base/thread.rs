@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 const STACK_BYTES: usize = 1 << 20;
 /// Nice value of a thread for which nobody waits.
 const NICE: i32 = 10;
-/// Nice value of a thread that must not be felt: beside a thread that computes all the time it gets 1.5 % of a processor.
+/// Nice value of a thread that must not be felt: beside a thread that computes all the time it gets 1.5 % of a
+/// processor.
 const LOWEST: i32 = 19;
 
 /// Starts a thread with all signals blocked. `None`: the system refuses it.

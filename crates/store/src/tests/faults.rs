@@ -194,8 +194,8 @@ fn check(root: &Path, safe: &[Record]) {
     }
 }
 
-/// Does [`some_runs`] with each plan of `plans`, on a copy of the state before, as long as `goes_on` says so of the faults
-/// that have struck.
+/// Does [`some_runs`] with each plan of `plans`, on a copy of the state before, as long as `goes_on` says so of the
+/// faults that have struck.
 fn iterations(plans: impl Iterator<Item = Plan>, goes_on: impl Fn(&[(Op, Fault)]) -> bool) -> u64 {
     let model = root();
     let before = prepare(model.path());

@@ -360,8 +360,8 @@ fn many_files_at_once_are_put_off_and_all_are_read() {
     assert_eq!(count_good(part, Kind::Recipe, 0..COUNT), COUNT);
 }
 
-/// Measures how long opening takes a thread of the program: `cargo test --release -p vkstash-store --lib tests::long_reads --
-/// --ignored --nocapture`.
+/// Measures how long opening takes a thread of the program: `cargo test --release -p vkstash-store --lib
+/// tests::long_reads -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn opening_times_of_a_program() {

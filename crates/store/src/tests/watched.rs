@@ -1,5 +1,5 @@
-//! The memory that a test asks for: at once, because no memory may be taken for a length in a file before its bytes were
-//! read; and in all, because nothing may grow in a long run.
+//! The memory that a test asks for: at once, because no memory may be taken for a length in a file before its bytes
+//! were read; and in all, because nothing may grow in a long run.
 
 #![allow(dead_code, reason = "the tests of the store and of the layer each use some of it")]
 
