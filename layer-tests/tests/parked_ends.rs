@@ -4,13 +4,14 @@
 
 use std::alloc::Layout;
 use std::ffi::c_void;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ash::vk;
 use serde_json::{Value, json};
 
-use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, MACHINE_DRIVER};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
@@ -91,6 +92,66 @@ fn a_program_may_end_whatever_the_workers_are_at() {
         scenario.run_ok::<Value>("end", &env, &many);
         let forks = json!({ "end": "fork", "after_us": 0, "devices": 20 });
         scenario.run_ok::<Value>("end", &env, &forks);
+    });
+}
+
+static IN_HANDLER: Mutex<Option<Device>> = Mutex::new(None);
+
+extern "C" fn late_destructor() {
+    drop(IN_HANDLER.lock().unwrap().take());
+    child::answer(&TestDriver::open().take_record()["violations"]);
+    // SAFETY: _exit has no preconditions; it ends the process before the step's own answer.
+    unsafe { libc::_exit(0) };
+}
+
+/// The device is destroyed by a handler that is registered before Vulkan is loaded, when this thread has no local storage
+/// any more.
+fn global_destructor(_: &Value) -> Value {
+    // SAFETY: a function of this program.
+    unsafe { libc::atexit(late_destructor) };
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work().device_options()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    *IN_HANDLER.lock().unwrap() = Some(device);
+    std::process::exit(3)
+}
+
+#[test]
+fn an_exit_handler_may_destroy_a_device_with_parked_pipelines() {
+    scenario(&[("work", work::step), ("handler", global_destructor)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        let outcome = scenario.run("handler", &env, &());
+        assert_eq!(outcome.ok(), json!([]));
+        assert!(
+            !outcome.stderr.contains("panicked") && !outcome.stderr.contains("Thread Local"),
+            "{}",
+            outcome.stderr
+        );
+    });
+}
+
+/// Gives workers time on a driver without memory.
+fn without_memory(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
+    let device = Device::new(&instance, &work().device_options()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let record = driver.take_record();
+    assert_eq!(record["violations"], json!([]), "{record}");
+    let calls = record["calls"].as_array().unwrap().iter();
+    let creating = calls.filter(|call| call["command"] == "vkCreateComputePipelines").count();
+    driver.control(&json!({ "faults": null }));
+    assert!(work().run(&device).all_made());
+    json!(creating)
+}
+
+#[test]
+fn a_driver_without_memory_is_not_asked_for_the_rest() {
+    scenario(&[("work", work::step), ("no memory", without_memory)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        let run = scenario.run_ok::<u64>("no memory", &env, &());
+        assert!((1..=4).contains(&run.value), "each worker asks once: {}", run.value);
     });
 }
 

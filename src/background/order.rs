@@ -1,6 +1,7 @@
 //! The order in which a program is likely to ask for its pipelines: that of its last run, and what only earlier runs
 //! used after it.
 
+use super::gate;
 use crate::state::stored::Stored;
 use vkstash_store::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 
@@ -12,18 +13,19 @@ struct Noted {
     key: Key,
 }
 
-/// The keys whose uses the stash has, what the last run used first.
-pub fn of(stored: &Stored) -> Vec<Key> {
+/// The keys whose uses the stash has, what the last run used first. None if the task must end: vkDestroyDevice waits for it,
+/// and there may be many uses.
+pub fn of(stored: &Stored) -> Option<Vec<Key>> {
     let mut noted = Vec::new();
     let counts_from = stored.stash.order_counts_from();
-    stored.portable.for_each(Kind::Use, &mut |key, payload| {
+    stored.portable.for_each_until(Kind::Use, &gate::must_end, &mut |key, payload| {
         if let Some(UseRecord { unix_ms, sequence, .. }) = UseRecord::decode(payload) {
             if unix_ms >= counts_from && *key != FORGOTTEN {
                 noted.push(Noted { unix_ms, sequence, key: *key });
             }
         }
     });
-    in_order(noted)
+    (!gate::must_end()).then(|| in_order(noted))
 }
 
 /// A run counts its uses from 0 on, so a smaller number than before begins another one. Runs of two processes at the

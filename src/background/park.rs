@@ -1,13 +1,13 @@
 //! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 
 use super::make::{self, NotMade, Way};
-use super::objects::{DeviceTraits, OwnObjects};
+use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
 use crate::recipe::rebuild::Limits;
@@ -38,6 +38,8 @@ struct Parker {
     usual: AtomicU64,
     /// Chains of tasks that make pipelines one after the other.
     chains: AtomicUsize,
+    /// A task is received later that destroys what the program has not asked for.
+    releases: AtomicBool,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -76,6 +78,7 @@ pub fn start(device: &Arc<Device>) {
         own: OwnObjects::new(device.handle, device.table, traits),
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
         chains: AtomicUsize::new(0),
+        releases: AtomicBool::new(false),
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
@@ -136,6 +139,25 @@ impl Parker {
         self.usual.store(now, Ordering::Relaxed);
     }
 
+    /// Sees to it that what the program does not ask for is destroyed.
+    fn release_after(self: &Arc<Parker>, device: &Device, delay: Duration) {
+        if device.parked.count() > 0 && !self.releases.swap(true, Ordering::SeqCst) {
+            pool::queue_after(self.owner, delay, Box::new(Release(self.clone())));
+        }
+    }
+
+    /// Destroys what has waited for long enough.
+    fn release_old(&self, device: &Device) {
+        let Some(_in_driver) = gate::enter_driver() else { return };
+        let Some(limit) = Instant::now().checked_sub(PATIENCE) else { return };
+        let unasked = device.parked.take_older_than(limit);
+        self.release(device, &unasked);
+        if !unasked.is_empty() {
+            // The program may come to ask for them yet, in the next level of a game.
+            device.parked.plan().map(Plan::rewind);
+        }
+    }
+
     /// Destroys pipelines that nobody has asked for.
     fn release(&self, device: &Device, unasked: &[Finished]) {
         let Some(destroy) = device.table.destroy_pipeline else { return };
@@ -185,7 +207,11 @@ impl Parker {
             Err(reason) => {
                 tracing::debug!("a pipeline was not made ahead: {reason}");
                 device.count(Count::ParkingFailed);
-                !ends_it(reason)
+                let ends = ends_it(reason);
+                if ends {
+                    plan.stop();
+                }
+                !ends
             }
         }
     }
@@ -242,7 +268,10 @@ fn ends_it(reason: NotMade) -> bool {
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
     ];
-    matches!(reason, NotMade::Driver(result) if ends.contains(&result))
+    match reason {
+        NotMade::Driver(result) | NotMade::Objects(ObjectError::Driver(_, result)) => ends.contains(&result),
+        _ => false,
+    }
 }
 
 /// Finds out what the program is likely to ask for.
@@ -257,10 +286,7 @@ impl Task for Begin {
         let Begin(parker) = *self;
         let Some(device) = parker.device.upgrade() else { return };
         let Some(stored) = device.stored() else { return };
-        let keys = order::of(stored);
-        if keys.is_empty() {
-            return;
-        }
+        let Some(keys) = order::of(stored).filter(|keys| !keys.is_empty()) else { return };
         let weak = Arc::downgrade(&parker);
         let refill = move || {
             if let Some(parker) = weak.upgrade() {
@@ -293,7 +319,7 @@ impl Task for Step {
         }
         if parker.chains.fetch_sub(1, Ordering::AcqRel) == 1 {
             device.parked.pause();
-            pool::queue_after(parker.owner, PATIENCE, Box::new(Release(parker)));
+            parker.release_after(&device, PATIENCE);
         }
     }
 
@@ -310,19 +336,13 @@ impl Task for Release {
 
     fn run(self: Box<Self>) {
         let Release(parker) = *self;
+        parker.releases.store(false, Ordering::SeqCst);
         let Some(device) = parker.device.upgrade() else { return };
-        let Some(_in_driver) = gate::enter_driver() else { return };
-        let Some(limit) = Instant::now().checked_sub(PATIENCE) else { return };
-        let unasked = device.parked.take_older_than(limit);
-        parker.release(&device, &unasked);
-        if !unasked.is_empty() {
-            // The program may come to ask for them yet, in the next level of a game.
-            device.parked.plan().map(Plan::rewind);
-        }
-        if device.parked.count() > 0 {
-            pool::queue_after(parker.owner, PATIENCE / 4, Box::new(Release(parker.clone())));
-        }
+        parker.release_old(&device);
+        parker.release_after(&device, PATIENCE / 4);
     }
 
-    fn cancel(self: Box<Self>, _: Cancelled) {}
+    fn cancel(self: Box<Self>, _: Cancelled) {
+        self.0.releases.store(false, Ordering::SeqCst);
+    }
 }

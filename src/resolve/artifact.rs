@@ -44,9 +44,9 @@ pub unsafe fn serve<'a, I: CreateInfo>(
     unsafe { offer(request, buffer) }.unwrap_or(Rung::Missed(ArtifactOutcome::NotOffered))
 }
 
-/// A pipeline that the driver made with an artifact.
+/// What the driver made with an artifact.
 pub struct Made {
-    /// What the driver answered.
+    /// What the driver answered: a pipeline, or an error.
     pub answer: Answer,
     /// Time that the driver needed to compile the artifact.
     pub cost: Duration,
@@ -70,6 +70,10 @@ unsafe fn offer<'a, I: CreateInfo>(
         Ok(made) => made,
         Err(outcome) => return Some(Rung::Missed(outcome)),
     };
+    // An error with the layer's cache is no error of the program's call: the next rung asks without it.
+    if answer.result != vk::Result::SUCCESS {
+        return None;
+    }
     let feedback = call.parsed().feedback;
     // SAFETY: the driver has filled the program's structure.
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
@@ -128,14 +132,12 @@ pub unsafe fn make<'a, I: CreateInfo>(
     drop(admission);
 
     match answer.result {
-        vk::Result::SUCCESS => Some(Ok(Made { answer, cost, started })),
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
             device.count(Count::NotTaken);
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             Some(Err(ArtifactOutcome::Refused(refused)))
         }
-        // An error with the layer's cache is no error of the program's call: the next rung asks without it.
-        _ => None,
+        _ => Some(Ok(Made { answer, cost, started })),
     }
 }
 

@@ -117,11 +117,13 @@ impl Parked {
         !self.refilling.swap(true, Ordering::AcqRel)
     }
 
-    /// The program asks for this pipeline. Wakes a worker once in many requests.
+    /// The program asks for this pipeline. Wakes a worker once in many requests, and only if the program goes on with the
+    /// plan: for one that asks for the same few pipelines again, workers would make and destroy the rest for ever.
     fn note_request(&self, key: &Key) {
         let Some(plan) = self.plan.get() else { return };
-        plan.note_request(key);
-        let is_due = self.count() <= MOST / 2 && plan.has_more() && !self.refilling.load(Ordering::Relaxed);
+        let goes_on = plan.note_request(key);
+        let has_half = self.count() <= MOST / 2 && self.bytes() <= MOST_BYTES / 2;
+        let is_due = goes_on && has_half && plan.has_more() && !self.refilling.load(Ordering::Relaxed);
         if is_due && !self.closed.load(Ordering::Relaxed) && self.resume() {
             if let Some(refill) = self.refill.get() {
                 refill();
@@ -174,22 +176,26 @@ impl Parked {
 
     /// Takes out what was finished before this time and not asked for since. The caller destroys it.
     pub fn take_older_than(&self, limit: Instant) -> Vec<Finished> {
-        let is_old =
-            |entry: &Arc<Entry>| matches!(&*entry.lock(), Progress::Finished(one) if one.since < limit);
-        self.take_those(is_old)
+        let is_old = |entry: &Entry| matches!(&*entry.lock(), Progress::Finished(one) if one.since < limit);
+        let take = |(key, entry): (Key, Arc<Entry>)| {
+            let taken = self.end(&mut entry.lock());
+            self.remove_this(&key, &entry);
+            taken
+        };
+        self.those(is_old).into_iter().filter_map(take).collect()
     }
 
-    /// Takes out everything that is finished, and adds nothing any more. The caller destroys it.
+    /// Takes everything that is finished, and adds nothing any more. The caller destroys it.
     pub fn close(&self) -> Vec<Finished> {
         self.closed.store(true, Ordering::Relaxed);
-        self.take_those(|_| true)
+        // The entries stay in the map: in an exit handler this thread has no local storage, which removing needs.
+        self.those(|_| true).into_iter().filter_map(|(_, entry)| self.end(&mut entry.lock())).collect()
     }
 
-    fn take_those(&self, which: impl Fn(&Arc<Entry>) -> bool) -> Vec<Finished> {
-        let waiting = self.waiting.pin();
-        let keys: Vec<Key> = waiting.iter().filter(|(_, entry)| which(entry)).map(|(key, _)| *key).collect();
-        let entries = keys.iter().filter_map(|key| self.remove(key));
-        entries.filter_map(|entry| self.end(&mut entry.lock())).collect()
+    fn those(&self, which: impl Fn(&Entry) -> bool) -> Vec<(Key, Arc<Entry>)> {
+        let guard = self.waiting.owned_guard();
+        let waiting = self.waiting.iter(&guard).filter(|(_, entry)| which(entry));
+        waiting.map(|(key, entry)| (*key, entry.clone())).collect()
     }
 
     /// Takes an entry out of the map: only one thread gets it.
@@ -199,7 +205,15 @@ impl Parked {
         Some(entry)
     }
 
-    /// The end of an entry that is no longer in the map.
+    /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of its own.
+    fn remove_this(&self, key: &Key, entry: &Arc<Entry>) {
+        let ours = self.waiting.pin().get(key).is_some_and(|there| Arc::ptr_eq(there, entry));
+        if ours {
+            self.remove(key);
+        }
+    }
+
+    /// The end of an entry: whoever gets the pipeline here owns it.
     fn end(&self, progress: &mut Progress) -> Option<Finished> {
         match std::mem::replace(progress, Progress::Over) {
             Progress::Finished(finished) => {
@@ -246,12 +260,7 @@ impl Drop for Making<'_> {
             *progress = Progress::Over;
             self.entry.changed.notify_all();
             drop(progress);
-            // Another thread may have taken the entry out, and another worker may have put in one of its own.
-            let waiting = self.parked.waiting.pin();
-            let ours = waiting.get(&self.key).is_some_and(|entry| Arc::ptr_eq(entry, &self.entry));
-            if ours {
-                self.parked.remove(&self.key);
-            }
+            self.parked.remove_this(&self.key, &self.entry);
         }
     }
 }
@@ -351,6 +360,29 @@ mod tests {
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
         assert!(parked.begin(&key(2), USUAL).is_none(), "closed");
-        assert_eq!((parked.count(), parked.bytes()), (0, 0));
+        assert!(parked.take(&key(0)).is_none(), "taken");
+        assert_eq!(parked.bytes(), 0);
+    }
+
+    #[test]
+    fn workers_make_more_once_there_is_half_the_room_and_the_program_goes_on() {
+        let parked = Parked::default();
+        let refills = Arc::new(AtomicUsize::new(0));
+        let counting = refills.clone();
+        let refill = move || _ = counting.fetch_add(1, Ordering::Relaxed);
+        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect()), Box::new(refill));
+        let refills = |key: u8| {
+            parked.note_request(&[key; 32]);
+            refills.load(Ordering::Relaxed)
+        };
+        assert_eq!((refills(0), refills(1)), (1, 1), "somebody sees to it");
+        parked.pause();
+        assert_eq!((refills(0), refills(1), refills(77)), (1, 1, 1), "nothing new");
+        // Few that are large take all of the room.
+        let large = Finished { bytes: MOST_BYTES, ..finished(5) };
+        assert_eq!(parked.begin(&[5; 32], USUAL).unwrap().finish(large), None);
+        assert_eq!(refills(2), 1);
+        assert!(parked.take(&[5; 32]).is_some());
+        assert_eq!(refills(3), 2);
     }
 }

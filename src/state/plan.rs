@@ -35,7 +35,7 @@ impl Plan {
             let position = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(key) = self.keys.get(position) else {
                 // So that counting on does not come around.
-                self.next.store(self.keys.len(), Ordering::Relaxed);
+                self.stop();
                 return None;
             };
             if !self.asked[position].load(Ordering::Relaxed) {
@@ -60,23 +60,30 @@ impl Plan {
         self.surprised.load(Ordering::Relaxed)
     }
 
+    /// Returns no more keys, until it is gone through again.
+    pub fn stop(&self) {
+        self.next.store(self.keys.len(), Ordering::Relaxed);
+    }
+
     /// Goes through the keys from the start again.
     pub fn rewind(&self) {
         self.next.store(0, Ordering::Relaxed);
     }
 
     /// The program asks for this key. Work that lies behind the request goes on after it: the program is further on than
-    /// in the earlier run.
-    pub fn note_request(&self, key: &Key) {
+    /// in the earlier run. True: it is a key of the plan that the program has not asked for before.
+    pub fn note_request(&self, key: &Key) -> bool {
         let Some(&position) = self.positions.get(key) else {
             self.surprised.store(true, Ordering::Relaxed);
-            return;
+            return false;
         };
         let position = position as usize;
-        if !self.asked[position].load(Ordering::Relaxed) {
+        let is_new = !self.asked[position].load(Ordering::Relaxed);
+        if is_new {
             self.asked[position].store(true, Ordering::Relaxed);
             self.next.fetch_max(position + 1, Ordering::Relaxed);
         }
+        is_new
     }
 }
 
@@ -103,16 +110,25 @@ mod tests {
     fn what_the_program_has_asked_for_is_left_out_and_the_work_goes_on_behind_it() {
         let plan = plan();
         assert_eq!(plan.next().map(|key| key[0]), Some(0));
-        plan.note_request(&[6; 32]);
+        assert!(plan.note_request(&[6; 32]) && !plan.note_request(&[6; 32]));
         plan.note_request(&[8; 32]);
         assert!(!plan.was_surprised());
-        plan.note_request(&[77; 32]);
+        assert!(!plan.note_request(&[77; 32]));
         assert!(plan.was_surprised());
         assert_eq!(rest(&plan), [9]);
         plan.note_request(&[3; 32]);
         assert!(!plan.has_more() && !plan.is_open(&[3; 32]) && plan.is_open(&[4; 32]));
         plan.rewind();
         assert_eq!(rest(&plan), [0, 1, 2, 4, 5, 7, 9]);
+    }
+
+    #[test]
+    fn a_plan_that_is_stopped_gives_nothing_until_it_starts_again() {
+        let plan = plan();
+        plan.stop();
+        assert!(!plan.has_more() && plan.next().is_none());
+        plan.rewind();
+        assert_eq!(rest(&plan).len(), 10);
     }
 
     #[test]

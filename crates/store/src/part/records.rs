@@ -69,6 +69,16 @@ impl Part {
 
     /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk.
     pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
+        self.for_each_until(kind, &never, each);
+    }
+
+    /// [`Part::for_each`] that reads no further record once `interrupted` says true.
+    pub fn for_each_until(
+        &self,
+        kind: Kind,
+        interrupted: &dyn Fn() -> bool,
+        each: &mut dyn FnMut(&Key, &[u8]),
+    ) {
         let code = kind.position() as u8;
         let mut own = self.index.all(kind);
         let damaged = || self.shared.tallies.damaged(1);
@@ -88,6 +98,9 @@ impl Part {
         });
         let mut buffer = Vec::new();
         for (segment, row) in found {
+            if interrupted() {
+                return;
+            }
             let Some(header) = segment.header_at(row.offset) else {
                 self.lose(&segment, &row);
                 continue;
@@ -101,6 +114,9 @@ impl Part {
             Source::Queued(_) => (1, String::new(), 0),
         });
         for (key, _) in own {
+            if interrupted() {
+                return;
+            }
             if self.read_known(kind, &key, &mut buffer) {
                 each(&key, &buffer);
             }

@@ -106,6 +106,23 @@ fn the_first_use_of_a_key_in_a_run_is_written_once_and_in_order() {
 }
 
 #[test]
+fn reading_all_records_of_a_kind_can_be_interrupted() {
+    let root = root();
+    let stash = open(root.path());
+    for number in 0..9 {
+        stash.note_use(Kind::Artifact, &key(number));
+    }
+    // As the writer's own records, and as those of an earlier run.
+    stash.flush(LONG);
+    let stashes = [stash, open(root.path())];
+    for stash in stashes {
+        let read = std::cell::Cell::new(0);
+        stash.portable().for_each_until(Kind::Use, &|| read.get() == 4, &mut |_, _| read.set(read.get() + 1));
+        assert_eq!(read.get(), 4);
+    }
+}
+
+#[test]
 fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
     let root = root();
     let stash = open(root.path());
