@@ -4,6 +4,7 @@
 //! what happens in vkDestroyDevice, in forked children and at the end of the process.
 
 use std::cell::Cell;
+use std::os::unix::thread::JoinHandleExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
@@ -259,8 +260,10 @@ impl Pool {
             if shared.gate.is_ending() && !wait_until(CANCEL_LIMIT, || handle.is_finished()) {
                 continue;
             }
-            // A worker that destroys the last device itself ends later.
-            if handle.thread().id() != std::thread::current().id() {
+            // A worker that destroys the last device itself ends later. `thread::current` would panic in an exit handler,
+            // where thread-local storage is gone.
+            // SAFETY: the call has no preconditions.
+            if handle.as_pthread_t() != unsafe { libc::pthread_self() } {
                 let _ = handle.join();
             }
         }

@@ -269,14 +269,15 @@ impl Device {
         self.stats.counters.count(what);
     }
 
-    /// The store, opened by the first object or pipeline that needs it: a program that makes no pipelines
-    /// never touches the disk. None where it cannot be used.
+    /// The store, opened by vkCreateDevice if the program has one and background work is allowed, and otherwise by the
+    /// first object or pipeline that needs it: a program that makes no pipelines creates nothing on the disk. None
+    /// where it cannot be used.
     pub fn stored(&self) -> Option<&Stored> {
         self.stored.get_or_init(|| self.open_store()).as_ref()
     }
 
-    /// The session, opened by the first pipeline, so that its report knows this device and what it counts. For calls
-    /// that create pipelines: a program that creates none gets no thread before its end.
+    /// The session, from the first pipeline on with a report that knows this device and what it counts. For calls
+    /// that create pipelines: a program that creates none gets no writer before its end.
     pub fn session(&self) -> &Session {
         let session = self.open_session();
         if !self.stats.counters.has_listener() {

@@ -29,7 +29,7 @@ impl Plan {
         Plan { keys, positions, asked, next: AtomicUsize::new(0), surprised: AtomicBool::new(false) }
     }
 
-    /// The next key that the program has not asked for yet. Each is returned once.
+    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`].
     pub fn next(&self) -> Option<&Key> {
         loop {
             let position = self.next.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use ash::vk;
 
 use crate::background::park;
 use crate::faults;
-use crate::guard::{guard, keep_or_undo};
+use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::update;
 use crate::recipe::chain::Arena;
@@ -187,8 +187,9 @@ unsafe fn register(
         let device = Device::new(handle, next, table, instance, known, decided);
         let device = Arc::new(device);
         live_devices::insert(handle, Entry::Active(device.clone()));
-        park::start(&device);
-        update::consider(&device);
+        // If these fail, the device stays registered: vkDestroyDevice waits for workers only where it is.
+        contained("background work", || park::start(&device));
+        contained("the look for a driver update", || update::consider(&device));
     }
 }
 
