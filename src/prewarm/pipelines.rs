@@ -63,6 +63,14 @@ pub enum MakeError {
     Unwritten,
 }
 
+/// What one call of the driver has created.
+struct Created {
+    pipeline: vk::Pipeline,
+    traits: LibraryTraits,
+    /// [`Pipelines::served`] when that call began.
+    before: (u64, u64),
+}
+
 /// Makes pipelines on a device.
 pub struct Pipelines {
     // Field order does not matter: `drop` destroys the pipelines, and then the fields are dropped.
@@ -91,8 +99,8 @@ impl Pipelines {
         if self.has_artifact(key)? {
             return Ok(Made::There);
         }
-        let (made, _) = self.create(key, false, DEEPEST)?;
-        self.destroy(made);
+        let made = self.create(key, false, DEEPEST)?;
+        self.destroy(made.pipeline);
         let stored = self.stored()?;
         if !stored.device.contains(Kind::Artifact, key) {
             return Ok(Made::Unrecorded);
@@ -105,10 +113,9 @@ impl Pipelines {
     /// Asks for a pipeline and forbids to compile it. True: it was made of its artifact, and the driver confirmed that,
     /// where it can. Then the artifact is verified, so that it may be made ahead in the program's next run.
     pub fn check(&mut self, key: &Key) -> Result<bool, MakeError> {
-        let (served, confirmed) = self.served();
         match self.create(key, true, DEEPEST) {
-            Ok((made, _)) => {
-                self.destroy(made);
+            Ok(Created { pipeline, before: (served, confirmed), .. }) => {
+                self.destroy(pipeline);
                 let (served_now, confirmed_now) = self.served();
                 let stored = self.stored()?;
                 if confirmed_now > confirmed && !stored.device.contains(Kind::Verified, key) {
@@ -130,12 +137,7 @@ impl Pipelines {
     }
 
     /// Calls the driver, through the loader and the layer.
-    fn create(
-        &mut self,
-        key: &Key,
-        forbid: bool,
-        depth: u32,
-    ) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
+    fn create(&mut self, key: &Key, forbid: bool, depth: u32) -> Result<Created, MakeError> {
         let mut record = Vec::new();
         let found = self.stored()?.portable.read(Kind::Recipe, key, &mut record);
         if !found || !check::is_true(Kind::Recipe, key, &record) {
@@ -153,8 +155,11 @@ impl Pipelines {
         // SAFETY: the program's device is alive.
         let objects = unsafe { self.program.objects.prepare(&recipe, &read, &libraries) }?;
         let info = pipeline(&recipe, &objects)?;
+        // Its libraries were made above, perhaps of their artifacts.
+        let before = self.served();
         // SAFETY: the create info is rebuilt of a program's, with live objects and libraries of this device.
-        unsafe { self.call(&info, forbid) }
+        let (pipeline, traits) = unsafe { self.call(&info, forbid) }?;
+        Ok(Created { pipeline, traits, before })
     }
 
     /// A library for links. What a link needs is made even where the link itself must not be compiled.
@@ -163,9 +168,9 @@ impl Pipelines {
             return Ok(*known);
         }
         let depth = depth.checked_sub(1).ok_or(MakeError::TooDeep)?;
-        let made = self.create(key, false, depth)?;
-        self.libraries.insert(*key, made);
-        Ok(made)
+        let Created { pipeline, traits, .. } = self.create(key, false, depth)?;
+        self.libraries.insert(*key, (pipeline, traits));
+        Ok((pipeline, traits))
     }
 
     /// Forgets libraries when there are many. Call it between two recipes: links of the current one need theirs.
