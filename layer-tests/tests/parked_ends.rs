@@ -285,3 +285,60 @@ fn allocators_of_the_program_are_called_on_its_own_threads() {
         }
     });
 }
+
+/// Creates a device, gives workers time, and exits.
+fn idle(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work().device_options()).unwrap();
+    std::thread::sleep(Duration::from_millis(input.as_u64().unwrap()));
+    drop(device);
+    json!(null)
+}
+
+/// Without workers the program would not have called the driver at all.
+#[test]
+fn a_driver_that_dies_in_a_worker_is_left_alone_after_a_few_runs() {
+    scenario(&[("work", work::step), ("idle", idle)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        let dies = json!({ "faults": [{ "command": "vkCreateComputePipelines", "die": "segv" }] });
+        let dying = env.clone().var("VKSTASH_TEST_ICD", dies.to_string());
+        let ends: Vec<_> = (0..8).map(|_| scenario.run("idle", &dying, &500).signal()).collect();
+        assert_eq!(ends[0], Some(libc::SIGSEGV), "the first run cannot know");
+        assert_eq!(ends[4..], [None; 4], "{ends:?}");
+        let after = scenario.run_ok::<Done>("work", &env, &work());
+        assert_eq!(after.reports.sum("parked"), 0, "{:?}", after.reports.counters());
+    });
+}
+
+/// Creates a device, and ends the main thread alone.
+fn end_main_thread(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work().device_options()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    std::mem::forget((device, instance));
+    // The harness waits on the main thread for this one: a forked child has this thread only, as its main thread.
+    // SAFETY: the child ends its only thread of the program's.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let instance = Instance::new(&InstanceOptions::default()).unwrap();
+            let device = Device::new(&instance, &work().device_options()).unwrap();
+            std::thread::sleep(Duration::from_millis(500));
+            std::mem::forget((device, instance));
+            libc::pthread_exit(std::ptr::null_mut());
+        }
+        let begun = std::time::Instant::now();
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        json!(begun.elapsed().as_secs())
+    }
+}
+
+#[test]
+fn a_program_whose_main_thread_ends_does_not_wait_for_workers() {
+    scenario(&[("work", work::step), ("end_main_thread", end_main_thread)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        let run = scenario.run_ok::<u64>("end_main_thread", &env, &());
+        assert!(run.value < 15, "{} s: what is parked is released after 20 s", run.value);
+    });
+}

@@ -18,6 +18,8 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 const FORK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a fork waits for the driver calls under way.
 const FORK_WAITS: Duration = Duration::from_millis(50);
+/// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer hangs.
+const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
@@ -110,6 +112,17 @@ pub fn program_call() -> ProgramCall<'static> {
         return ProgramCall(None);
     }
     GATE.known().map_or(ProgramCall(None), |gate| gate.program_call())
+}
+
+/// Runs a call of the program's while no worker is inside a driver: one that the specification forbids in parallel with any
+/// other on the same instance, which may be a worker's.
+pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
+    let Some(gate) = GATE.known() else { return call() };
+    gate.forks.fetch_add(1, Ordering::SeqCst);
+    gate.wait_until_left(EXCLUSIVE_WAITS);
+    let result = call();
+    gate.end_fork();
+    result
 }
 
 /// The gate of this process.

@@ -138,7 +138,7 @@ unsafe fn create<I: CreateInfo>(
     // SAFETY: the caller's contract.
     let (answer, cost, bytes) = unsafe {
         match way {
-            Way::Artifact => match artifact::make(&request, &mut buffer) {
+            Way::Artifact => match artifact::make(&request, &mut buffer, None) {
                 Some(Ok(made)) => (made.answer, made.cost, buffer.len().saturating_sub(payload::PREFIX)),
                 Some(Err(_)) => return Err(NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED)),
                 None => return Err(NotMade::NoWay),

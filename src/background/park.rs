@@ -10,12 +10,14 @@ use super::make::{self, NotMade, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
-use crate::recipe::rebuild::Limits;
+use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
 use crate::stats::Count;
 use vkstash_store::forks::PerProcess;
+use vkstash_store::format::record::Key;
+use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
 /// How long a finished pipeline waits for the program.
@@ -24,8 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CHAINS: usize = 2;
 /// What making one from an artifact is taken to cost until one was made.
 const USUAL: Duration = Duration::from_micros(200);
+/// A worker has a low priority, and may be interrupted for longer than making a pipeline takes.
+const LONGEST_WAIT: Duration = Duration::from_millis(1);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
+
+/// The key under which deaths are counted of processes whose workers were in a driver (docs/format.md, guard files).
+const BACKGROUND: Key = [0; 32];
 
 /// What is made for one device.
 struct Parker {
@@ -95,6 +102,7 @@ pub fn leave_instance(instance: vk::Instance) {
     for owner in owners {
         pool::leave(owner);
     }
+    pool::join();
 }
 
 /// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False: a
@@ -125,7 +133,7 @@ impl Parker {
     fn refill(self: &Arc<Parker>) {
         self.chains.store(CHAINS, Ordering::Release);
         for _ in 0..CHAINS {
-            pool::queue(self.owner, Box::new(Step(self.clone())));
+            pool::queue(self.owner, Box::new(Step(Chain(self.clone()))));
         }
     }
 
@@ -185,8 +193,18 @@ impl Parker {
                 return true;
             }
         };
+        let _mark = match stored.device.admit(&BACKGROUND) {
+            Admission::Granted(mark) => mark,
+            Admission::NotYet => return false,
+            Admission::Quarantined => {
+                tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
+                device.count(Count::Quarantined);
+                plan.stop();
+                return false;
+            }
+        };
         let Some(_in_driver) = gate::enter_driver() else { return false };
-        let usual = if let Way::Compile(cost) = way { cost } else { self.usual() };
+        let usual = if let Way::Compile(cost) = way { cost } else { self.usual().min(LONGEST_WAIT) };
         // The program may have asked for it while this thread waited at the gate.
         let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
             return true;
@@ -206,7 +224,9 @@ impl Parker {
             }
             Err(reason) => {
                 tracing::debug!("a pipeline was not made ahead: {reason}");
-                device.count(Count::ParkingFailed);
+                if !is_planned(reason) {
+                    device.count(Count::ParkingFailed);
+                }
                 let ends = ends_it(reason);
                 if ends {
                     plan.stop();
@@ -261,6 +281,14 @@ impl Producer for AsProducer {
     }
 }
 
+/// Whether such pipelines are never made ahead (docs/architecture.md).
+fn is_planned(reason: NotMade) -> bool {
+    let planned =
+        [NotMade::NoWay, NotMade::NothingToCompile, NotMade::Objects(ObjectError::ImmutableSamplers)];
+    planned.contains(&reason)
+        || matches!(reason, NotMade::Rebuild(RebuildError::Derivative | RebuildError::Missing(..)))
+}
+
 /// Whether nothing more can be made on this device.
 fn ends_it(reason: NotMade) -> bool {
     let ends = [
@@ -302,8 +330,24 @@ impl Task for Begin {
     fn cancel(self: Box<Self>, _: Cancelled) {}
 }
 
+/// One of the chains of tasks. Whatever ends the last one, requests of the program see to the plan from then on.
+struct Chain(Arc<Parker>);
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        let Chain(parker) = self;
+        if parker.chains.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        if let Some(device) = parker.device.upgrade() {
+            device.parked.pause();
+            parker.release_after(&device, PATIENCE);
+        }
+    }
+}
+
 /// Makes one pipeline, and sees to the next one.
-struct Step(Arc<Parker>);
+struct Step(Chain);
 
 impl Task for Step {
     fn name(&self) -> &'static str {
@@ -311,15 +355,12 @@ impl Task for Step {
     }
 
     fn run(self: Box<Self>) {
-        let Step(parker) = *self;
+        let Step(chain) = *self;
+        let parker = &chain.0;
         let Some(device) = parker.device.upgrade() else { return };
         if parker.make_next(&device) {
-            pool::queue(parker.owner, Box::new(Step(parker)));
-            return;
-        }
-        if parker.chains.fetch_sub(1, Ordering::AcqRel) == 1 {
-            device.parked.pause();
-            parker.release_after(&device, PATIENCE);
+            let owner = parker.owner;
+            pool::queue(owner, Box::new(Step(chain)));
         }
     }
 

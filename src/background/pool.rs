@@ -156,9 +156,17 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
 }
 
 /// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which this
-/// waits for. With the last owner the workers end, too. False: a task hangs; what its driver call uses must not be destroyed.
+/// waits for. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver call uses must not be destroyed.
 pub fn leave(owner: Owner) -> bool {
     POOL.known().is_none_or(|pool| pool.leave(owner))
+}
+
+/// Waits until the workers that [`leave`] has told to end have ended. A driver may have destructors for its threads, and is
+/// unloaded with its instance. Workers have a low priority, so vkDestroyDevice does not wait for that.
+pub fn join() {
+    if let Some(pool) = POOL.known() {
+        pool.join();
+    }
 }
 
 /// Whether tasks are run at all now. An owner's settings may still have its tasks cancelled.
@@ -253,21 +261,30 @@ impl Pool {
             let waited = shared.done.wait_timeout(state, Duration::from_millis(100));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let handles = if state.queue.has_owners() { Vec::new() } else { shared.dismiss(&mut state) };
+        if !state.queue.has_owners() {
+            shared.dismiss(&mut state);
+        }
+        true
+    }
+
+    /// Waits for the workers that were told to end.
+    pub(super) fn join(&self) {
+        let shared = &self.0;
+        let Some(mut state) = shared.lock() else { return };
+        let handles = std::mem::take(&mut state.ended);
         drop(state);
         for handle in handles {
             // An exit handler may have interrupted what the thread waits for.
             if shared.gate.is_ending() && !wait_until(CANCEL_LIMIT, || handle.is_finished()) {
                 continue;
             }
-            // A worker that destroys the last device itself ends later. `thread::current` would panic in an exit handler,
+            // A worker that destroys the last instance itself ends later. `thread::current` would panic in an exit handler,
             // where thread-local storage is gone.
             // SAFETY: the call has no preconditions.
             if handle.as_pthread_t() != unsafe { libc::pthread_self() } {
                 let _ = handle.join();
             }
         }
-        true
     }
 
     pub(super) fn is_allowed(&self) -> bool {
@@ -402,16 +419,14 @@ impl Shared {
         true
     }
 
-    /// Has all workers end. Gives the threads to wait for.
-    fn dismiss(&self, state: &mut State) -> Vec<JoinHandle<()>> {
-        let mut handles = std::mem::take(&mut state.ended);
+    /// Has all workers end.
+    fn dismiss(&self, state: &mut State) {
         for worker in state.workers.drain(..) {
             worker.told.store(true, Ordering::SeqCst);
             self.gate.worker_ends();
-            handles.push(worker.handle);
+            state.ended.push(worker.handle);
         }
         self.work.notify_all();
-        handles
     }
 
     /// The life of a worker.
@@ -468,7 +483,12 @@ impl Shared {
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
         let due = state.next_due(number);
-        let limit = due.map_or(self.idle, |due| due.saturating_duration_since(Instant::now()));
+        if due.is_some() && thread::main_has_ended() {
+            // The process would last as long as this thread.
+            self.remove(&mut state, number);
+            return None;
+        }
+        let limit = due.map_or(self.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
         let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);

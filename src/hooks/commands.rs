@@ -8,8 +8,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use super::{
-    binaries, caches, device, identifiers, instance, layouts, modules, physical, pipelines, ray_tracing,
-    render_passes,
+    binaries, caches, device, identifiers, instance, layouts, messengers, modules, physical, pipelines,
+    ray_tracing, render_passes,
 };
 use crate::guard::guard;
 use crate::state::device::{Device, IdentifierMode};
@@ -58,6 +58,19 @@ fn physical_device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         }
         b"vkGetPhysicalDeviceProperties2KHR" => {
             erased!(physical::get_properties2_khr as vk::PFN_vkGetPhysicalDeviceProperties2)
+        }
+        _ => None,
+    }
+}
+
+/// Instance-level commands that this layer hooks wherever the next layer has them.
+fn messenger_command(name: &CStr) -> vk::PFN_vkVoidFunction {
+    match name.to_bytes() {
+        b"vkDestroyDebugUtilsMessengerEXT" => {
+            erased!(messengers::destroy_utils as vk::PFN_vkDestroyDebugUtilsMessengerEXT)
+        }
+        b"vkDestroyDebugReportCallbackEXT" => {
+            erased!(messengers::destroy_report as vk::PFN_vkDestroyDebugReportCallbackEXT)
         }
         _ => None,
     }
@@ -188,7 +201,9 @@ unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     }
     // A hook stands for a command that somebody below has; the identifier commands may be the layer's alone, on some
     // device of this instance.
-    let hook = physical_device_command(name).or_else(|| device_command(name)).filter(|_| below.is_some());
+    let hook =
+        physical_device_command(name).or_else(|| device_command(name)).or_else(|| messenger_command(name));
+    let hook = hook.filter(|_| below.is_some());
     hook.or(below).or_else(|| identifier_command(name))
 }
 
@@ -213,7 +228,8 @@ pub unsafe extern "system" fn get_physical_device_proc_addr(
                 return if instance.inert { below } else { own.filter(|_| known.is_some()) };
             }
             // Other commands that this layer owns are no physical-device commands.
-            if instance_command(name).is_some() || device_command(name).is_some() { None } else { below }
+            let owned = [instance_command(name), device_command(name), messenger_command(name)];
+            if owned.iter().any(Option::is_some) { None } else { below }
         }
     };
     guard("vk_layerGetPhysicalDeviceProcAddr", look_up, || None)

@@ -16,6 +16,7 @@ use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, driver, feedback};
 use crate::recipe::payload;
+use crate::state::width::Width;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::admission::Admission;
@@ -66,9 +67,16 @@ unsafe fn offer<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     // SAFETY: the caller's contract.
-    let Made { answer, cost, started } = match unsafe { make(request, buffer) }? {
+    let Made { answer, cost, started } = match unsafe { make(request, buffer, Some(&device.width)) }? {
         Ok(made) => made,
-        Err(outcome) => return Some(Rung::Missed(outcome)),
+        Err(outcome) => {
+            match &outcome {
+                ArtifactOutcome::Refused(_) => device.count(Count::NotTaken),
+                ArtifactOutcome::ModuleMissing => device.count(Count::ModuleMissing),
+                ArtifactOutcome::NotOffered | ArtifactOutcome::LeftAlone => {}
+            }
+            return Some(Rung::Missed(outcome));
+        }
     };
     // An error with the layer's cache is no error of the program's call: the next rung asks without it.
     if answer.result != vk::Result::SUCCESS {
@@ -85,13 +93,15 @@ unsafe fn offer<'a, I: CreateInfo>(
 }
 
 /// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards. None: there is none, or
-/// it cannot be offered.
+/// it cannot be offered. `width`: the way into the driver for threads of the program; workers have a low priority, and must
+/// not take their places.
 ///
 /// # Safety
 /// As [`serve`].
 pub unsafe fn make<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
+    width: Option<&Width>,
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
@@ -113,9 +123,10 @@ pub unsafe fn make<'a, I: CreateInfo>(
             return None;
         }
         // An artifact is only ever made with its modules at hand.
-        device.count(Count::ModuleMissing);
         return Some(Err(ArtifactOutcome::ModuleMissing));
     };
+    // First: an artifact that waits for a place is not suspected if the process dies.
+    let inside = width.map(Width::enter);
     let admission = stored.device.admit(&pipeline.key);
     if matches!(admission, Admission::NotYet) {
         return None;
@@ -124,7 +135,6 @@ pub unsafe fn make<'a, I: CreateInfo>(
         device.count(Count::Quarantined);
         return Some(Err(ArtifactOutcome::LeftAlone));
     }
-    let inside = device.width.enter();
     let cache = PrivateCache::new(device, blob)?;
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
@@ -133,7 +143,6 @@ pub unsafe fn make<'a, I: CreateInfo>(
 
     match answer.result {
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
-            device.count(Count::NotTaken);
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             Some(Err(ArtifactOutcome::Refused(refused)))
         }

@@ -38,6 +38,10 @@ table! {
     /// Commands of an instance and its physical devices.
     InstanceTable {
         destroy_instance: vk::PFN_vkDestroyInstance = c"vkDestroyInstance",
+        destroy_debug_utils_messenger: vk::PFN_vkDestroyDebugUtilsMessengerEXT =
+            c"vkDestroyDebugUtilsMessengerEXT",
+        destroy_debug_report_callback: vk::PFN_vkDestroyDebugReportCallbackEXT =
+            c"vkDestroyDebugReportCallbackEXT",
         enumerate_device_extension_properties: vk::PFN_vkEnumerateDeviceExtensionProperties =
             c"vkEnumerateDeviceExtensionProperties",
         get_physical_device_properties: vk::PFN_vkGetPhysicalDeviceProperties =

@@ -158,7 +158,7 @@ impl Parked {
         let mut progress = entry.lock();
         while let Progress::Making { since, usual } = *progress {
             // What a worker has begun is finished after the rest of the time. If it is late, it may have been interrupted.
-            let rest = (2 * usual).saturating_sub(since.elapsed());
+            let rest = usual.saturating_sub(since.elapsed());
             if rest.is_zero() {
                 break;
             }

@@ -15,18 +15,23 @@ pub struct Plan {
     asked: Vec<AtomicBool>,
     next: AtomicUsize,
     surprised: AtomicBool,
+    rewinds: AtomicUsize,
 }
 
 impl Plan {
     /// The most keys of a plan: what a program uses in an hour, in a few megabytes.
     pub const MOST: usize = 16_384;
 
+    /// How often it is gone through again.
+    const REWINDS: usize = 3;
+
     /// A plan of these keys; each is in it once.
     pub fn new(mut keys: Vec<Key>) -> Plan {
         keys.truncate(Plan::MOST);
         let positions = keys.iter().zip(0..).map(|(key, position)| (*key, position)).collect();
         let asked = keys.iter().map(|_| AtomicBool::new(false)).collect();
-        Plan { keys, positions, asked, next: AtomicUsize::new(0), surprised: AtomicBool::new(false) }
+        let (next, rewinds) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Plan { keys, positions, asked, next, surprised: AtomicBool::new(false), rewinds }
     }
 
     /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`].
@@ -65,9 +70,14 @@ impl Plan {
         self.next.store(self.keys.len(), Ordering::Relaxed);
     }
 
-    /// Goes through the keys from the start again.
+    /// Goes through the keys from the start again, a few times: while there is a plan, every request is described before
+    /// the driver is asked.
     pub fn rewind(&self) {
-        self.next.store(0, Ordering::Relaxed);
+        if self.rewinds.fetch_add(1, Ordering::Relaxed) < Plan::REWINDS {
+            self.next.store(0, Ordering::Relaxed);
+        } else {
+            self.stop();
+        }
     }
 
     /// The program asks for this key. Work that lies behind the request goes on after it: the program is further on than

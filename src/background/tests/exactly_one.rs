@@ -127,6 +127,8 @@ proptest! {
                 scope.spawn(|| case.take(steps));
             }
         });
+        // Workers signal events after the last owner may have left.
+        case.pool.join();
         let mut times = BTreeMap::<usize, usize>::new();
         case.ends.all().into_iter().for_each(|(number, _)| *times.entry(number).or_default() += 1);
         prop_assert_eq!(times.len(), case.queued.get(), "each task has ended");

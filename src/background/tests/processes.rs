@@ -374,6 +374,7 @@ fn a_program_that_gives_no_task_has_no_worker_and_no_gate() {
         }
         CALLED.store(true, Ordering::SeqCst);
         assert!(pool::leave(owner));
+        pool::join();
         assert_eq!(threads(), before, "the workers are joined");
     });
 }

@@ -237,8 +237,8 @@ pub unsafe extern "system" fn destroy_device(
             // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
-            if !guard(command, || unsafe { park::leave(&device) }, || true) {
-                // Its worker uses both.
+            if !guard(command, || unsafe { park::leave(&device) }, || false) {
+                // A worker uses both, or it is not known that none does.
                 std::mem::forget(device);
                 return;
             }

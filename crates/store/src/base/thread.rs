@@ -34,6 +34,13 @@ const IDLE_IO: libc::c_int = 3 << 13;
 /// Priorities of one thread.
 const WHO_THREAD: libc::c_int = 1;
 
+/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
+pub fn main_has_ended() -> bool {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The state follows the name, which may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
+}
+
 /// Lowers the calling thread's priority and its I/O priority to the lowest.
 pub fn be_in_background() {
     lower_to(LOWEST);

@@ -62,7 +62,7 @@ fn outcome(reports: &[RunReport]) -> String {
         line += &format!(" ({}{more})", words.join(", "));
     }
     line += &format!("; {}", saved(tally.get(Count::SavedNanos)));
-    if tally.get(Count::NothingKept) > 0 {
+    if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
         line += "; this driver's caches keep nothing that could be served";
     }
     line
