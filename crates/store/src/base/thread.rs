@@ -43,6 +43,13 @@ pub fn main_has_ended() -> bool {
 
 /// Lowers the calling thread's priority and its I/O priority to the lowest.
 pub fn be_in_background() {
+    // Threads inherit real-time policies, for which nice values mean nothing.
+    // SAFETY: the structure is on this stack; 0 is the calling thread. A failure does not matter.
+    unsafe {
+        if matches!(libc::sched_getscheduler(0), libc::SCHED_FIFO | libc::SCHED_RR) {
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &std::mem::zeroed());
+        }
+    }
     lower_to(LOWEST);
     // SAFETY: the system call takes three numbers; 0 is the calling thread. A failure does not matter.
     unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_THREAD, 0, IDLE_IO) };
@@ -59,5 +66,29 @@ fn lower_to(value: i32) {
     if nice < value {
         // A failure does not matter.
         let _ = rustix::process::setpriority_process(None, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_a_real_time_program_goes_to_the_background() {
+        let policy = std::thread::spawn(|| {
+            // SAFETY: a structure of numbers on this stack; 0 is the calling thread.
+            unsafe {
+                let mut first: libc::sched_param = std::mem::zeroed();
+                first.sched_priority = 1;
+                if libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) != 0 {
+                    eprintln!("SKIPPED: this user may not have real-time threads");
+                    return libc::SCHED_OTHER;
+                }
+            }
+            be_in_background();
+            // SAFETY: 0 is the calling thread.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        assert_eq!(policy.join().unwrap(), libc::SCHED_OTHER);
     }
 }
