@@ -1,7 +1,7 @@
 //! Work that nobody has asked for yet: pipelines that are finished before the program requests them.
 //!
 //! - [`park`] parked pipelines: who makes them, and when they are given up
-//! - [`make`] one pipeline; [`order`] which ones the program is likely to ask for
+//! - [`make`] one pipeline; `order` which ones the program is likely to ask for
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
 //! - [`gate`] when a worker may call a driver

@@ -21,7 +21,7 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     quietly(|| rustix::io::write(fd, bytes))
 }
 
-/// [`write`] at an offset.
+/// [`write()`] at an offset.
 pub fn pwrite(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
     quietly(|| rustix::io::pwrite(fd, bytes, offset))
 }
