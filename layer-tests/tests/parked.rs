@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const COUNT: u64 = 8;
@@ -30,6 +30,8 @@ fn late(input: &Value) -> Value {
     let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
     let instance = Instance::new(&options).unwrap();
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    // On a driver whose caches keep nothing workers begin now.
+    device.module(&spirv::compute(u32::MAX));
     std::thread::sleep(Duration::from_millis(input["wait_ms"].as_u64().unwrap()));
     let done = work.run(&device);
     drop(device);

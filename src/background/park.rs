@@ -10,6 +10,7 @@ use super::make::{self, NotMade, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
+use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
@@ -60,6 +61,10 @@ fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
 
 /// A device was created: what the last runs of this program used first is made from now on. Nothing is started for a
 /// program of which there is no stash yet.
+///
+/// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way. There
+/// they begin with the first shader module or pipeline, because most programs without any create a device only to look at
+/// it.
 pub fn start(device: &Arc<Device>) {
     if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
         return;
@@ -67,8 +72,8 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return;
     }
-    // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
-    if device.stored().is_none() {
+    let at_once = device.keeps_artifacts();
+    if at_once && device.stored().is_none() {
         return;
     }
     let traits = DeviceTraits {
@@ -89,7 +94,16 @@ pub fn start(device: &Arc<Device>) {
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
-    pool::queue(parker.owner, Box::new(Begin(parker)));
+    if at_once {
+        return parker.begin(device);
+    }
+    let late = Arc::downgrade(&parker);
+    device.parked.begin_at_first_creation(Box::new(move || {
+        let Some(parker) = late.upgrade() else { return };
+        if let Some(device) = parker.device.upgrade() {
+            contained("background work", || parker.begin(&device));
+        }
+    }));
 }
 
 /// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more.
@@ -129,6 +143,14 @@ pub unsafe fn leave(device: &Device) -> bool {
 }
 
 impl Parker {
+    /// Has workers make what the last runs used first.
+    fn begin(self: &Arc<Parker>, device: &Device) {
+        // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
+        if device.stored().is_some() {
+            pool::queue(self.owner, Box::new(Begin(self.clone())));
+        }
+    }
+
     /// Has workers make more of the plan.
     fn refill(self: &Arc<Parker>) {
         self.chains.store(CHAINS, Ordering::Release);
@@ -321,7 +343,10 @@ impl Task for Begin {
                 parker.refill();
             }
         };
-        device.parked.follow(Plan::new(keys), Box::new(refill));
+        let plan = Plan::new(keys);
+        // What the program has asked for already is not made once more.
+        plan.note_requests(|key| stored.stash.is_used(key));
+        device.parked.follow(plan, Box::new(refill));
         if device.parked.resume() {
             parker.refill();
         }

@@ -34,6 +34,8 @@ pub struct Finished {
 
 /// Has a worker make more.
 pub type Refill = Box<dyn Fn() + Send + Sync>;
+/// Has workers begin.
+pub type Begin = Box<dyn Fn() + Send + Sync>;
 
 /// The pipelines that wait.
 #[derive(Default)]
@@ -48,6 +50,10 @@ pub struct Parked {
     refill: OnceLock<Refill>,
     /// Somebody sees to it that more of the plan is made while there is room.
     refilling: AtomicBool,
+    /// Has workers begin once the program creates something that they may help with.
+    begin: OnceLock<Begin>,
+    /// That has not happened yet.
+    awaits_creation: AtomicBool,
     /// Nothing is added any more.
     closed: AtomicBool,
 }
@@ -100,6 +106,23 @@ impl Parked {
         // A device has one plan.
         let _ = self.refill.set(refill);
         let _ = self.plan.set(plan);
+    }
+
+    /// Workers begin once the program creates its first shader module or pipeline on this device.
+    pub fn begin_at_first_creation(&self, begin: Begin) {
+        // A device begins once.
+        let _ = self.begin.set(begin);
+        self.awaits_creation.store(true, Ordering::Release);
+    }
+
+    /// The program creates a shader module or a pipeline.
+    pub fn note_creation(&self) {
+        if self.awaits_creation.load(Ordering::Relaxed) && self.awaits_creation.swap(false, Ordering::AcqRel)
+        {
+            if let Some(begin) = self.begin.get() {
+                begin();
+            }
+        }
     }
 
     /// The plan, once there is one.

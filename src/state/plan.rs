@@ -80,6 +80,11 @@ impl Plan {
         }
     }
 
+    /// The program has asked for these keys before there was a plan.
+    pub fn note_requests(&self, was_asked: impl Fn(&Key) -> bool) {
+        self.keys.iter().filter(|key| was_asked(key)).for_each(|key| _ = self.note_request(key));
+    }
+
     /// The program asks for this key. Work that lies behind the request goes on after it: the program is further on than
     /// in the earlier run. True: it is a key of the plan that the program has not asked for before.
     pub fn note_request(&self, key: &Key) -> bool {
@@ -130,6 +135,14 @@ mod tests {
         assert!(!plan.has_more() && !plan.is_open(&[3; 32]) && plan.is_open(&[4; 32]));
         plan.rewind();
         assert_eq!(rest(&plan), [0, 1, 2, 4, 5, 7, 9]);
+    }
+
+    #[test]
+    fn what_was_asked_for_before_there_was_a_plan_is_left_out() {
+        let plan = plan();
+        plan.note_requests(|key| [2, 5].contains(&key[0]));
+        assert!(!plan.is_open(&[2; 32]) && !plan.note_request(&[5; 32]) && !plan.was_surprised());
+        assert_eq!(rest(&plan), [6, 7, 8, 9]);
     }
 
     #[test]

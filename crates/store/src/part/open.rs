@@ -317,6 +317,11 @@ impl Part {
         !noted.contains(&hash) && noted.insert(hash)
     }
 
+    /// Whether a use of the key is noted.
+    pub(crate) fn is_noted(&self, key: &Key) -> bool {
+        self.noted.pin().contains(&table::hash(0, key))
+    }
+
     /// Undoes [`Part::note`].
     pub(crate) fn unnote(&self, key: &Key) {
         self.noted.pin().remove(&table::hash(0, key));

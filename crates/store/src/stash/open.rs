@@ -175,6 +175,11 @@ impl Stash {
         noted
     }
 
+    /// Whether a use of the key was noted in this run.
+    pub fn is_used(&self, key: &Key) -> bool {
+        self.portable.is_noted(key)
+    }
+
     /// From now on uses are not noted: whoever makes records ahead of a program does not use them, and the order of the
     /// program's own uses stays.
     pub fn ignore_uses(&self) {

@@ -68,6 +68,10 @@ fn run(options: &Run) -> Result<(), Failure> {
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         ..Report::default()
     };
+    if let Some(module) = modules.first().filter(|_| options.pause_ms + options.spin_ms > 0) {
+        // Where a driver's caches keep nothing, background work begins with the first module.
+        gpu.destroy_module(gpu.module(module)?.0);
+    }
     std::thread::sleep(Duration::from_millis(options.pause_ms));
     report.spun = spin(Duration::from_millis(options.spin_ms));
     report.resident_kib = resident_kib();
