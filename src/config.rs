@@ -29,6 +29,9 @@ pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
+/// Who is asked first for a pipeline: `stash`, `driver`, or `auto` (the default): whoever has answered earlier runs of the
+/// program sooner (docs/adaptive.md).
+pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
 /// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
 pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
@@ -64,6 +67,18 @@ pub enum Identifiers {
     Off,
 }
 
+/// Who is asked first for a pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AskFirst {
+    /// Whoever has answered earlier runs sooner.
+    #[default]
+    Auto,
+    /// The stash.
+    Stash,
+    /// The driver.
+    Driver,
+}
+
 /// The environment, read once for each instance.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
@@ -82,6 +97,8 @@ pub struct Config {
     pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
     pub end: Option<Duration>,
+    /// [`ASK_FIRST`]. A program that shall be profiled is not compared.
+    pub ask_first: AskFirst,
     /// [`SERVED_WIDTH`]; None: what the table of drivers says.
     pub served_width: Option<u32>,
     /// Folder for reports.
@@ -138,6 +155,14 @@ impl Config {
         };
         let ms =
             |name| lookup(name).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis);
+        let mode = Background::from_lookup(&lookup).mode;
+        let ask_first = match lookup(ASK_FIRST).as_deref().and_then(|value| value.to_str()) {
+            Some("driver") => AskFirst::Driver,
+            Some("stash") => AskFirst::Stash,
+            // Workers of `vkstash prewarm` ask for what programs will ask for, and not as programs do.
+            _ if mode == Some(BackgroundMode::Profiling) || lookup(APPLICATION).is_some() => AskFirst::Stash,
+            _ => AskFirst::Auto,
+        };
         Config {
             root: path(DIR).or_else(default_root),
             identifiers,
@@ -145,9 +170,10 @@ impl Config {
             compile_stored: lookup(COMPILE_STORED)
                 .or_else(|| lookup(COMPILE_STORED_BEFORE))
                 .is_some_and(|value| value == "1"),
-            parks: Background::from_lookup(&lookup).mode.is_none_or(BackgroundMode::allows_work),
+            parks: mode.is_none_or(BackgroundMode::allows_work),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
+            ask_first,
             served_width: lookup(SERVED_WIDTH).and_then(|value| value.to_str()?.parse().ok()),
             report: path(REPORT),
             application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),

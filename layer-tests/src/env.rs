@@ -238,6 +238,8 @@ impl Env {
         command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");
         // What tests count does not depend on how far workers have come; tests of workers switch them on.
         command.env("VKSTASH_BACKGROUND_WORKERS", "0");
+        // Nor on how fast drivers answer; tests of the comparison switch it on.
+        command.env("VKSTASH_ASK_FIRST", "stash");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);

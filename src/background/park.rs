@@ -76,6 +76,9 @@ pub fn start(device: &Arc<Device>) {
     if at_once && device.stored().is_none() {
         return;
     }
+    if device.stands_aside() {
+        return;
+    }
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,

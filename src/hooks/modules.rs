@@ -1,6 +1,7 @@
 //! Shader modules: hashed when they are created, and their code queued for the store if it is new.
 
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
 use ash::vk;
 
@@ -55,12 +56,14 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
         device.modules.insert(module, waiting);
         return;
     }
+    let started = Instant::now();
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
     if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code)) };
     }
+    device.comparisons.note_module(started.elapsed());
 }
 
 /// vkDestroyShaderModule.

@@ -179,6 +179,7 @@ mod tests {
             bytes: 0,
             records,
             payload_bytes: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
             damaged: 0,
             refused: Vec::new(),
         }

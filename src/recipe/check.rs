@@ -24,7 +24,8 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         | Kind::CrashCount
         | Kind::Failed
         | Kind::Same
-        | Kind::Cost => {
+        | Kind::Cost
+        | Kind::Comparison => {
             return false;
         }
     };

@@ -21,23 +21,33 @@ use crate::recipe::shader_set::ShaderSet;
 use crate::recipe::structures::{self, Handling};
 use crate::state::asked_first::Holder;
 use crate::stats::Count;
+use vkstash_store::format::comparison::AskedFirst;
 
 /// Why the driver is asked before anything is described.
 pub enum Early {
+    /// It has answered earlier runs of the program sooner, or it is this run's turn to find that out.
+    Sooner,
     /// It has lately had a pipeline of the same stages in memory.
     RecentHit(Holder),
     /// The program has loaded the cache, or the stash has nothing to serve.
     MayHaveAnything,
 }
 
-/// Whether the driver's turn comes before the stash's, and why.
+/// Whether the driver's turn comes before the stash's, and why. `parks`: pipelines may be parked.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>) -> Option<Early> {
+pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Option<Early> {
     let (device, passed) = (call.device, call.passed);
     // A pipeline that has failed is known by its key: it goes down once, as the program made it.
     if !device.may_ask_driver_first() || device.knows_failures() {
+        return None;
+    }
+    if passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver) {
+        return Some(Early::Sooner);
+    }
+    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
+    if parks {
         return None;
     }
     if passed.loaded().is_some() {
@@ -67,15 +77,18 @@ pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Q
     // SAFETY: the call's create info is valid (the caller's contract).
     unsafe {
         match why {
-            Early::RecentHit(Holder::Itself) => put_question(call, &shaders, true),
+            Early::Sooner if call.device.caches_hold(call.class()) => {
+                put_question(call, &shaders, Knowledge::Nothing)
+            }
+            Early::RecentHit(Holder::Itself) => put_question(call, &shaders, Knowledge::Stages),
             Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
                 Some(served) => Rung::Served(served),
                 None => Rung::Missed(Question::NotAsked),
             },
             Early::MayHaveAnything if call.device.caches_hold(call.class()) && may_have(call, &shaders) => {
-                put_question(call, &shaders, false)
+                put_question(call, &shaders, Knowledge::Shaders)
             }
-            Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
+            Early::Sooner | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
     }
 }
@@ -117,18 +130,28 @@ pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Ques
         return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    unsafe { put_question(call, shaders, false) }
+    unsafe { put_question(call, shaders, Knowledge::Shaders) }
 }
 
-/// The question itself. `recent`: the driver has had a pipeline of most likely the same stages, so its shader set need
-/// not be noted again.
+/// What is known of the pipeline that the driver is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Knowledge {
+    /// Nothing is looked up: the driver is asked first for all pipelines.
+    Nothing,
+    /// The driver has had a pipeline of most likely the same stages, so its shader set need not be noted again.
+    Stages,
+    /// Its shaders; the empty set if they are unknown.
+    Shaders,
+}
+
+/// The question itself.
 ///
 /// # Safety
 /// The call's create info is valid.
 unsafe fn put_question<I: CreateInfo>(
     call: &Call<'_, I>,
     shaders: &ShaderSet,
-    recent: bool,
+    knowledge: Knowledge,
 ) -> Rung<Question> {
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
@@ -145,7 +168,7 @@ unsafe fn put_question<I: CreateInfo>(
         if answer.result.as_raw() >= 0 {
             loaded.itself_first.note(took);
         }
-    } else {
+    } else if knowledge != Knowledge::Nothing {
         // SAFETY: the call's create info is valid (the caller's contract).
         unsafe { recent::note(call, Holder::Itself, took) };
     }
@@ -155,7 +178,7 @@ unsafe fn put_question<I: CreateInfo>(
         result if result.as_raw() < 0 => return Rung::Missed(Question::Fails),
         _ => return Rung::Missed(Question::NothingThere),
     }
-    if recent {
+    if knowledge == Knowledge::Stages {
         passed.mark_filled_again();
     } else {
         // Without capture the shaders are unknown (the empty set), so the cache may now hold any pipeline.

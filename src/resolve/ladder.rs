@@ -12,6 +12,7 @@ use super::outcome::{Climb, Origin, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, refuse};
 use super::request::{DescribedPipeline, Request};
+use super::timed::Timed;
 use super::{
     artifact, bypass, companion, compile, compile_stored, driver, emulated, modules, parked, record,
 };
@@ -72,16 +73,17 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         count_result(device, answer.result);
         return answer;
     }
+    let timed = Timed::begin(&call);
     let mut question = Question::NotAsked;
-    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
     let parks = device.parked.is_in_use();
     // SAFETY: the call's create info is valid (the caller's contract).
-    let driver_first = if parks { None } else { unsafe { driver::comes_first(&call) } };
+    let driver_first = unsafe { driver::comes_first(&call, parks) };
     if let Some(why) = driver_first {
         // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_first(&call, why) } {
             Rung::Served(served) => {
                 served.count(device, false);
+                timed.end(device);
                 return served.answer;
             }
             Rung::Missed(now) => question = now,
@@ -95,7 +97,7 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
-        modules::with_request(&call, &described, |request| climb(request, parks, question, artifact))
+        modules::with_request(&call, &described, |request| climb(request, parks, question, timed, artifact))
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
@@ -104,7 +106,7 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
     answer
 }
 
-/// From the stash, from the driver, or compiled. `parks`: pipelines may be parked, and the driver was not asked first.
+/// From the stash, from the driver, or compiled. `parks`: pipelines may be parked.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -112,6 +114,7 @@ unsafe fn climb<I: CreateInfo>(
     request: &Request<'_, I>,
     parks: bool,
     question: Question,
+    timed: Timed,
     buffer: &mut Vec<u8>,
 ) -> Answer {
     let call = &request.call;
@@ -133,13 +136,14 @@ unsafe fn climb<I: CreateInfo>(
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        let mut climb = if parks { ask_early(request) } else { Climb::missed(question) };
+        let mut climb = if parks { ask_early(request, question) } else { Climb::missed(question) };
         if let Climb::Missed { question, .. } = climb {
             climb = before_compiling(request, question, buffer);
         }
         match climb {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
+                timed.end(call.device);
                 if matches!(served.origin, Origin::Driver) {
                     record::record_alone(request, None);
                 }
@@ -164,16 +168,15 @@ unsafe fn climb<I: CreateInfo>(
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>) -> Climb<'a> {
+unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Question) -> Climb<'a> {
     // SAFETY: the caller's contract.
     unsafe {
         if let Some(served) = parked::take(request) {
             return Climb::Served(served);
         }
-        let answer = match driver::comes_first(&request.call) {
-            Some(why) => driver::ask_first(&request.call, why),
-            None => return Climb::missed(Question::NotAsked),
-        };
+        let why = driver::comes_first(&request.call, false).filter(|_| question == Question::NotAsked);
+        let Some(why) = why else { return Climb::missed(question) };
+        let answer = driver::ask_first(&request.call, why);
         match answer {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),

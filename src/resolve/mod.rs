@@ -18,6 +18,7 @@
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
+//! - [`timed`] what a call costs that compiles nothing
 //! - [`offered`], [`private_cache`], [`feedback`], [`recent`], [`record`], [`counts`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -47,3 +48,4 @@ mod recent;
 mod record;
 pub mod refuse;
 pub mod request;
+mod timed;

@@ -8,6 +8,7 @@ use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::asked_first::RecentHits;
 use crate::state::device::Device;
+use vkstash_store::format::comparison::CacheHabit;
 
 /// The cache that the program passed.
 pub enum Passed {
@@ -50,6 +51,18 @@ impl Passed {
                 };
                 Passed::Known { handle: *handle, cache: cache.clone(), contents }
             }
+        }
+    }
+
+    /// The program's habit, as far as the stash and the driver are compared for it. A loaded cache has a judgement of its
+    /// own (state/asked_first.rs).
+    pub fn habit(&self) -> Option<CacheHabit> {
+        match self {
+            Passed::Null => Some(CacheHabit::NoCache),
+            Passed::Known { cache, .. } if cache.holds_earlier_runs() => None,
+            Passed::Known { contents: Contents::Anything, .. } => Some(CacheHabit::SharedCache),
+            Passed::Known { .. } => Some(CacheHabit::FreshCache),
+            Passed::Unknown(_) => None,
         }
     }
 

@@ -214,7 +214,10 @@ impl Filled {
     /// A pipeline of these shaders went through the driver's object; of unknown ones: it may have anything.
     pub fn note(&self, shaders: &ShaderSet) {
         if shaders.is_unknown() {
-            self.anything.store(true, Ordering::Release);
+            // Many threads note the same.
+            if !self.anything.load(Ordering::Relaxed) {
+                self.anything.store(true, Ordering::Release);
+            }
         } else if !self.anything.load(Ordering::Acquire) {
             lock(&self.shaders).extend(shaders.numbers());
         }

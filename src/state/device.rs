@@ -14,6 +14,7 @@ use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
+use super::comparison::Comparisons;
 use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
@@ -36,6 +37,7 @@ use crate::stats::{Count, Counters};
 use vkstash_store::base::memory::{Taken, UNHASHED};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
+use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
@@ -100,6 +102,8 @@ pub struct Device {
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
+    /// Who answers sooner, the stash or the driver.
+    pub comparisons: Comparisons,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// The companions of both that live.
@@ -197,6 +201,7 @@ impl Device {
                 recent_hits: RecentHits::default(),
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
+            comparisons: Comparisons::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),
@@ -398,6 +403,31 @@ impl Device {
         self.cache_control && self.identifiers != IdentifierMode::Emulated && self.keeps_artifacts()
     }
 
+    /// Who is asked first for a pipeline that the program requests with this habit.
+    pub fn asked_first(&self, habit: CacheHabit) -> AskedFirst {
+        if !self.may_ask_driver_first() {
+            return AskedFirst::Stash;
+        }
+        let part = self.stored().map(|stored| &*stored.device);
+        self.comparisons.way(self.instance.config.ask_first, part, habit)
+    }
+
+    /// Whether the driver is asked first for all that this program has requested so far: what the stash could have ready
+    /// is not wanted.
+    pub fn stands_aside(&self) -> bool {
+        self.may_ask_driver_first() && {
+            let part = self.stored().map(|stored| &*stored.device);
+            self.comparisons.all_ask_driver(self.instance.config.ask_first, part)
+        }
+    }
+
+    /// Queues what this run has added to a comparison.
+    pub fn record_comparison(&self, habit: CacheHabit, comparison: &Comparison) {
+        let Some(stored) = self.stored() else { return };
+        // One that is not written is made again by the next run.
+        stored.device.put(Kind::Comparison, &habit.key(), Box::new(comparison.encode()));
+    }
+
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
     /// next to nothing.
     pub fn has_no_artifacts(&self) -> bool {
@@ -427,6 +457,10 @@ impl Device {
 
     /// Room for a module of this size that may be left unhashed.
     pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
-        if self.may_ask_driver_first() && self.has_no_artifacts() { UNHASHED.take(bytes) } else { None }
+        if self.may_ask_driver_first() && (self.has_no_artifacts() || self.stands_aside()) {
+            UNHASHED.take(bytes)
+        } else {
+            None
+        }
     }
 }

@@ -9,6 +9,7 @@
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
+//! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
@@ -33,6 +34,7 @@ pub mod blobs;
 pub mod budget;
 pub mod cache_data;
 pub mod cache_data_probe;
+pub mod comparison;
 pub mod deferred;
 pub mod described;
 pub mod device;

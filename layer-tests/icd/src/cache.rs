@@ -175,6 +175,9 @@ pub fn on_disk(config: &Config, key: &Digest) -> bool {
     if !config.disk_cache {
         return false;
     }
+    if config.disk_cache_us > 0 {
+        std::thread::sleep(std::time::Duration::from_micros(config.disk_cache_us));
+    }
     let known = DISK.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
     known || config.disk_cache_dir.as_ref().is_some_and(|folder| folder.join(name(key)).exists())
 }

@@ -137,6 +137,8 @@ pub struct Config {
     pub disk_cache: bool,
     /// Folder that keeps this cache after the process.
     pub disk_cache_dir: Option<PathBuf>,
+    /// Microseconds that a look into it takes.
+    pub disk_cache_us: u64,
     /// Whether links of graphics pipeline libraries without optimisation compile nothing.
     pub fast_linking: bool,
     /// Whether initial data of pipeline caches is ignored.
@@ -181,6 +183,7 @@ impl Default for Config {
             code_bytes: None,
             disk_cache: false,
             disk_cache_dir: None,
+            disk_cache_us: 0,
             fast_linking: true,
             ignore_blobs: false,
             faults: Vec::new(),

@@ -23,7 +23,7 @@ pub(crate) enum Class {
     /// Recipes, uses, identifier pairs, verified artifacts and costs: small. Without recipes nothing can be rebuilt
     /// after a driver update; a use without its artifact shows that a miss was caused by eviction.
     Description,
-    /// Records that many recipes name. Their use is not noted.
+    /// Records that many recipes name, and comparisons. Their use is not noted.
     Shared,
     /// Crash counts and failures: without the record the call would be tried again.
     Warning,
@@ -37,7 +37,7 @@ impl Class {
             Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Verified | Kind::Cost => {
                 Class::Description
             }
-            Kind::Layout | Kind::RenderPass | Kind::Setup => Class::Shared,
+            Kind::Layout | Kind::RenderPass | Kind::Setup | Kind::Comparison => Class::Shared,
             Kind::CrashCount | Kind::Failed => Class::Warning,
         }
     }

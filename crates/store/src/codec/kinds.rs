@@ -21,6 +21,7 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
         | Kind::CrashCount
         | Kind::Failed
         | Kind::Same
-        | Kind::Cost => Codec::Plain,
+        | Kind::Cost
+        | Kind::Comparison => Codec::Plain,
     }
 }

@@ -34,11 +34,13 @@ pub enum Kind {
     /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device
     /// part.
     Cost = 22,
+    /// Who answers the program's requests sooner ([`crate::format::comparison`]), by cache habit. Device part.
+    Comparison = 23,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -52,6 +54,7 @@ impl Kind {
         Kind::Failed,
         Kind::Same,
         Kind::Cost,
+        Kind::Comparison,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -70,6 +73,7 @@ impl Kind {
             Kind::Failed => "failed",
             Kind::Same => "same",
             Kind::Cost => "cost",
+            Kind::Comparison => "comparison",
         }
     }
 
@@ -94,6 +98,7 @@ impl Kind {
             Kind::Failed => 10,
             Kind::Same => 11,
             Kind::Cost => 12,
+            Kind::Comparison => 13,
         }
     }
 }

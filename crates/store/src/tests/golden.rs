@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
@@ -10,6 +11,7 @@ use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
+use crate::stash::inspect::{ComparisonInfo, list_applications};
 use crate::tests::*;
 
 /// The records of the golden segments.
@@ -34,6 +36,19 @@ fn same() -> Vec<u8> {
 fn costs() -> Vec<u8> {
     let records = [(0, 1500), (1, u32::MAX), (0, 400)];
     let records = records.map(|(n, micros)| (Kind::Cost, key(n), micros.to_le_bytes().to_vec()));
+    segment_of(PartIdentity::Device(header()), records.into_iter())
+}
+
+/// A comparison with a verdict.
+fn comparison() -> Comparison {
+    let runs = [(AskedFirst::Stash, 9000), (AskedFirst::Stash, 8000), (AskedFirst::Driver, 40_000)];
+    runs.into_iter().fold(Comparison::default(), |sum, (way, mean)| sum.with_run(way, 7, mean))
+}
+
+fn comparisons() -> Vec<u8> {
+    let records = [Comparison::default().with_run(AskedFirst::Stash, 7, 9000), comparison()];
+    let key = CacheHabit::SharedCache.key();
+    let records = records.map(|record| (Kind::Comparison, key, record.encode().to_vec()));
     segment_of(PartIdentity::Device(header()), records.into_iter())
 }
 
@@ -90,12 +105,13 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 5] {
+fn all() -> [(&'static str, Vec<u8>); 6] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("same-v2.vks", same()),
         ("cost-v2.vks", costs()),
+        ("comparison-v2.vks", comparisons()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -193,6 +209,26 @@ fn costs_stay_readable_and_are_no_artifacts() {
         assert!(!device.contains(Kind::Artifact, &key(number)));
     }
     assert!(!device.has_any(Kind::Artifact) && device.has_any(Kind::Cost));
+}
+
+#[test]
+fn comparisons_stay_readable_and_are_listed() {
+    let root = root();
+    drop(open(root.path()).device(&header()).unwrap());
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("comparison-v2.vks"), folder.join("a.vks")).unwrap();
+    let listed = list_applications(root.path()).unwrap();
+    let listed: Vec<_> = listed[0].parts.iter().flat_map(|part| &part.comparisons).collect();
+    let expected = ComparisonInfo {
+        asked_first: Some("stash".to_owned()),
+        stash_ns: Some(8000),
+        driver_ns: Some(40_000),
+    };
+    assert_eq!(listed, [(&"shared_cache".to_owned(), &expected)]);
+    let device = open(root.path()).device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    assert!(device.read(Kind::Comparison, &CacheHabit::SharedCache.key(), &mut buffer));
+    assert_eq!(Comparison::decode(&buffer), Some(comparison()));
 }
 
 #[test]

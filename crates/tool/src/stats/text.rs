@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use VkLayer_vkstash::stats::Count;
-
 use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
+use VkLayer_vkstash::stats::Count;
+use vkstash_store::stash::inspect::ComparisonInfo;
+
 use crate::units::{counted, moment, plain, saved, size, span};
 use crate::{kept, names};
 
@@ -94,6 +95,7 @@ fn contents(part: &Part) -> String {
     let mut text = size(part.bytes).to_string();
     for (kind, &count) in &part.records {
         text += &match kind.as_str() {
+            "comparison" => continue,
             "same" => format!(", {} with equal data", counted(count, "other")),
             "cost" => format!(", {}", counted(count, "measured compile")),
             "verified" | "failed" => format!(", {count} {kind}"),
@@ -113,6 +115,26 @@ fn describe_trouble(lines: &mut Vec<String>, part: &Part) {
     let more = part.refused_files.len().saturating_sub(MOST_FILES) as u64;
     if more > 0 {
         lines.push(format!("    refused {} more", counted(more, "file")));
+    }
+}
+
+/// Who is asked first, and why.
+fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
+    for (habit, comparison) in &part.comparisons {
+        let ComparisonInfo { asked_first, stash_ns, driver_ns } = comparison;
+        let (Some(stash), Some(driver)) = (stash_ns, driver_ns) else { continue };
+        let calls = match habit.as_str() {
+            "no_cache" => "calls without a cache",
+            "fresh_cache" => "calls with a fresh cache",
+            _ => "calls with a shared cache",
+        };
+        let what = match asked_first.as_deref() {
+            Some("driver") => "the driver answers first, until its next update",
+            Some(_) => "the stash answers first",
+            None => "not decided yet",
+        };
+        let (stash, driver) = (span(u64::from(*stash)), span(u64::from(*driver)));
+        lines.push(format!("    {calls}: {what} (driver {driver} a call, stash {stash})"));
     }
 }
 
@@ -138,6 +160,7 @@ fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
     }
     own.iter().for_each(|part| describe_trouble(lines, part));
     describe_work(lines, &device.work);
+    own.iter().for_each(|part| describe_comparisons(lines, part));
 }
 
 fn describe_work(lines: &mut Vec<String>, work: &Work) {
@@ -306,6 +329,7 @@ mod tests {
             bytes: 1024,
             records: kinds.iter().map(|&(kind, count)| (kind.to_owned(), count)).collect(),
             payload_bytes: BTreeMap::new(),
+            comparisons: BTreeMap::new(),
             damaged: 0,
             refused: Vec::new(),
         };

@@ -149,9 +149,16 @@ pub(crate) struct OnDriver {
 pub(crate) struct States {
     #[command(flatten)]
     pub(crate) on: OnDriver,
-    /// With background work, as users have it. Without it the figures show what the calls themselves cost.
+    /// With background work and the comparison of runs, as users have it. Without them the figures show what the calls
+    /// themselves cost.
     #[arg(long)]
     pub(crate) background: bool,
+    /// Runs with the layer, one after the other; the first three and the last are shown.
+    #[arg(long, default_value_t = 3)]
+    pub(crate) runs: usize,
+    /// Only over the driver's warm disk cache.
+    #[arg(long)]
+    pub(crate) warm: bool,
     /// Only these states, by their names in vkstash-states.
     #[arg(long, value_delimiter = ',', value_name = "STATE")]
     pub(crate) state: Vec<String>,

@@ -1,5 +1,5 @@
 //! `states`: graphics pipelines of the same shaders that differ in state that drivers leave out of their own keys, in
-//! each cache habit: three runs with the layer beside one without.
+//! each cache habit: runs with the layer beside one without.
 
 use vkstash_layer_tests::bench::report::Device;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(
         false => options.state.iter().map(String::as_str).collect(),
     };
     let mut tables = Vec::new();
-    for warm_disk in [false, true] {
+    for warm_disk in [false, true].into_iter().skip(usize::from(options.warm)) {
         let disk = if warm_disk { "warm" } else { "off" };
         let mut table = Table {
             title: format!("Pipelines that differ in state alone; the driver's disk cache {disk}"),
@@ -40,7 +40,8 @@ pub(crate) fn run(
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
                 let mut plain = Environment::bare(driver);
                 plain.background = options.background;
-                compare(runner, plain, (state, habit), (warm_disk, count), rounds, &mut table)?;
+                let size = Size { warm_disk, count, rounds, runs: options.runs };
+                compare(runner, plain, (state, habit), size, &mut table)?;
             }
         }
         tables.push(table);
@@ -48,14 +49,21 @@ pub(crate) fn run(
     Ok(tables)
 }
 
+struct Size {
+    warm_disk: bool,
+    count: usize,
+    rounds: usize,
+    runs: usize,
+}
+
 fn compare(
     runner: &Runner,
     plain: Environment<'_>,
     (state, habit): (&str, &str),
-    (warm_disk, count): (bool, usize),
-    rounds: usize,
+    size: Size,
     table: &mut Table,
 ) -> Result<(), Failure> {
+    let Size { warm_disk, count, rounds, runs } = size;
     let disk = runner.folder("disk")?;
     let plain = if warm_disk { plain.with_disk(&disk) } else { plain };
     let run = |environment: &Environment<'_>, file: &std::path::Path| {
@@ -73,7 +81,7 @@ fn compare(
         outcome.report.rounds.iter().map(|round| round.total_ns).sum::<u64>() as f64 / 1e6
     };
     let mut without = Vec::new();
-    let mut with = [const { Vec::new() }; 3];
+    let mut with = vec![Vec::new(); runs];
     for _ in 0..rounds {
         // A program with a cache file has that file in its second run, with the layer and without.
         let (own, stash) = (runner.path("cache"), runner.path("stash"));
@@ -91,7 +99,9 @@ fn compare(
         }
     }
     let disk = if warm_disk { "disk" } else { "off" };
-    for (number, totals) in with.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
+    let is_shown = |number: usize| number < 3 || number + 1 == runs;
+    let shown = with.iter().enumerate().filter(|(number, totals)| is_shown(*number) && !totals.is_empty());
+    for (number, totals) in shown {
         let peers: Vec<f64> = without.iter().map(|runs| runs[number.min(1)]).collect();
         let what = format!("{state}, cache {habit}: run {}", number + 1);
         let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);

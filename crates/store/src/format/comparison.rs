@@ -1,0 +1,301 @@
+//! Who answers a program's requests sooner: the payload of [`crate::format::record::Kind::Comparison`]
+//! (docs/format.md, "Comparisons"). docs/adaptive.md says how runs are compared.
+
+use crate::format::record::Key;
+
+/// Length of the payload.
+const BYTES: usize = 32;
+/// Runs of each way whose times are kept.
+const RUNS: usize = 3;
+/// A request that is answered this fast, in nanoseconds, is not compared: no driver finds a pipeline in less.
+const FAST_ENOUGH: u32 = 3_000;
+/// How often a comparison begins again. A program whose runs always differ is not compared for ever.
+const RESTARTS: u8 = 4;
+
+/// A program's habit of passing caches to the calls that create pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CacheHabit {
+    /// VK_NULL_HANDLE.
+    NoCache = 1,
+    /// A cache in which nothing was made yet.
+    FreshCache = 2,
+    /// A cache that holds other pipelines of this run.
+    SharedCache = 3,
+}
+
+impl CacheHabit {
+    /// All habits.
+    pub const ALL: [CacheHabit; 3] = [CacheHabit::NoCache, CacheHabit::FreshCache, CacheHabit::SharedCache];
+
+    /// The key of the habit's record.
+    pub const fn key(self) -> Key {
+        let mut key = [0; 32];
+        key[31] = self as u8;
+        key
+    }
+
+    /// The name in the statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CacheHabit::NoCache => "no_cache",
+            CacheHabit::FreshCache => "fresh_cache",
+            CacheHabit::SharedCache => "shared_cache",
+        }
+    }
+
+    /// The place in [`CacheHabit::ALL`].
+    pub const fn position(self) -> usize {
+        self as usize - 1
+    }
+}
+
+/// Who is asked first for a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedFirst {
+    /// The stash.
+    Stash,
+    /// The driver, with the caches that the program and the driver have.
+    Driver,
+}
+
+impl AskedFirst {
+    /// The name in the statistics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AskedFirst::Stash => "stash",
+            AskedFirst::Driver => "driver",
+        }
+    }
+}
+
+/// The latest runs of one way: the mean time of a call in nanoseconds, the latest run first; 0: no such run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Means([u32; RUNS]);
+
+impl Means {
+    fn add(&mut self, mean: u32) {
+        self.0.rotate_right(1);
+        self.0[0] = mean.max(1);
+    }
+
+    fn runs(&self) -> usize {
+        self.0.iter().filter(|mean| **mean > 0).count()
+    }
+
+    /// The middle one; of two the smaller one, because noise adds to a time. None: there is no run.
+    pub fn typical(&self) -> Option<u32> {
+        let mut known: Vec<u32> = self.0.iter().copied().filter(|mean| *mean > 0).collect();
+        known.sort_unstable();
+        known.get(known.len().saturating_sub(1) / 2).copied()
+    }
+}
+
+/// What runs of an application with one cache habit have measured on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Runs that asked the stash first.
+    pub stash: Means,
+    /// Runs that asked the driver first.
+    pub driver: Means,
+    verdict: Option<AskedFirst>,
+    /// The number of calls behind each mean, as a power of two.
+    power: u8,
+    restarts: u8,
+}
+
+impl Comparison {
+    /// The fewest calls that are compared, as a power of two.
+    pub const LEAST_POWER: u8 = 4;
+    /// The most calls of a run that are measured, as a power of two.
+    pub const MOST_POWER: u8 = 12;
+
+    /// Who is asked first in the next run. Until there is a verdict the ways take turns, from the third run on: the
+    /// second is the first one that the stash can serve, and the third is the first that has parked pipelines.
+    pub fn next_run(&self) -> AskedFirst {
+        if let Some(verdict) = self.verdict {
+            return verdict;
+        }
+        let is_slow = self.stash.0[0] > FAST_ENOUGH;
+        let (stash, driver) = (self.stash.runs(), self.driver.runs());
+        if is_slow && self.restarts < RESTARTS && stash >= 2 && driver < stash {
+            AskedFirst::Driver
+        } else {
+            AskedFirst::Stash
+        }
+    }
+
+    /// Who answers sooner, once that is known.
+    pub fn verdict(&self) -> Option<AskedFirst> {
+        self.verdict
+    }
+
+    /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds.
+    pub fn with_run(mut self, way: AskedFirst, power: u8, mean: u32) -> Comparison {
+        let power = power.clamp(Comparison::LEAST_POWER, Comparison::MOST_POWER);
+        if self.power == 0 {
+            self.power = power;
+        }
+        // Costs that arise once in a run are spread over its calls.
+        if self.power.abs_diff(power) > 1 {
+            if self.verdict.is_some() {
+                return self;
+            }
+            let restarts = self.restarts.saturating_add(1);
+            self = Comparison { power, restarts, ..Comparison::default() };
+        }
+        match way {
+            AskedFirst::Stash => self.stash.add(mean),
+            AskedFirst::Driver => self.driver.add(mean),
+        }
+        self.verdict = self.judge();
+        self
+    }
+
+    fn judge(&self) -> Option<AskedFirst> {
+        let (stash, driver) = (u64::from(self.stash.typical()?), u64::from(self.driver.typical()?));
+        if self.stash.runs() < 2 {
+            return None;
+        }
+        match self.verdict {
+            // A program whose requests have changed is judged by its latest runs, and not for a little noise.
+            Some(AskedFirst::Stash) if 4 * stash > 5 * driver => Some(AskedFirst::Driver),
+            Some(AskedFirst::Driver) if 4 * driver > 5 * stash => Some(AskedFirst::Stash),
+            Some(verdict) => Some(verdict),
+            None if driver >= 2 * stash => Some(AskedFirst::Stash),
+            None if stash >= 2 * driver => Some(AskedFirst::Driver),
+            None if self.stash.runs() < RUNS || self.driver.runs() < RUNS => None,
+            // What is no faster than the driver is not worth its memory.
+            None if driver <= stash => Some(AskedFirst::Driver),
+            None => Some(AskedFirst::Stash),
+        }
+    }
+
+    /// The record's payload.
+    pub fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        for (place, mean) in bytes.chunks_exact_mut(4).zip(self.stash.0.iter().chain(&self.driver.0)) {
+            place.copy_from_slice(&mean.to_le_bytes());
+        }
+        bytes[24] = match self.verdict {
+            None => 0,
+            Some(AskedFirst::Stash) => 1,
+            Some(AskedFirst::Driver) => 2,
+        };
+        bytes[25] = self.power;
+        bytes[26] = self.restarts;
+        bytes
+    }
+
+    /// None: not a payload that this version knows.
+    pub fn decode(payload: &[u8]) -> Option<Comparison> {
+        let payload: &[u8; BYTES] = payload.try_into().ok()?;
+        let means = |at: usize| {
+            let mut means = [0; RUNS];
+            for (mean, bytes) in means.iter_mut().zip(payload[at..].chunks_exact(4)) {
+                *mean = u32::from_le_bytes(bytes.try_into().ok()?);
+            }
+            Some(Means(means))
+        };
+        let verdict = match payload[24] {
+            0 => None,
+            1 => Some(AskedFirst::Stash),
+            2 => Some(AskedFirst::Driver),
+            _ => return None,
+        };
+        let power = payload[25];
+        let is_known = (Comparison::LEAST_POWER..=Comparison::MOST_POWER).contains(&power);
+        let (stash, driver, restarts) = (means(0)?, means(12)?, payload[26]);
+        is_known.then_some(Comparison { stash, driver, verdict, power, restarts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use AskedFirst::{Driver, Stash};
+
+    /// Runs a program whose calls take so long in each way; what was asked first in each run, from the second on.
+    fn runs(count: usize, stash: impl Fn(usize) -> u32, driver: u32) -> (Vec<AskedFirst>, Comparison) {
+        let mut now = Comparison::default();
+        let asked = (0..count).map(|run| {
+            let way = now.next_run();
+            now = now.with_run(way, 8, if way == Stash { stash(run) } else { driver });
+            way
+        });
+        (asked.collect(), now)
+    }
+
+    #[test]
+    fn the_faster_one_is_asked_after_a_few_runs() {
+        let (asked, now) = runs(9, |_| 11_000, 8_000);
+        assert_eq!(asked, [Stash, Stash, Driver, Driver, Stash, Driver, Driver, Driver, Driver]);
+        assert_eq!(now.verdict(), Some(Driver));
+        let (asked, now) = runs(9, |_| 8_000, 11_000);
+        assert_eq!(asked, [Stash, Stash, Driver, Driver, Stash, Driver, Stash, Stash, Stash]);
+        assert_eq!(now.verdict(), Some(Stash));
+        assert_eq!(runs(9, |_| 9_000, 9_000).1.verdict(), Some(Driver), "as fast as the stash");
+    }
+
+    #[test]
+    fn one_trial_is_enough_where_the_difference_is_large() {
+        assert_eq!(runs(5, |_| 7_000, 61_000).0, [Stash, Stash, Driver, Stash, Stash]);
+        assert_eq!(runs(5, |_| 61_000, 7_000).0, [Stash, Stash, Driver, Driver, Driver]);
+    }
+
+    #[test]
+    fn parked_pipelines_are_compared_with_nothing() {
+        let asked = runs(9, |run| if run == 0 { 9_000 } else { 1_800 }, 1).0;
+        assert_eq!(asked, [Stash; 9]);
+    }
+
+    #[test]
+    fn a_program_that_changes_is_judged_by_its_latest_runs() {
+        let (_, mut now) = runs(9, |_| 8_000, 11_000);
+        for _ in 0..3 {
+            now = now.with_run(Stash, 8, 12_000);
+        }
+        assert_eq!(now.verdict(), Some(Stash), "noise");
+        for _ in 0..3 {
+            now = now.with_run(Stash, 8, 20_000);
+        }
+        assert_eq!(now.verdict(), Some(Driver));
+        assert_eq!(now.with_run(Driver, 12, 90_000), now, "a run of another size");
+    }
+
+    #[test]
+    fn runs_of_other_sizes_are_not_mixed_and_not_compared_for_ever() {
+        let mut now = Comparison::default();
+        for run in 0..40_u8 {
+            let way = now.next_run();
+            now = now.with_run(way, if run % 4 < 2 { 5 } else { 9 }, 9_000);
+        }
+        assert_eq!((now.verdict(), now.next_run()), (None, Stash));
+        assert!(now.restarts >= RESTARTS);
+    }
+
+    #[test]
+    fn other_payloads_are_ignored() {
+        let good = runs(9, |_| 8_000, 11_000).1.encode();
+        assert!(Comparison::decode(&good).is_some());
+        assert!(Comparison::decode(&good[1..]).is_none() && Comparison::decode(&[]).is_none());
+        for (at, value) in [(24, 3), (25, 3), (25, 13)] {
+            let mut bad = good;
+            bad[at] = value;
+            assert!(Comparison::decode(&bad).is_none(), "{at} {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_comparison_reads_back(given in proptest::collection::vec((any::<bool>(), 0_u8..20, any::<u32>()), 1..30)) {
+            let mut now = Comparison::default();
+            for (stash, power, mean) in given {
+                now = now.with_run(if stash { Stash } else { Driver }, power, mean);
+                prop_assert_eq!(Comparison::decode(&now.encode()), Some(now));
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Times calls that are answered without a compile, for the comparison of the stash with the driver.
+
+use std::time::Instant;
+
+use super::call::Call;
+use super::create_info::CreateInfo;
+use crate::state::device::Device;
+use vkstash_store::format::comparison::CacheHabit;
+
+/// A call that has begun.
+#[derive(Clone, Copy)]
+pub struct Timed(Option<(CacheHabit, Instant)>);
+
+impl Timed {
+    /// A call begins. Only as many are timed as are compared.
+    pub fn begin<I: CreateInfo>(call: &Call<'_, I>) -> Timed {
+        let device = call.device;
+        let habit = call.passed.habit().filter(|_| device.may_ask_driver_first() && !device.knows_failures());
+        let timed = habit.filter(|&habit| {
+            device.asked_first(habit);
+            device.comparisons.is_timed(habit)
+        });
+        Timed(timed.map(|habit| (habit, Instant::now())))
+    }
+
+    /// The pipeline was had without a compile.
+    pub fn end(self, device: &Device) {
+        let Some((habit, since)) = self.0 else { return };
+        if let Some(now) = device.comparisons.note_call(habit, since.elapsed()) {
+            device.record_comparison(habit, &now);
+        }
+    }
+}
