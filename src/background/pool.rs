@@ -145,7 +145,7 @@ pub fn register(owner: Owner, producer: Arc<dyn Producer>) {
 }
 
 /// Queues a task. Tasks start in the order in which they were received. If the task cannot be run, `cancel` is called before
-/// this returns.
+/// this returns. A task that is queued by a running task is its successor: a commit that waits for one waits for both.
 pub fn queue(owner: Owner, task: Box<dyn Task>) {
     of_process().queue(owner, task);
 }
@@ -214,7 +214,8 @@ impl Pool {
     }
 
     pub(super) fn queue(&self, owner: Owner, task: Box<dyn Task>) {
-        self.push(task, |queue, task| queue.push(owner.0, task));
+        let by = TASK.get();
+        self.push(task, |queue, task| queue.push(owner.0, task, by));
     }
 
     pub(super) fn queue_after(&self, owner: Owner, delay: Duration, task: Box<dyn Task>) {
@@ -310,8 +311,8 @@ impl Pool {
         forbidden.or(state.mode).or(users).unwrap_or_default()
     }
 
-    /// Signals the event when all tasks that are queued or running now are finished. If there are none the event is given
-    /// back.
+    /// Signals the event when all tasks that are queued or running now, and their successors, are finished. If there are none
+    /// the event is given back.
     pub(super) fn commit(&self, event: Option<Event>, in_haste: bool) -> Option<Event> {
         let shared = &self.0;
         let Some(mut state) = shared.lock() else { return event };
@@ -354,6 +355,13 @@ impl Pool {
         body();
     }
 
+    /// Whether a worker at normal priority waits for a task.
+    #[cfg(test)]
+    pub(super) fn has_idle_haste(&self) -> bool {
+        let state = self.0.lock();
+        state.is_some_and(|state| state.workers.iter().any(|worker| worker.in_haste && worker.is_idle))
+    }
+
     /// The number of workers.
     #[cfg(test)]
     pub(super) fn workers(&self) -> usize {
@@ -382,20 +390,25 @@ impl Shared {
     #[must_use]
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
         let lasting = state.workers.iter().filter(|worker| !worker.in_haste).count();
-        let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
+        let idle = state.workers.iter().filter(|worker| worker.is_idle && !worker.in_haste).count();
         // One waits for the time of the tasks that are received later.
         let wanted = state.queue.waiting().max(usize::from(lasting == 0 && state.queue.next_due().is_some()));
         if idle < wanted && lasting < self.limit && !self.start(state, false) && lasting == 0 {
             return state.queue.take_all();
         }
-        self.work.notify_one();
+        // Workers of both kinds wait for it, and not each may take the task.
+        self.work.notify_all();
         Vec::new()
     }
 
-    /// Starts workers at normal priority for a commit.
+    /// Starts workers at normal priority for a commit. They last until it is done: a worker that runs a task cannot start
+    /// them, because a thread inherits the low priority.
     fn hurry(self: &Arc<Shared>, state: &mut State) {
         let running = state.workers.iter().filter(|worker| worker.in_haste).count();
-        let wanted = state.queue.waiting_in_haste().min(cores().saturating_sub(1).max(1));
+        let unfinished = state.queue.unfinished_in_haste();
+        // A task may have more than one successor.
+        let useful = if unfinished == 0 { 0 } else { unfinished.max(WORKERS) };
+        let wanted = useful.min(cores().saturating_sub(1).max(1));
         for _ in running..wanted {
             if !self.start(state, true) {
                 break;
@@ -461,15 +474,18 @@ impl Shared {
                 return self.cancel(taken, Cancelled::ProcessEnds);
             }
             state.queue.receive_due(Instant::now());
-            let taken = if in_haste { state.queue.take_in_haste() } else { state.queue.take() };
+            let taken = state.take(in_haste);
             let next = match taken {
                 Some(taken) => {
-                    let in_haste = state.queue.is_in_haste(taken.number);
+                    let in_haste = state.queue.is_in_haste(&taken);
                     drop(state);
                     self.run(taken, in_haste);
                     self.lock()
                 }
-                None if in_haste => return self.remove(&mut state, number),
+                None if in_haste && state.queue.unfinished_in_haste() == 0 => {
+                    return self.remove(&mut state, number);
+                }
+                None if in_haste => Some(self.wait_in_haste(state, number)),
                 None => self.wait(state, number),
             };
             match next {
@@ -477,6 +493,15 @@ impl Shared {
                 None => return,
             }
         }
+    }
+
+    /// Waits for a successor of a running task.
+    fn wait_in_haste<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> MutexGuard<'a, State> {
+        state.set_idle(number, true);
+        let waited = self.work.wait_timeout(state, IDLE);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.set_idle(number, false);
+        state
     }
 
     /// Waits for a task. None: there was none for a while.
@@ -548,14 +573,30 @@ impl Shared {
 
     fn finish(&self, number: u64) {
         let Some(mut state) = self.lock() else { return };
+        let hurried = state.queue.unfinished_in_haste() > 0;
         let reached = state.queue.finish(number);
+        let is_over = hurried && state.queue.unfinished_in_haste() == 0;
         drop(state);
         self.done.notify_all();
+        if is_over {
+            self.work.notify_all();
+        }
         signal(reached);
     }
 }
 
 impl State {
+    /// The next task for a worker. What a commit in haste waits for is left to the workers at normal priority, if there are any.
+    fn take(&mut self, in_haste: bool) -> Option<Taken<Box<dyn Task>>> {
+        if in_haste {
+            self.queue.take_in_haste()
+        } else if self.workers.iter().any(|worker| worker.in_haste) {
+            self.queue.take_not_in_haste()
+        } else {
+            self.queue.take()
+        }
+    }
+
     /// Until when this worker waits for a task that is received later. The last worker does.
     fn next_due(&self, number: u64) -> Option<Instant> {
         let is_last = !self.workers.iter().any(|other| other.number != number && !other.in_haste);

@@ -18,12 +18,35 @@ pub enum Cancelled {
     NoThread,
 }
 
+/// Why a task is not accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// The owner has left.
+    NoOwner,
+    /// The user has switched off the owner's tasks.
+    OwnerDisabled,
+    /// No new tasks are accepted.
+    NotAccepted,
+}
+
+impl From<Refused> for Cancelled {
+    fn from(refused: Refused) -> Cancelled {
+        match refused {
+            Refused::NoOwner => Cancelled::DeviceDestroyed,
+            Refused::OwnerDisabled | Refused::NotAccepted => Cancelled::Disabled,
+        }
+    }
+}
+
 /// The number of a task, in the order in which tasks were received.
 type Number = u64;
 
 /// A task that somebody has taken, to run it or to cancel it. Until [`Queue::finish`] the task counts as unfinished.
 pub(super) struct Taken<T> {
     pub(super) number: Number,
+    /// The number of the task that began the chain of successors to which this one belongs: its own, or that of a task that
+    /// queued the next one, and so on. It decides which commits wait for the task.
+    root: Number,
     pub(super) owner: u64,
     /// Set when the task must end.
     pub(super) stop: Arc<AtomicBool>,
@@ -32,11 +55,12 @@ pub(super) struct Taken<T> {
 
 /// A task that somebody runs or cancels.
 struct Running {
+    root: Number,
     owner: u64,
     stop: Arc<AtomicBool>,
 }
 
-/// Tasks that somebody waits for: those with a number of at most `last`.
+/// Tasks that somebody waits for: those with a number of at most `last`, and their successors.
 struct Commit<E> {
     last: Number,
     unfinished: usize,
@@ -104,12 +128,15 @@ impl<T, E, O> Queue<T, E, O> {
         !self.owners.is_empty()
     }
 
-    /// Queues a task, or gives it back with the reason.
-    pub(super) fn push(&mut self, owner: u64, task: T) -> Result<(), (T, Cancelled)> {
-        match self.refuses(owner) {
-            Some(why) => Err((task, why)),
+    /// Queues a task, or gives it back with the reason. `by`: the running task that queues it as its successor. The commits
+    /// that wait for that one wait for the successor, too, and it is accepted where new tasks are not.
+    pub(super) fn push(&mut self, owner: u64, task: T, by: Option<Number>) -> Result<(), (T, Cancelled)> {
+        let root = by.and_then(|by| self.running.get(&by)).map(|running| running.root);
+        let is_committed = root.is_some_and(|root| self.commits.iter().any(|commit| root <= commit.last));
+        match self.refuses(owner).filter(|why| !(is_committed && *why == Refused::NotAccepted)) {
+            Some(why) => Err((task, why.into())),
             None => {
-                self.receive(owner, task);
+                self.receive(owner, task, root);
                 Ok(())
             }
         }
@@ -118,7 +145,7 @@ impl<T, E, O> Queue<T, E, O> {
     /// Accepts a task that is received at this time, or gives it back with the reason.
     pub(super) fn push_later(&mut self, owner: u64, task: T, at: Instant) -> Result<(), (T, Cancelled)> {
         match self.refuses(owner) {
-            Some(why) => Err((task, why)),
+            Some(why) => Err((task, why.into())),
             None => {
                 self.later.push(Later { at, owner, task });
                 Ok(())
@@ -126,16 +153,22 @@ impl<T, E, O> Queue<T, E, O> {
         }
     }
 
-    fn refuses(&self, owner: u64) -> Option<Cancelled> {
+    fn refuses(&self, owner: u64) -> Option<Refused> {
         match self.owners.get(&owner) {
-            None => Some(Cancelled::DeviceDestroyed),
-            Some(owned) if owned.is_disabled || !self.accepts => Some(Cancelled::Disabled),
-            Some(_) => None,
+            None => Some(Refused::NoOwner),
+            Some(owned) if owned.is_disabled => Some(Refused::OwnerDisabled),
+            Some(_) => (!self.accepts).then_some(Refused::NotAccepted),
         }
     }
 
-    fn receive(&mut self, owner: u64, task: T) {
-        self.tasks.push_back(Taken { number: self.next, owner, stop: Arc::default(), task });
+    /// `root`: where the task is a successor.
+    fn receive(&mut self, owner: u64, task: T, root: Option<Number>) {
+        let (number, stop) = (self.next, Arc::default());
+        let root = root.unwrap_or(number);
+        // The task that queues a successor is unfinished itself, so these commits still wait.
+        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
+        waiting.for_each(|commit| commit.unfinished += 1);
+        self.tasks.push_back(Taken { number, root, owner, stop, task });
         self.next += 1;
         self.unfinished += 1;
     }
@@ -154,7 +187,7 @@ impl<T, E, O> Queue<T, E, O> {
         let (mut due, rest) = self.later.drain(..).partition::<Vec<_>, _>(which);
         self.later = rest;
         due.sort_by_key(|later| later.at);
-        due.into_iter().for_each(|later| self.receive(later.owner, later.task));
+        due.into_iter().for_each(|later| self.receive(later.owner, later.task, None));
     }
 
     /// The number of queued tasks.
@@ -164,25 +197,36 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// Takes the first task.
     pub(super) fn take(&mut self) -> Option<Taken<T>> {
-        let taken = self.tasks.pop_front()?;
+        self.take_at(0)
+    }
+
+    /// Takes the first task that no commit in haste waits for.
+    pub(super) fn take_not_in_haste(&mut self) -> Option<Taken<T>> {
+        let position = self.tasks.iter().position(|task| !self.is_in_haste(task))?;
+        self.take_at(position)
+    }
+
+    /// Takes the first task that a commit in haste waits for.
+    pub(super) fn take_in_haste(&mut self) -> Option<Taken<T>> {
+        let position = self.tasks.iter().position(|task| self.is_in_haste(task))?;
+        self.take_at(position)
+    }
+
+    fn take_at(&mut self, position: usize) -> Option<Taken<T>> {
+        let taken = self.tasks.remove(position)?;
         self.note_running(&taken);
         Some(taken)
     }
 
-    /// Takes the first task if a commit in haste waits for it.
-    pub(super) fn take_in_haste(&mut self) -> Option<Taken<T>> {
-        let first = self.tasks.front()?.number;
-        if self.is_in_haste(first) { self.take() } else { None }
-    }
-
-    /// The number of queued tasks that commits in haste wait for.
-    pub(super) fn waiting_in_haste(&self) -> usize {
-        self.tasks.iter().filter(|task| self.is_in_haste(task.number)).count()
+    /// The most tasks that a commit in haste waits for.
+    pub(super) fn unfinished_in_haste(&self) -> usize {
+        let in_haste = self.commits.iter().filter(|commit| commit.in_haste);
+        in_haste.map(|commit| commit.unfinished).max().unwrap_or(0)
     }
 
     /// Whether a commit in haste waits for the task.
-    pub(super) fn is_in_haste(&self, number: Number) -> bool {
-        self.commits.iter().any(|commit| commit.in_haste && number <= commit.last)
+    pub(super) fn is_in_haste(&self, task: &Taken<T>) -> bool {
+        self.commits.iter().any(|commit| commit.in_haste && task.root <= commit.last)
     }
 
     /// Takes all tasks, to cancel them.
@@ -211,8 +255,8 @@ impl<T, E, O> Queue<T, E, O> {
     }
 
     fn note_running(&mut self, taken: &Taken<T>) {
-        let Taken { number, owner, stop, .. } = taken;
-        self.running.insert(*number, Running { owner: *owner, stop: stop.clone() });
+        let Taken { number, root, owner, stop, .. } = taken;
+        self.running.insert(*number, Running { root: *root, owner: *owner, stop: stop.clone() });
     }
 
     /// Whether somebody else runs or cancels tasks of an owner. `own`: the task that the asking thread runs.
@@ -222,9 +266,9 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// A taken task was run or cancelled. Gives the events of the commits that waited for this task only.
     pub(super) fn finish(&mut self, number: Number) -> Vec<E> {
-        self.running.remove(&number);
+        let root = self.running.remove(&number).map_or(number, |running| running.root);
         self.unfinished -= 1;
-        let waiting = self.commits.iter_mut().filter(|commit| number <= commit.last);
+        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
         waiting.for_each(|commit| commit.unfinished -= 1);
         let mut events = Vec::new();
         self.commits.retain_mut(|commit| {

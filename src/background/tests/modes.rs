@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use super::{Counter, Ends, pool, until};
 use crate::background::gate::Gate;
@@ -140,6 +140,112 @@ fn a_task_that_was_queued_after_a_commit_does_not_complete_it() {
     assert_eq!(told.get(), 0);
     drop(release);
     until(|| told.get() == 1);
+    assert!(pool.leave(owner));
+}
+
+/// Tasks that each queue the next one, and note the priority at which they are run. The first waits for the sender.
+fn chain(
+    pool: &Arc<Pool>,
+    owner: Owner,
+    ends: &Ends,
+    number: usize,
+    first: mpsc::Receiver<()>,
+) -> Priorities {
+    let priorities = Priorities::default();
+    link(pool, owner, ends, (number, number + 3), Some(first), &priorities);
+    priorities
+}
+
+type Priorities = Arc<Mutex<Vec<i32>>>;
+
+fn link(
+    pool: &Arc<Pool>,
+    owner: Owner,
+    ends: &Ends,
+    (number, last): (usize, usize),
+    first: Option<mpsc::Receiver<()>>,
+    priorities: &Priorities,
+) {
+    let (weak, more, noted) = (Arc::downgrade(pool), ends.clone(), priorities.clone());
+    let body = move || {
+        if let Some(first) = first {
+            let _ = first.recv();
+        } else {
+            noted.lock().unwrap().push(rustix::process::getpriority_process(None).unwrap());
+        }
+        if number < last {
+            let pool = weak.upgrade().unwrap();
+            link(&pool, owner, &more, (number + 1, last), None, &noted);
+        }
+    };
+    pool.queue(owner, ends.task(number, body));
+}
+
+#[test]
+fn a_commit_waits_for_what_its_tasks_queue_also_where_work_is_disabled_then() {
+    for (mode, action) in [
+        (Mode::Allowed, Action::CommitResults),
+        (Mode::Disabled, Action::CommitResults),
+        (Mode::Profiling, Action::CommitResultsHighPriority),
+    ] {
+        let (pool, ends, told) = (Arc::new(pool(2)), Ends::default(), Counter::default());
+        let owner = pool.new_owner();
+        let [(first, waits), (second, also)] = [(); 2].map(|()| mpsc::channel());
+        let (_, _) = (chain(&pool, owner, &ends, 0, waits), chain(&pool, owner, &ends, 10, also));
+        until(|| ends.all().len() == 2);
+        let (count, seen) = (told.clone(), ends.clone());
+        let event = Event::Callback(Box::new(move || {
+            assert_eq!(seen.all().iter().filter(|(number, _)| *number < 20).count(), 8, "{:?}", seen.all());
+            count.add();
+        }));
+        set_in(&pool, mode, action, Some(event), || true).unwrap();
+        drop(first);
+        until(|| ends.all().len() == 5);
+        assert_eq!(told.get(), 0);
+        let (third, later) = mpsc::channel();
+        chain(&pool, owner, &ends, 20, later);
+        drop(second);
+        until(|| told.get() == 1);
+        drop(third);
+        // What comes after the commit is no part of it.
+        let allowed = mode.allows_work();
+        until(|| ends.all().len() == if allowed { 12 } else { 9 });
+        let cancelled: Vec<_> = ends.all().into_iter().filter(|(_, end)| end.is_some()).collect();
+        assert_eq!(cancelled, if allowed { vec![] } else { vec![(20, DISABLED)] });
+        assert!(pool.leave(owner));
+    }
+}
+
+#[test]
+fn without_a_commit_a_successor_is_a_new_task() {
+    let (pool, ends) = (Arc::new(pool(1)), Ends::default());
+    let owner = pool.new_owner();
+    let (first, waits) = mpsc::channel();
+    chain(&pool, owner, &ends, 0, waits);
+    until(|| ends.all().len() == 1);
+    set(&pool, Mode::Disabled, Action::KeepAll).unwrap();
+    drop(first);
+    until(|| ends.all().len() == 2);
+    assert_eq!(ends.all(), [(0, None), (1, DISABLED)]);
+    assert!(pool.leave(owner));
+}
+
+#[test]
+fn successors_of_a_commit_at_high_priority_are_run_at_normal_priority() {
+    let (pool, ends, told) = (Arc::new(pool(2)), Ends::default(), Counter::default());
+    let owner = pool.new_owner();
+    let (first, waits) = mpsc::channel();
+    let priorities = chain(&pool, owner, &ends, 0, waits);
+    until(|| ends.all().len() == 1);
+    let count = told.clone();
+    let event = Event::Callback(Box::new(move || count.add()));
+    let action = Action::CommitResultsHighPriority;
+    set_in(&pool, Mode::Allowed, action, Some(event), || true).unwrap();
+    until(|| pool.has_idle_haste());
+    drop(first);
+    until(|| told.get() == 1);
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert_eq!(*priorities.lock().unwrap(), [own; 3]);
     assert!(pool.leave(owner));
 }
 
@@ -289,10 +395,10 @@ fn a_commit_at_high_priority_gets_more_workers_at_normal_priority_until_it_is_do
     until(|| ends.all().len() == 4);
     let own = rustix::process::getpriority_process(None).unwrap();
     assert!((0..3).all(|_| found.recv().unwrap() == own));
-    until(|| pool.workers() == 1);
     assert_eq!((told.get(), ends.all().len()), (0, 4), "the blocked task belongs to it, the last does not");
     drop(release);
     until(|| ends.all().len() == 5 && told.get() == 1);
+    until(|| pool.workers() <= 1);
     assert!(pool.leave(owner));
 }
 
