@@ -251,6 +251,70 @@ fn workers_are_no_runs_of_the_program_and_use_nothing() {
     });
 }
 
+/// Replaces the artifacts of that many keys by something that no driver takes, and names these keys.
+fn spoil(env: &Env, count: usize) -> Vec<String> {
+    let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+    let header = info.parts.iter().find_map(|part| part.device.clone()).unwrap();
+    let name = AppName { display: info.display, folder: info.folder };
+    let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
+    let part = stash.device(&header).unwrap();
+    let mut found = Vec::new();
+    part.for_each(Kind::Artifact, &mut |key, payload| found.push((*key, payload.to_vec())));
+    for (key, payload) in found.iter_mut().take(count) {
+        payload[8..].fill(0);
+        assert!(part.put(Kind::Artifact, key, payload.clone().into_boxed_slice()));
+    }
+    assert!(stash.flush(Duration::from_secs(20)));
+    stash.leave();
+    found.iter().take(count).map(|(key, _)| key.iter().map(|byte| format!("{byte:02x}")).collect()).collect()
+}
+
+#[test]
+fn an_artifact_that_the_driver_does_not_take_any_more_is_made_again() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(6);
+        run(scenario, env, &work);
+        let (report, well) = prewarm(env, &["--all"]);
+        let counts = ["made", "there", "checked"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!((counts, well), ([0, 6, 6], true), "{report:#}");
+
+        spoil(env, 2);
+        let (report, well) = prewarm(env, &["--all"]);
+        let counts = ["made", "there", "checked"].map(|name| report[name].as_u64().unwrap());
+        assert_eq!((counts, well), ([2, 4, 6], true), "{report:#}");
+        assert_eq!(report["applications"][0]["made_again"], 2, "{report:#}");
+        assert_all_served(&run(scenario, env, &work), work.count);
+    });
+}
+
+#[test]
+fn an_artifact_that_the_driver_never_takes_is_reported_and_given_up() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(2));
+        let spoiled = spoil(env, 2);
+        // What is made again is not taken either.
+        let taking_nothing = under(scenario, env, json!({ "ignore_blobs": true }));
+        for _ in 0..4 {
+            let (report, well) = prewarm(&taking_nothing, &["--all"]);
+            if report["applications"][0]["refused_before"] == 2 {
+                assert_eq!((&report["made"], well), (&json!(0), true), "{report:#}");
+                return;
+            }
+            let mut missed: Vec<&str> = report["applications"][0]["missed"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|key| key.as_str().unwrap())
+                .collect();
+            missed.sort_unstable();
+            let mut spoiled: Vec<&str> = spoiled.iter().map(String::as_str).collect();
+            spoiled.sort_unstable();
+            assert_eq!((missed, well), (spoiled, false), "{report:#}");
+        }
+        panic!("the driver has refused each of them often enough");
+    });
+}
+
 /// The limit is below what any process has.
 #[test]
 fn workers_that_grow_too_large_are_given_up() {

@@ -58,6 +58,9 @@ pub enum MakeError {
     /// The driver's answer.
     #[error("the driver answers {0:?}")]
     Driver(vk::Result),
+    /// The artifact that the driver does not take is still the one in the stash.
+    #[error("the artifact, which the driver does not take, could not be replaced")]
+    NotReplaced,
     /// What was made could not be written.
     #[error("the artifact could not be written")]
     Unwritten,
@@ -94,14 +97,24 @@ impl Pipelines {
     }
 
     /// Has the layer compile and record a pipeline, unless its artifact is there. When it returns, the artifact is on
-    /// disk: a worker that is killed afterwards loses nothing that was reported.
-    pub fn make(&mut self, key: &Key) -> Result<Made, MakeError> {
-        if self.has_artifact(key)? {
+    /// disk: a worker that is killed afterwards loses nothing that was reported. `again`: an artifact that is there does not
+    /// count unless the driver takes it.
+    pub fn make(&mut self, key: &Key, again: bool) -> Result<Made, MakeError> {
+        let mut old = Vec::new();
+        if self.stored()?.device.read(Kind::Artifact, key, &mut old) && !again {
             return Ok(Made::There);
         }
-        let made = self.create(key, false, DEEPEST)?;
-        self.destroy(made.pipeline);
+        let Created { pipeline, before: (served, _), .. } = self.create(key, false, DEEPEST)?;
+        self.destroy(pipeline);
+        let served_now = self.served().0;
         let stored = self.stored()?;
+        if again && served_now > served {
+            return Ok(Made::There);
+        }
+        let mut new = Vec::new();
+        if again && (!stored.device.read(Kind::Artifact, key, &mut new) || new == old) {
+            return Err(MakeError::NotReplaced);
+        }
         if !stored.device.contains(Kind::Artifact, key) {
             return Ok(Made::Unrecorded);
         }

@@ -6,6 +6,7 @@
 //! | `setups` | `setup DIGEST FEATURES` for each recorded device, the earliest first, then `end` |
 //! | `open INDEX DIGEST` | `opened HEADER`: a device like that recorded one, and its device header; or `cannot REASON` |
 //! | `make KEY` | `start KEY`; then `made`, `there`, `unrecorded` or `cannot`, each with the key, and the reason |
+//! | `remake KEY` | as `make`, but an artifact that the driver does not take does not count as `there` |
 //! | `check KEY` | `start KEY`; then `served`, `missed` or `cannot` |
 //!
 //! Numbers are decimal, everything else is hexadecimal. A device is closed by the next `open` and by the end of the input.
@@ -72,9 +73,10 @@ impl Worker {
                 let index = first.and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
                 self.open(index, &digest)
             }
-            ("make", Some(key), _) => {
+            ("make" | "remake", Some(key), _) => {
                 self.say(&format!("start {}", hex(&key)))?;
-                let made = guard("prewarm", || self.make(&key), || Err(text("internal failure")));
+                let again = request == "remake";
+                let made = guard("prewarm", || self.make(&key, again), || Err(text("internal failure")));
                 match made {
                     Ok(made) => self.say(&format!("{made} {}", hex(&key))),
                     Err(reason) => self.say(&format!("cannot {} {reason}", hex(&key))),
@@ -191,9 +193,9 @@ impl Worker {
         self.open.as_mut().ok_or_else(|| text("no device is open"))
     }
 
-    fn make(&mut self, key: &Key) -> Result<&'static str, String> {
+    fn make(&mut self, key: &Key, again: bool) -> Result<&'static str, String> {
         let pipelines = self.pipelines()?;
-        let made = pipelines.make(key);
+        let made = pipelines.make(key, again);
         pipelines.forget_some();
         match made {
             Ok(Made::Recorded) => Ok("made"),

@@ -5,7 +5,9 @@
 
 mod child;
 mod crew;
+mod limits;
 mod lock;
+mod order;
 mod plan;
 mod progress;
 mod quarantine;
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use vkstash_store::format::refusal::OpenError;
@@ -30,15 +32,11 @@ use crate::root;
 use crate::units::counted;
 
 use child::Launch;
-use crew::{Crew, Limits, Outcome, Phase};
-use plan::{Group, Plan, Task};
+use crew::{Crew, Outcome, PhaseOutcome};
+use limits::Limits;
+use plan::{Group, Plan};
 use progress::Progress;
 use quarantine::Culprit;
-
-/// Memory of one worker, by default at most.
-const MOST_MEMORY: u64 = 4 << 30;
-/// And at least: below it drivers do not even start.
-const LEAST_MEMORY: u64 = 512 << 20;
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +91,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if let Some(pid) = args.while_running {
         end_with(pid);
     }
-    let limits = limits(args);
+    let limits = Limits::of(args);
     let launch = Launch {
         executable: child::executable().map_err(PrewarmError::Start)?,
         folder: environment::folder_for(std::slice::from_ref(&library))?,
@@ -112,10 +110,13 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
                 continue;
             }
         }
-        plan.add(&launch, &root, info, (!args.every_device).then_some(&used), limits.timeout)?;
+        plan.add(&launch, &root, info, (!args.every_device).then_some(&used), &limits)?;
     }
     if args.if_driver_changed {
-        plan.groups.iter_mut().filter(|group| !group.changed).for_each(|group| group.tasks.clear());
+        for group in plan.groups.iter_mut().filter(|group| !group.changed) {
+            group.tasks.clear();
+            group.checks.clear();
+        }
     }
     let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
     if args.json {
@@ -157,24 +158,6 @@ fn lower_priority() {
     }
 }
 
-fn limits(args: &PrewarmArgs) -> Limits {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Beside a program that runs fewer.
-    let share = if args.while_running.is_some() { cores / 4 } else { cores / 2 };
-    let jobs = args.jobs.map_or(share.max(1), usize::from);
-    let share = total_memory() / 2 / jobs as u64;
-    let memory = args.memory.map_or(share.clamp(LEAST_MEMORY, MOST_MEMORY), |size| size.0);
-    Limits { jobs, timeout: Duration::from_secs(args.timeout), memory }
-}
-
-/// Bytes of memory of this machine; 0 where it cannot be told.
-fn total_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    kibibytes.unwrap_or(0).saturating_mul(1024)
-}
-
 /// Processor time of all children that have ended, in seconds.
 fn cpu_of_children() -> f64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -191,10 +174,10 @@ fn cpu_of_children() -> f64 {
 struct Report {
     applications: Vec<Line>,
     culprits: Vec<Culprit>,
-    /// Workers at a time, and how long they worked: making alone, without planning and checking.
+    /// Workers at a time, and how long they worked, without planning.
     jobs: usize,
     seconds: f64,
-    /// Processor time of the workers that made pipelines.
+    /// Processor time of these workers.
     cpu_seconds: f64,
 }
 
@@ -215,6 +198,9 @@ struct Line {
     to_check: u64,
     missed: Vec<String>,
     unrecorded: u64,
+    renewed: u64,
+    unconfirmed: u64,
+    unchecked: BTreeMap<String, u64>,
     quarantined_before: u64,
     failed_before: u64,
     not_kept_before: u64,
@@ -250,36 +236,24 @@ impl Report {
     /// Does the work.
     fn of_work(mut plan: Plan, launch: &Launch, limits: Limits) -> Report {
         let mut report = Report::planned(&plan);
-        let total: usize = plan.groups.iter().map(|group| group.tasks.len()).sum();
-        if total == 0 {
+        let tasks: usize = plan.groups.iter().map(|group| group.tasks.len()).sum();
+        let checks: usize = plan.groups.iter().map(|group| group.checks.len()).sum();
+        if tasks + checks == 0 {
             return report;
         }
-        let applications = &plan.applications;
         let (started, spent) = (Instant::now(), cpu_of_children());
-        let mut progress = Progress::new("made", total as u64);
-        let crew = Crew::new(launch, limits, Phase::Make, applications, &mut plan.groups);
-        let (made, mut culprits) = crew.run(&mut progress);
+        let mut progress = Progress::new("made", tasks as u64);
+        let crew = Crew::new(launch, limits, &plan.applications, &mut plan.groups);
+        let (outcomes, culprits) = crew.run(&mut progress);
         drop(progress);
-        report.jobs = limits.jobs.min(total);
+        report.jobs = limits.jobs.min(tasks + checks);
         report.seconds = started.elapsed().as_secs_f64();
         report.cpu_seconds = cpu_of_children() - spent;
-        // In other processes than those that made them: what a driver keeps in memory proves nothing.
-        for (group, outcome) in plan.groups.iter_mut().zip(&made) {
-            let task = |key: &[u8; 32]| Task { key: *key, alone: false };
-            let worked = !outcome.good.is_empty() || !outcome.there.is_empty();
-            let all = group.there.iter().chain(&outcome.there).chain(&outcome.good).filter(|_| worked);
-            group.tasks = all.map(task).collect();
-        }
-        let to_check: Vec<u64> = plan.groups.iter().map(|group| group.tasks.len() as u64).collect();
-        let mut progress = Progress::new("checked", to_check.iter().sum());
-        let crew = Crew::new(launch, limits, Phase::Check, applications, &mut plan.groups);
-        let (checked, more) = crew.run(&mut progress);
-        drop(progress);
-        culprits.extend(more);
         // A line for each group, in the same order.
         let lines = report.applications.iter_mut().filter(|line| line.device.is_some());
-        for (((line, made), checked), to_check) in lines.zip(&made).zip(&checked).zip(to_check) {
-            line.add(made, checked, to_check);
+        for ((line, group), outcome) in lines.zip(&plan.groups).zip(&outcomes) {
+            line.there = group.there;
+            line.add(outcome);
         }
         report.culprits = culprits;
         report
@@ -342,7 +316,7 @@ fn of_group(group: &Group, line: Line) -> Line {
         device: Some(group.device_name.clone()),
         driver: driver_version(group.header.driver_id, group.header.driver_version),
         part: group.header.short_digest(),
-        there: group.there.len() as u64,
+        there: group.there,
         planned: group.tasks.len() as u64,
         quarantined_before: group.quarantined_before,
         failed_before: group.failed_before,
@@ -352,16 +326,19 @@ fn of_group(group: &Group, line: Line) -> Line {
 }
 
 impl Line {
-    fn add(&mut self, made: &Outcome, checked: &Outcome, to_check: u64) {
-        self.made = made.good.len() as u64;
-        self.there += made.there.len() as u64;
+    fn add(&mut self, outcome: &Outcome) {
+        let Outcome { made, checked, to_check, renewed, unconfirmed, unchecked } = outcome;
+        self.made = made.good;
+        self.there += made.there;
         self.unrecorded = made.unrecorded;
         self.cannot.clone_from(&made.cannot);
-        self.checked = checked.good.len() as u64;
-        self.to_check = to_check;
+        self.checked = checked.good;
+        self.to_check = *to_check;
         self.missed = checked.missed.iter().map(hex::encode).collect();
+        (self.renewed, self.unconfirmed) = (*renewed, *unconfirmed);
+        self.unchecked.clone_from(unchecked);
         self.failed |= made.failed || checked.failed;
-        let reasons = [(made, "given up"), (checked, "the check was given up")];
+        let reasons: [(&PhaseOutcome, &str); 2] = [(made, "given up"), (checked, "the check was given up")];
         for (outcome, what) in reasons {
             self.problems.extend(outcome.given_up.iter().map(|reason| format!("{what}: {reason}")));
         }
@@ -387,7 +364,10 @@ impl Line {
             }
         }
         for (count, what) in [
+            (self.renewed, "of which were not taken any more"),
             (self.unrecorded + self.not_kept_before, "not kept by the driver"),
+            (self.unconfirmed, "links not confirmed"),
+            (self.unchecked.values().sum(), "not checked"),
             (self.quarantined_before, "quarantined before"),
             (self.failed_before, "that the driver refuses"),
         ] {
@@ -421,6 +401,9 @@ impl Line {
             "made": self.made,
             "checked": self.checked,
             "missed": self.missed,
+            "made_again": self.renewed,
+            "not_confirmed": self.unconfirmed,
+            "not_checked": self.unchecked,
             "not_kept": self.unrecorded,
             "not_kept_before": self.not_kept_before,
             "quarantined_before": self.quarantined_before,

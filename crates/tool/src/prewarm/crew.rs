@@ -1,5 +1,9 @@
 //! The workers, and what each of them is doing: gives out keys, watches time and memory, replaces workers that die, and
 //! blames the key that they were at.
+//!
+//! Some workers make pipelines, others check what was made. A check asks another process than the one that made the
+//! pipeline, because what a driver keeps in memory proves nothing. Checking begins when no worker is needed for making any
+//! more, while the last and longest pipelines are still being made.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
@@ -7,11 +11,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::child::{Child, Event, Launch, ending};
-use super::plan::{Group, Planned, Task, from_hex, header_of};
+use super::limits::Limits;
+use super::order::Task;
+use super::plan::{Group, Planned, from_hex, header_of};
 use super::quarantine::{self, Cause, Culprit};
 
-/// Keys that a worker has at most: the one that it works on and the next one, so that it never waits for its parent.
-const AT_ONCE: usize = 2;
+/// Keys that a worker has at most: the one that it works on and the next ones, so that it never waits for its parent.
+const AT_ONCE: usize = 16;
+/// A worker gets no further key while it has work for so many microseconds: another worker may be free earlier.
+const ENOUGH: u64 = 10_000;
+/// A worker more is started for so many waiting keys, or for so many microseconds of work: it takes some time to start.
+const WORTH_A_WORKER: (usize, u64) = (2, 100_000);
+/// And for so many keys that wait for the check.
+const WORTH_A_CHECK: usize = 32;
+/// What a check costs, in microseconds.
+const CHECK: u64 = 200;
 /// How often time and memory are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// A worker that has nothing more to do may take this long to end.
@@ -20,17 +34,6 @@ const TO_END: Duration = Duration::from_secs(30);
 const HOPELESS: u64 = 8;
 /// A device that cannot be opened, or a worker that dies between two keys, is tried again so often.
 const ATTEMPTS: u32 = 3;
-
-/// The limits.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    /// Workers at a time.
-    pub(crate) jobs: usize,
-    /// For one pipeline.
-    pub(crate) timeout: Duration,
-    /// Resident bytes of one worker.
-    pub(crate) memory: u64,
-}
 
 const NOTHING_KEPT: &str = "the driver gives out nothing that could be kept";
 
@@ -44,21 +47,48 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    fn request(self) -> &'static str {
+    fn request(self, task: &Task) -> &'static str {
         match self {
+            Phase::Make if task.again => "remake",
             Phase::Make => "make",
             Phase::Check => "check",
         }
     }
 }
 
-/// What came of one group in one phase.
+/// What came of one group.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// Made and recorded; or served, in the check.
-    pub(crate) good: Vec<[u8; 32]>,
+    /// Of making.
+    pub(crate) made: PhaseOutcome,
+    /// Of the check.
+    pub(crate) checked: PhaseOutcome,
+    /// Keys that were given to the check.
+    pub(crate) to_check: u64,
+    /// Keys that were made again, because the driver does not take what was there.
+    pub(crate) renewed: u64,
+    /// Artifacts of links that were there, and that the driver does not take with what the recipe says of them.
+    pub(crate) unconfirmed: u64,
+    /// Artifacts that were there, and whose pipelines cannot be asked for, by reason.
+    pub(crate) unchecked: BTreeMap<String, u64>,
+}
+
+impl Outcome {
+    fn of(&mut self, phase: Phase) -> &mut PhaseOutcome {
+        match phase {
+            Phase::Make => &mut self.made,
+            Phase::Check => &mut self.checked,
+        }
+    }
+}
+
+/// What came of one group in one phase.
+#[derive(Default)]
+pub(crate) struct PhaseOutcome {
+    /// Keys that were made and recorded; or served, in the check.
+    pub(crate) good: u64,
     /// Artifacts that were there when the worker looked.
-    pub(crate) there: Vec<[u8; 32]>,
+    pub(crate) there: u64,
     /// Pipelines that were made, and of which the driver gives out nothing.
     pub(crate) unrecorded: u64,
     /// Keys whose artifact was not taken.
@@ -73,7 +103,7 @@ pub(crate) struct Outcome {
 
 /// Told of each key that is done with.
 pub(crate) trait Watcher {
-    /// A key is done with.
+    /// A key is made.
     fn done(&mut self);
     /// A line of news.
     fn tell(&mut self, line: &dyn Display);
@@ -83,6 +113,7 @@ pub(crate) trait Watcher {
 struct Slot {
     mark: u64,
     child: Child,
+    phase: Phase,
     group: usize,
     /// The device is open.
     ready: bool,
@@ -104,15 +135,15 @@ struct Slot {
 pub(crate) struct Crew<'a> {
     launch: &'a Launch,
     limits: Limits,
-    phase: Phase,
     applications: &'a [Planned],
     groups: &'a mut [Group],
     outcomes: Vec<Outcome>,
     culprits: Vec<Culprit>,
-    /// How often a group's worker died without a culprit, in a row.
-    failures: Vec<u32>,
+    /// How often a group's worker died without a culprit, in a row, for each phase.
+    failures: Vec<[u32; 2]>,
     slots: Vec<Slot>,
     marks: u64,
+    looked: Instant,
     sender: Sender<(u64, Event)>,
     events: Receiver<(u64, Event)>,
 }
@@ -122,22 +153,22 @@ impl<'a> Crew<'a> {
     pub(crate) fn new(
         launch: &'a Launch,
         limits: Limits,
-        phase: Phase,
         applications: &'a [Planned],
         groups: &'a mut [Group],
     ) -> Crew<'a> {
         let (sender, events) = channel();
+        let to_check = |group: &Group| Outcome { to_check: group.checks.len() as u64, ..Outcome::default() };
         Crew {
             launch,
             limits,
-            phase,
             applications,
-            outcomes: groups.iter().map(|_| Outcome::default()).collect(),
+            outcomes: groups.iter().map(to_check).collect(),
             culprits: Vec::new(),
-            failures: vec![0; groups.len()],
+            failures: vec![[0; 2]; groups.len()],
             groups,
             slots: Vec::new(),
             marks: 0,
+            looked: Instant::now(),
             sender,
             events,
         }
@@ -150,35 +181,74 @@ impl<'a> Crew<'a> {
             if self.slots.is_empty() {
                 break;
             }
-            match self.events.recv_timeout(LOOK_EVERY) {
+            let left = LOOK_EVERY.saturating_sub(self.looked.elapsed());
+            match self.events.recv_timeout(left) {
                 Ok((mark, event)) => self.hear(mark, event, watcher),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-            self.look();
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.looked = Instant::now();
+                self.look();
+            }
         }
         (self.outcomes, self.culprits)
     }
 
-    /// Starts workers where there is work, up to the limit, and gives them keys.
+    /// Gives keys to the workers, and starts workers where there is work, up to the limit.
     fn employ(&mut self, watcher: &mut dyn Watcher) {
         for slot in 0..self.slots.len() {
             self.feed(slot);
         }
         while self.slots.len() < self.limits.jobs {
-            // The group with the most work for each of its workers.
-            let open = |group: &usize| {
-                self.slots.iter().filter(|slot| slot.group == *group && !slot.retiring).count()
-            };
-            let waiting = |group: &usize| self.groups[*group].tasks.len();
-            let wanted = (0..self.groups.len()).filter(|group| waiting(group) > AT_ONCE * open(group));
-            let Some(group) = wanted.max_by_key(|group| waiting(group) / (1 + open(group))) else { break };
-            if !self.start(group, watcher) {
+            let wanted = self.wanted(Phase::Make).map(|group| (group, Phase::Make));
+            let wanted = wanted.or_else(|| self.wanted(Phase::Check).map(|group| (group, Phase::Check)));
+            let Some((group, phase)) = wanted else { break };
+            if !self.start(group, phase, watcher) {
                 break;
             }
         }
     }
 
-    fn start(&mut self, group: usize, watcher: &mut dyn Watcher) -> bool {
+    /// The group with the most work for each of its workers, among those that need another one.
+    fn wanted(&self, phase: Phase) -> Option<usize> {
+        let is_open = |slot: &&Slot, group| slot.group == group && !slot.retiring;
+        let open =
+            |group| self.slots.iter().filter(|slot| is_open(slot, group) && slot.phase == phase).count();
+        let work = |group: usize| -> (usize, u64) {
+            let tasks = self.tasks(group, phase);
+            (tasks.len(), tasks.iter().map(|task| cost(phase, task)).sum())
+        };
+        let is_wanted = |group: &usize| {
+            let ((keys, micros), open) = (work(*group), open(*group));
+            let is_worth_it = keys > WORTH_A_WORKER.0 * open || micros > WORTH_A_WORKER.1 * open as u64;
+            // While pipelines are made there will be more to check; and those that run may find what they were started
+            // after only.
+            let is_made = || self.slots.iter().any(|slot| slot.group == *group && slot.phase == Phase::Make);
+            match phase {
+                _ if keys == 0 => false,
+                Phase::Make => open == 0 || is_worth_it,
+                Phase::Check => keys > WORTH_A_CHECK * (1 + open) || open == 0 && !is_made(),
+            }
+        };
+        let wanted = (0..self.groups.len()).filter(is_wanted);
+        wanted.max_by_key(|&group| work(group).1 / (1 + open(group)) as u64)
+    }
+
+    fn tasks(&self, group: usize, phase: Phase) -> &VecDeque<Task> {
+        match phase {
+            Phase::Make => &self.groups[group].tasks,
+            Phase::Check => &self.groups[group].checks,
+        }
+    }
+
+    fn tasks_mut(&mut self, group: usize, phase: Phase) -> &mut VecDeque<Task> {
+        match phase {
+            Phase::Make => &mut self.groups[group].tasks,
+            Phase::Check => &mut self.groups[group].checks,
+        }
+    }
+
+    fn start(&mut self, group: usize, phase: Phase, watcher: &mut dyn Watcher) -> bool {
         self.marks += 1;
         let planned = &self.applications[self.groups[group].application];
         match Child::start(self.launch, &planned.name.folder, &self.sender, self.marks) {
@@ -188,6 +258,7 @@ impl<'a> Crew<'a> {
                 self.slots.push(Slot {
                     mark: self.marks,
                     child,
+                    phase,
                     group,
                     ready: false,
                     sent: VecDeque::new(),
@@ -202,9 +273,11 @@ impl<'a> Crew<'a> {
             Err(error) => {
                 // Those that run go on. If there is none, nothing can be done.
                 if self.slots.is_empty() {
-                    (0..self.groups.len()).for_each(|group| {
-                        self.give_up(group, &format!("cannot start a worker: {error}"), watcher)
-                    });
+                    for group in 0..self.groups.len() {
+                        for phase in [Phase::Make, Phase::Check] {
+                            self.give_up(group, phase, &format!("cannot start a worker: {error}"), watcher);
+                        }
+                    }
                 }
                 false
             }
@@ -213,32 +286,29 @@ impl<'a> Crew<'a> {
 
     /// Sends keys to a worker, or lets it end.
     fn feed(&mut self, at: usize) {
-        let Slot { group, ready, retiring, .. } = self.slots[at];
+        let Slot { group, phase, mark, ready, retiring, .. } = self.slots[at];
         if !ready || retiring {
             return;
         }
-        let slot = &mut self.slots[at];
-        let tasks = &mut self.groups[group].tasks;
-        while slot.sent.len() < AT_ONCE && !slot.sent.iter().any(|task| task.alone) {
-            let fresh = slot.answered == 0 && slot.sent.is_empty();
-            match tasks.front() {
-                // It wants a worker of its own.
-                Some(task) if task.alone && !fresh => {
-                    slot.retiring = true;
-                    break;
-                }
-                Some(_) => {}
-                None => {
-                    slot.retiring = true;
-                    break;
-                }
+        loop {
+            let slot = &self.slots[at];
+            let sent: u64 = slot.sent.iter().map(|task| cost(phase, task)).sum();
+            // Towards the end fewer, however little they cost the last time: the others are to have work as long.
+            let share = (self.tasks(group, phase).len() / (2 * self.limits.jobs)).clamp(1, AT_ONCE);
+            let is_full = slot.sent.len() >= share || !slot.sent.is_empty() && sent >= ENOUGH;
+            if is_full || slot.sent.iter().any(|task| task.alone) {
+                return;
             }
-            let Some(task) = tasks.pop_front() else { break };
-            slot.child.send(&format!("{} {}", self.phase.request(), hex::encode(task.key)));
+            // What a worker died of is tried by one that has done nothing else; others leave it to that one.
+            let fresh = slot.answered == 0 && slot.sent.is_empty();
+            let tasks = self.tasks_mut(group, phase);
+            let suits = |task: &Task| (fresh || !task.alone) && task.made_at < mark;
+            let Some(task) = tasks.iter().position(suits).and_then(|next| tasks.remove(next)) else {
+                return self.retire(at);
+            };
+            let slot = &mut self.slots[at];
+            slot.child.send(&format!("{} {}", phase.request(&task), hex::encode(task.key)));
             slot.sent.push_back(task);
-        }
-        if slot.retiring {
-            self.retire(at);
         }
     }
 
@@ -288,18 +358,20 @@ impl<'a> Crew<'a> {
         let mut words = line.splitn(3, ' ');
         let (what, second, reason) = (words.next().unwrap_or_default(), words.next(), words.next());
         let slot = &mut self.slots[at];
-        let group = slot.group;
+        let (group, phase) = (slot.group, slot.phase);
         if !slot.ready {
             let opened =
                 what == "opened" && second.and_then(header_of).as_ref() == Some(&self.groups[group].header);
             if opened {
                 slot.ready = true;
                 slot.since = Instant::now();
+                // Before it gets the first key: then nothing but the device is to blame.
+                self.look();
             } else {
                 let reason = line.strip_prefix("cannot ").unwrap_or("the device is not what it was");
                 let reason = reason.to_owned();
                 self.retire(at);
-                self.give_up(group, &reason, watcher);
+                self.give_up(group, phase, &reason, watcher);
             }
             return;
         }
@@ -311,24 +383,18 @@ impl<'a> Crew<'a> {
             (slot.working, slot.since) = (true, Instant::now());
             return;
         }
-        slot.sent.pop_front();
+        let Some(task) = slot.sent.pop_front() else { return };
         (slot.working, slot.since) = (false, Instant::now());
         slot.answered += 1;
-        let outcome = &mut self.outcomes[group];
-        self.failures[group] = 0;
-        match what {
-            "made" | "served" => outcome.good.push(key),
-            "there" => outcome.there.push(key),
-            "missed" => outcome.missed.push(key),
-            "unrecorded" => outcome.unrecorded += 1,
-            _ => *outcome.cannot.entry(reason.unwrap_or("no reason").to_owned()).or_default() += 1,
+        self.failures[group][phase as usize] = 0;
+        self.note(group, phase, task, what, reason.unwrap_or("no reason"));
+        if phase == Phase::Make {
+            watcher.done();
         }
-        watcher.done();
-        let outcome = &self.outcomes[group];
-        let nothing_kept =
-            outcome.good.is_empty() && outcome.there.is_empty() && self.groups[group].there.is_empty();
-        if outcome.unrecorded >= HOPELESS && nothing_kept {
-            self.give_up(group, NOTHING_KEPT, watcher);
+        let made = &self.outcomes[group].made;
+        let nothing_kept = made.good == 0 && made.there == 0 && self.groups[group].there == 0;
+        if made.unrecorded >= HOPELESS && nothing_kept {
+            self.give_up(group, Phase::Make, NOTHING_KEPT, watcher);
         }
         // What a driver keeps of each pipeline adds up: a worker is replaced before it would be killed for that.
         let slot = &self.slots[at];
@@ -337,10 +403,47 @@ impl<'a> Crew<'a> {
         }
     }
 
+    /// What a worker has answered.
+    fn note(&mut self, group: usize, phase: Phase, mut task: Task, what: &str, reason: &str) {
+        let Outcome { made, checked, to_check, renewed, unconfirmed, unchecked } = &mut self.outcomes[group];
+        match (phase, what) {
+            (Phase::Make, "made" | "there") => {
+                if what == "made" {
+                    made.good += 1;
+                    *renewed += u64::from(task.again);
+                } else {
+                    made.there += u64::from(!task.again);
+                }
+                (task.present, task.alone, task.made_at) = (false, false, self.marks);
+                *to_check += 1;
+                self.groups[group].checks.push_back(task);
+            }
+            (Phase::Make, "unrecorded") => made.unrecorded += 1,
+            (Phase::Check, "served") => checked.good += 1,
+            // Of a link the recipe does not say everything: what a program has recorded may be right.
+            (Phase::Check, "missed") if task.present && task.is_link => {
+                *unconfirmed += 1;
+                *to_check -= 1;
+            }
+            (Phase::Check, "missed") if task.present => {
+                (task.again, task.alone) = (true, false);
+                *to_check -= 1;
+                self.groups[group].there = self.groups[group].there.saturating_sub(1);
+                self.groups[group].tasks.push_back(task);
+            }
+            (Phase::Check, "missed") => checked.missed.push(task.key),
+            (Phase::Check, _) if task.present => {
+                *unchecked.entry(reason.to_owned()).or_default() += 1;
+                *to_check -= 1;
+            }
+            _ => *self.outcomes[group].of(phase).cannot.entry(reason.to_owned()).or_default() += 1,
+        }
+    }
+
     /// A worker has ended.
     fn bury(&mut self, at: usize, watcher: &mut dyn Watcher) {
         let slot = self.slots.swap_remove(at);
-        let Slot { mut sent, group, ready, working, answered, killed, .. } = slot;
+        let Slot { mut sent, group, phase, ready, working, answered, killed, .. } = slot;
         let status = ending(slot.child.wait());
         if sent.is_empty() && ready {
             // In order, or after its work.
@@ -348,7 +451,7 @@ impl<'a> Crew<'a> {
         }
         let cause = killed.unwrap_or(Cause::Died(status));
         let culprit = if working { sent.pop_front() } else { None };
-        let tasks = &mut self.groups[group].tasks;
+        let tasks = self.tasks_mut(group, phase);
         for task in sent.into_iter().rev() {
             tasks.push_front(task);
         }
@@ -359,36 +462,49 @@ impl<'a> Crew<'a> {
                 task.alone = true;
                 tasks.push_front(task);
             }
-            Some(task) => self.blame(group, &task, cause, watcher),
+            Some(task) => self.blame(group, phase, &task, cause, watcher),
             None => {
-                self.failures[group] += 1;
-                if self.failures[group] >= ATTEMPTS && self.outcomes[group].given_up.is_none() {
-                    self.give_up(group, &format!("the worker {cause}"), watcher);
+                let failures = &mut self.failures[group][phase as usize];
+                *failures += 1;
+                if *failures >= ATTEMPTS {
+                    self.give_up(group, phase, &format!("the worker {cause}"), watcher);
                 }
             }
         }
     }
 
-    fn blame(&mut self, group: usize, task: &Task, cause: Cause, watcher: &mut dyn Watcher) {
+    fn blame(&mut self, group: usize, phase: Phase, task: &Task, cause: Cause, watcher: &mut dyn Watcher) {
         let planned = &self.applications[self.groups[group].application];
-        let culprit =
-            quarantine::put(planned, &self.groups[group], &task.key, cause, self.phase == Phase::Check);
+        let culprit = quarantine::put(planned, &self.groups[group], &task.key, cause, phase == Phase::Check);
         watcher.tell(&culprit);
         self.culprits.push(culprit);
-        watcher.done();
+        if phase == Phase::Make {
+            watcher.done();
+        }
     }
 
     /// Nothing more is tried in this group.
-    fn give_up(&mut self, group: usize, reason: &str, watcher: &mut dyn Watcher) {
-        let tasks = std::mem::take(&mut self.groups[group].tasks);
-        if tasks.is_empty() && self.outcomes[group].given_up.is_some() {
+    fn give_up(&mut self, group: usize, phase: Phase, reason: &str, watcher: &mut dyn Watcher) {
+        let tasks = std::mem::take(self.tasks_mut(group, phase));
+        let outcome = self.outcomes[group].of(phase);
+        if tasks.is_empty() {
             return;
         }
-        self.outcomes[group].given_up = Some(reason.to_owned());
-        self.outcomes[group].failed |= reason != NOTHING_KEPT;
+        outcome.given_up = Some(reason.to_owned());
+        outcome.failed |= reason != NOTHING_KEPT;
         for _ in tasks {
-            *self.outcomes[group].cannot.entry(reason.to_owned()).or_default() += 1;
-            watcher.done();
+            *outcome.cannot.entry(reason.to_owned()).or_default() += 1;
+            if phase == Phase::Make {
+                watcher.done();
+            }
         }
+    }
+}
+
+/// Microseconds of work.
+fn cost(phase: Phase, task: &Task) -> u64 {
+    match phase {
+        Phase::Make => task.cost,
+        Phase::Check => CHECK,
     }
 }

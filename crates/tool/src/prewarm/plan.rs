@@ -6,29 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use VkLayer_vkstash::recipe::key;
 use VkLayer_vkstash::recipe::model::Recipe;
+use VkLayer_vkstash::recipe::{key, modules_of, payload};
 use vkstash_store::bounds::LastUse;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
+use vkstash_store::part::admission::CRASH_LIMIT;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::{ApplicationInfo, last_uses};
 use vkstash_store::stash::open::Stash;
 
 use super::child::{AskError, Asked, Launch};
+use super::limits::Limits;
+use super::order::{self, Lengths, Task};
 
 /// A recipe that was never compiled on this machine is compiled for so many recorded devices, those that were used last.
 const GUESSES: usize = 3;
-
-/// One recipe.
-pub(crate) struct Task {
-    /// Its key.
-    pub(crate) key: Key,
-    /// A worker died of it that had made others before: it is tried again in one that has not.
-    pub(crate) alone: bool,
-}
 
 /// The recipes of one application for one device header: all that one worker can do without opening another device.
 pub(crate) struct Group {
@@ -42,10 +37,12 @@ pub(crate) struct Group {
     pub(crate) setup: Key,
     /// What the artifacts will be bound to.
     pub(crate) header: DeviceHeader,
-    /// What is to be made, the most recently used first.
+    /// What is to be made: the most recently used first, but long ones early enough (`order`).
     pub(crate) tasks: VecDeque<Task>,
-    /// Keys whose artifacts are there already.
-    pub(crate) there: Vec<Key>,
+    /// What is to be checked: at first what is there already, then what is made.
+    pub(crate) checks: VecDeque<Task>,
+    /// How many artifacts are there already.
+    pub(crate) there: u64,
     /// Keys that were quarantined before, on this very driver.
     pub(crate) quarantined_before: u64,
     /// Keys to which this very driver has answered with an error.
@@ -111,6 +108,37 @@ fn same_device(part: &DeviceHeader, header: &DeviceHeader) -> bool {
     is_ours(part) && (part.vendor_id, part.device_id) == (header.vendor_id, header.device_id) && same_driver
 }
 
+/// What is known of a recipe that has something to compile.
+struct Content {
+    /// It names libraries.
+    is_link: bool,
+    /// The shader modules.
+    modules: Vec<Key>,
+}
+
+impl Content {
+    /// None: a driver compiles nothing for this recipe, because libraries without shaders are state alone.
+    fn of(recipe: &[u8]) -> Option<Content> {
+        // What cannot be decoded is named as such by a worker.
+        let Ok(decoded) = key::decode::<Recipe<'_>>(recipe) else {
+            return Some(Content { is_link: false, modules: Vec::new() });
+        };
+        let is_link = !decoded.pipeline.libraries().is_empty();
+        let mut modules = Vec::new();
+        modules_of(recipe, &mut |module| modules.push(*module));
+        (is_link || !decoded.pipeline.stages().is_empty()).then_some(Content { is_link, modules })
+    }
+}
+
+/// The recipes of one application that have something to compile.
+#[derive(Clone, Copy)]
+struct Recipes<'a> {
+    /// In the order of use.
+    keys: &'a [Key],
+    content: &'a HashMap<Key, Content>,
+    uses: &'a HashMap<Key, LastUse>,
+}
+
 /// A recorded device, made on a present one.
 struct Candidate<'a> {
     header: DeviceHeader,
@@ -134,15 +162,18 @@ impl Plan {
         root: &Path,
         info: &ApplicationInfo,
         used: Option<&BTreeSet<(u32, u32)>>,
-        timeout: Duration,
+        limits: &Limits,
     ) -> Result<(), OpenError> {
+        let timeout = limits.timeout;
         let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
         let stash = Stash::open_patiently(root, &name)?;
         let number = self.applications.len();
         let mut recipes = Vec::new();
+        let mut content = HashMap::new();
         stash.portable().for_each(Kind::Recipe, &mut |key, recipe| {
-            if has_something_to_compile(recipe) {
+            if let Some(of_recipe) = Content::of(recipe) {
                 recipes.push(*key);
+                content.insert(*key, of_recipe);
             }
         });
         let mut planned =
@@ -156,8 +187,8 @@ impl Plan {
             });
             match Asked::start(launch, &info.folder, timeout) {
                 Ok(mut worker) => {
-                    let groups =
-                        groups(&mut worker, launch, &planned, number, info, &recipes, &uses, used, timeout);
+                    let recipes = Recipes { keys: &recipes, content: &content, uses: &uses };
+                    let groups = groups(&mut worker, launch, &planned, number, info, &recipes, used, limits);
                     match groups {
                         Ok((groups, problems, failed)) => {
                             self.groups.extend(groups);
@@ -183,11 +214,12 @@ fn groups(
     planned: &Planned,
     application: usize,
     info: &ApplicationInfo,
-    recipes: &[Key],
-    uses: &HashMap<Key, LastUse>,
+    all: &Recipes<'_>,
     used: Option<&BTreeSet<(u32, u32)>>,
-    timeout: Duration,
+    limits: &Limits,
 ) -> Result<(Vec<Group>, Vec<String>, bool), AskError> {
+    let Recipes { keys: recipes, content, uses } = *all;
+    let mut lengths = Lengths::new(planned.stash.portable());
     let (mut problems, mut failed) = (Vec::new(), false);
     let present = physical_devices(worker)?;
     // The newest recorded device of each digest of features.
@@ -247,7 +279,7 @@ fn groups(
         let mut candidates: Vec<Candidate<'_>> = Vec::new();
         // Stable sorting leaves those of which nothing is known in the order of their records, the newest first.
         for (setup, features) in &setups {
-            let header = match opened(worker, launch, info, physical, setup, timeout) {
+            let header = match opened(worker, launch, info, physical, setup, limits.timeout) {
                 Ok(header) => header,
                 Err(error) => {
                     failed |= !matches!(error, AskError::Cannot(_));
@@ -286,21 +318,35 @@ fn groups(
                 setup: *setup,
                 header: header.clone(),
                 tasks: VecDeque::new(),
-                there: Vec::new(),
+                checks: VecDeque::new(),
+                there: 0,
                 quarantined_before: 0,
                 failed_before: 0,
                 not_kept_before: 0,
                 changed: false,
             };
+            let mut costs = Vec::new();
+            // The present driver's part first, then other versions of it, then whatever there is.
+            let of_device = parts.iter().filter(|old| same_device(&old.header, header));
+            let others = parts.iter().filter(|old| !same_device(&old.header, header));
+            let sources: Vec<&Part> = of_device.chain(others).map(|old| &*old.part).collect();
             for key in recipes {
                 let is_owned = owned.contains(key);
                 // Nothing says with which features the others were compiled: any that were used lately may be right.
                 if !is_owned && (owned_by_one.contains(key) || at >= GUESSES) {
                     continue;
                 }
+                let is_link = content.get(key).is_some_and(|content| content.is_link);
                 let mut payload = Vec::new();
-                if current.is_some_and(|part| part.read(Kind::Artifact, key, &mut payload)) {
-                    group.there.push(*key);
+                if let Some(part) = current.filter(|part| part.read(Kind::Artifact, key, &mut payload)) {
+                    if part.crash_count(key) >= CRASH_LIMIT {
+                        group.quarantined_before += 1;
+                    } else if payload::refusals(&payload) >= payload::REFUSALS_LIMIT {
+                        group.failed_before += 1;
+                    } else {
+                        group.there += 1;
+                        group.checks.push_back(Task { present: true, is_link, ..Task::new(*key, 0) });
+                    }
                     continue;
                 }
                 let failed = current.is_some_and(|part| part.read(Kind::Failed, key, &mut payload));
@@ -314,10 +360,19 @@ fn groups(
                     Some(2..=4) => group.quarantined_before += 1,
                     _ => {
                         group.changed |= is_owned;
-                        group.tasks.push_back(Task { key: *key, alone: false });
+                        costs.push(order::recorded_cost(sources.iter().copied(), key));
+                        group.tasks.push_back(Task { is_link, ..Task::new(*key, 0) });
                     }
                 }
             }
+            let mut tasks: Vec<Task> = std::mem::take(&mut group.tasks).into();
+            lengths.fill_in(&mut costs, |at| {
+                content.get(&tasks[at].key).map_or(&[], |content| content.modules.as_slice())
+            });
+            for (task, cost) in tasks.iter_mut().zip(&costs) {
+                task.cost = cost.unwrap_or_default();
+            }
+            group.tasks = order::long_ones_in_time(tasks, limits.jobs);
             groups.push(group);
         }
     }
@@ -361,15 +416,6 @@ fn opened(
     let lines = answer?;
     let header = lines.last().and_then(|line| line.split_once(' ')).and_then(|(_, digits)| header_of(digits));
     header.ok_or_else(|| AskError::Cannot("the worker's answer is not understood".to_owned()))
-}
-
-/// Whether a driver compiles something for this recipe: libraries without shaders are state alone.
-fn has_something_to_compile(recipe: &[u8]) -> bool {
-    let decoded = key::decode::<Recipe<'_>>(recipe);
-    // What cannot be decoded is named as such by a worker.
-    decoded.map_or(true, |recipe| {
-        !recipe.pipeline.stages().is_empty() || !recipe.pipeline.libraries().is_empty()
-    })
 }
 
 /// A device header in hexadecimal digits.
