@@ -15,6 +15,7 @@ use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
+use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::record::Key;
@@ -29,6 +30,9 @@ const CHAINS: usize = 2;
 const USUAL: Duration = Duration::from_micros(200);
 /// A worker has a low priority, and may be interrupted for longer than making a pipeline takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
+/// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last time.
+const LOOKS_AGAIN: Duration = Duration::from_millis(50);
+const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
@@ -150,7 +154,31 @@ impl Parker {
     fn begin(self: &Arc<Parker>, device: &Device) {
         // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
         if device.stored().is_some() {
-            pool::queue(self.owner, Box::new(Begin(self.clone())));
+            // What workers count is in the report of a program that creates no pipelines, too.
+            device.session();
+            pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
+        }
+    }
+
+    /// Takes a plan of what the stash has. None: the task must end.
+    fn follow(self: &Arc<Parker>, device: &Device, stored: &Stored, is_whole: bool) -> Option<()> {
+        let keys = order::of(stored)?;
+        if keys.is_empty() {
+            return Some(());
+        }
+        let plan = Plan::new(keys);
+        // What the program has asked for already is not made once more.
+        plan.note_requests(|key| stored.stash.is_used(key));
+        device.parked.follow(plan, is_whole);
+        self.go_on(device);
+        Some(())
+    }
+
+    /// Has workers make more of the plan, unless they do already. The last of them then looks for a newer plan.
+    fn go_on(self: &Arc<Parker>, device: &Device) {
+        if device.parked.resume() {
+            device.parked.was_replanned();
+            self.refill();
         }
     }
 
@@ -327,8 +355,12 @@ fn ends_it(reason: NotMade) -> bool {
     }
 }
 
-/// Finds out what the program is likely to ask for.
-struct Begin(Arc<Parker>);
+/// Finds out what the program is likely to ask for. Where parts of the stash were put off it looks again when they are read:
+/// after this time, twice this time and so on.
+struct Begin {
+    parker: Arc<Parker>,
+    again: Duration,
+}
 
 impl Task for Begin {
     fn name(&self) -> &'static str {
@@ -336,22 +368,26 @@ impl Task for Begin {
     }
 
     fn run(self: Box<Self>) {
-        let Begin(parker) = *self;
+        let Begin { parker, again } = *self;
         let Some(device) = parker.device.upgrade() else { return };
         let Some(stored) = device.stored() else { return };
-        let Some(keys) = order::of(stored).filter(|keys| !keys.is_empty()) else { return };
-        let weak = Arc::downgrade(&parker);
-        let refill = move || {
-            if let Some(parker) = weak.upgrade() {
-                parker.refill();
-            }
-        };
-        let plan = Plan::new(keys);
-        // What the program has asked for already is not made once more.
-        plan.note_requests(|key| stored.stash.is_used(key));
-        device.parked.follow(plan, Box::new(refill));
-        if device.parked.resume() {
-            parker.refill();
+        let is_first = again == LOOKS_AGAIN;
+        if is_first {
+            let weak = Arc::downgrade(&parker);
+            device.parked.refill_with(Box::new(move || {
+                if let Some(parker) = weak.upgrade() {
+                    parker.refill();
+                }
+            }));
+        }
+        // Without the rest of the device's part it is not known what can be made.
+        let is_whole = !stored.portable.is_incomplete() && !stored.device.is_incomplete();
+        if (is_whole || is_first) && parker.follow(&device, stored, is_whole).is_none() {
+            return;
+        }
+        if !is_whole && again < LOOKS_LAST {
+            let owner = parker.owner;
+            pool::queue_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
         }
     }
 
@@ -370,6 +406,9 @@ impl Drop for Chain {
         if let Some(device) = parker.device.upgrade() {
             device.parked.pause();
             parker.release_after(&device, PATIENCE);
+            if device.parked.was_replanned() {
+                parker.go_on(&device);
+            }
         }
     }
 }

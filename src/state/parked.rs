@@ -44,8 +44,11 @@ pub struct Parked {
     /// Entries of the map, for a look-up that costs a load while there are none.
     count: AtomicUsize,
     bytes: AtomicU64,
-    /// What is made, once that is known.
+    /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
+    whole_plan: OnceLock<Plan>,
+    /// The plan is newer than those who make more of it know.
+    replanned: AtomicBool,
     /// Has more of the plan made.
     refill: OnceLock<Refill>,
     /// Somebody sees to it that more of the plan is made while there is room.
@@ -77,7 +80,7 @@ enum Progress {
 impl Parked {
     /// Whether requests have to be looked up or noted.
     pub fn is_in_use(&self) -> bool {
-        !self.is_empty() || self.plan.get().is_some_and(Plan::has_more)
+        !self.is_empty() || self.plan().is_some_and(Plan::has_more)
     }
 
     fn is_empty(&self) -> bool {
@@ -101,11 +104,23 @@ impl Parked {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// What is made from now on, and who makes more of it once the program has taken half of what waited.
-    pub fn follow(&self, plan: Plan, refill: Refill) {
-        // A device has one plan.
+    /// Who makes more of the plan once the program has taken half of what waited.
+    pub fn refill_with(&self, refill: Refill) {
+        // A device has one.
         let _ = self.refill.set(refill);
-        let _ = self.plan.set(plan);
+    }
+
+    /// What is made from now on. `is_whole`: nothing of the stash was put off.
+    pub fn follow(&self, plan: Plan, is_whole: bool) {
+        let place = if is_whole { &self.whole_plan } else { &self.plan };
+        // There is one of each.
+        let _ = place.set(plan);
+        self.replanned.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether there is another plan than when this was asked last.
+    pub fn was_replanned(&self) -> bool {
+        self.replanned.swap(false, Ordering::SeqCst)
     }
 
     /// Workers begin once the program creates its first shader module or pipeline on this device.
@@ -127,7 +142,7 @@ impl Parked {
 
     /// The plan, once there is one.
     pub fn plan(&self) -> Option<&Plan> {
-        self.plan.get()
+        self.whole_plan.get().or_else(|| self.plan.get())
     }
 
     /// Nobody makes more of the plan: there is no room, or nothing more to make. From now on requests see to it.
@@ -143,7 +158,7 @@ impl Parked {
     /// The program asks for this pipeline. Wakes a worker once in many requests, and only if the program goes on with the
     /// plan: for one that asks for the same few pipelines again, workers would make and destroy the rest for ever.
     fn note_request(&self, key: &Key) {
-        let Some(plan) = self.plan.get() else { return };
+        let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
         let has_half = self.count() <= MOST / 2 && self.bytes() <= MOST_BYTES / 2;
         let is_due = goes_on && has_half && plan.has_more() && !self.refilling.load(Ordering::Relaxed);
@@ -393,7 +408,8 @@ mod tests {
         let refills = Arc::new(AtomicUsize::new(0));
         let counting = refills.clone();
         let refill = move || _ = counting.fetch_add(1, Ordering::Relaxed);
-        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect()), Box::new(refill));
+        parked.refill_with(Box::new(refill));
+        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect()), false);
         let refills = |key: u8| {
             parked.note_request(&[key; 32]);
             refills.load(Ordering::Relaxed)
@@ -407,5 +423,17 @@ mod tests {
         assert_eq!(refills(2), 1);
         assert!(parked.take(&[5; 32]).is_some());
         assert_eq!(refills(3), 2);
+    }
+
+    #[test]
+    fn a_plan_of_everything_replaces_one_that_was_made_before() {
+        let parked = Parked::default();
+        parked.follow(Plan::new(vec![[1; 32]]), false);
+        assert!(parked.was_replanned() && !parked.was_replanned());
+        assert_eq!(parked.plan().and_then(Plan::next), Some(&[1; 32]));
+        assert!(!parked.is_in_use() || parked.plan().is_some_and(Plan::has_more));
+        parked.follow(Plan::new(vec![[2; 32], [1; 32]]), true);
+        assert!(parked.was_replanned() && parked.is_in_use());
+        assert_eq!(parked.plan().and_then(Plan::next), Some(&[2; 32]));
     }
 }
