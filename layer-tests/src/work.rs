@@ -1,6 +1,7 @@
 //! The program that most suites run: it creates pipelines as a value describes them.
 
 mod description;
+mod heap;
 mod objects;
 mod parts;
 
@@ -109,7 +110,8 @@ impl Work {
             cache_control: self.cache_control || self.fail_on || self.early_return || by_identifier,
             identifiers: self.identifiers || by_identifier,
             dynamic_rendering: self.shader == Shader::DynamicRendering,
-            maintenance5: self.flags2 || self.code == Code::Inline,
+            maintenance5: self.flags2 || self.heap != 0 || self.code == Code::Inline,
+            descriptor_heap: self.heap != 0,
             executables: false,
             extensions: Vec::new(),
         }

@@ -89,13 +89,14 @@ fn checked(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
-    let (mut created, begun) = (0, Instant::now());
-    while created < input["parked"].as_u64().unwrap() && begun.elapsed() < Duration::from_secs(20) {
+    let (mut made, begun) = (Vec::new(), Instant::now());
+    while (made.len() as u64) < input["parked"].as_u64().unwrap() && begun.elapsed() < Duration::from_secs(20)
+    {
         std::thread::sleep(Duration::from_millis(20));
         let record = driver.take_record();
         assert_eq!(record["violations"], json!([]), "{record}");
         let calls = record["calls"].as_array().unwrap().iter();
-        created += calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
+        made.extend(calls.filter(|call| call["command"] == "vkCreateComputePipelines").cloned());
     }
     if input["asks"] == true {
         assert!(work.run(&device).all_made());
@@ -105,7 +106,7 @@ fn checked(input: &Value) -> Value {
     drop(device);
     let last = driver.take_record();
     assert_eq!(last["violations"], json!([]), "{last}");
-    json!({ "created": created, "calls": record["calls"] })
+    json!({ "created": made.len(), "made": made, "calls": record["calls"] })
 }
 
 #[test]
@@ -165,6 +166,48 @@ fn caches_feedback_and_identifiers_are_as_if_the_call_had_made_it() {
                     "{index}: the program's own cache has it"
                 );
             }
+        }
+    });
+}
+
+/// Neither a layout nor a sampler has to be made for them.
+#[test]
+fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
+    let has_heaps = Driver::Test(json!({ "extensions": ["VK_EXT_descriptor_heap"] }));
+    scenario(&[("work", work::step), ("late", late), ("checked", checked)], |scenario| {
+        let env = scenario.on(has_heaps).unwrap();
+        for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
+            let env = env.clone().stash(scenario.folder().join(format!("stash {shader:?}")));
+            let work = Work { shader, heap: 1, count: COUNT as u32, ..Work::default() };
+            for count in ["compiled", "served"] {
+                let run = scenario.run_ok::<Done>("work", &env, &work);
+                assert_eq!(run.reports.sum(count), COUNT, "{shader:?}: {:?}", run.reports.counters());
+            }
+            let parked = run_parked(scenario, &with_parking(&env), &work, COUNT);
+            let counters = parked.reports.counters();
+            assert!(parked.value.all_made());
+            let others = ["served", "compiled", "parking_failed", "parked_unasked", "bypassed"];
+            assert_eq!(counters.get("parked"), Some(&COUNT), "{shader:?}: {counters:?}");
+            assert_eq!(others.map(|name| parked.reports.sum(name)), [0; 5], "{shader:?}: {counters:?}");
+
+            // The embedded sampler is part of the pipeline.
+            let other = Work { heap: 2, ..work.clone() };
+            let asked = run_parked(scenario, &with_parking(&env), &other, 0);
+            let counts = ["parked", "compiled"].map(|name| asked.reports.sum(name));
+            assert_eq!(counts, [0, COUNT], "{shader:?}: {:?}", asked.reports.counters());
+        }
+        // What workers pass, as the driver sees it.
+        let env = env.stash(scenario.folder().join("stash seen"));
+        let work = Work { heap: 1, count: COUNT as u32, ..Work::default() };
+        scenario.run_ok::<Done>("work", &env, &work);
+        scenario.run_ok::<Done>("work", &env, &work);
+        let input = json!({ "work": work, "parked": COUNT, "asks": true });
+        let outcome = scenario.run_ok::<Value>("checked", &with_parking(&env), &input);
+        let made = outcome.value["made"].as_array().unwrap();
+        assert_eq!(made.len() as u64, COUNT, "{made:?}");
+        for call in made {
+            assert_eq!(call["stage_p_next"], json!([1_000_135_006]), "{call}");
+            assert_eq!(call["flags"][0].as_u64().unwrap() & 1 << 36, 1 << 36, "{call}");
         }
     });
 }

@@ -6,7 +6,7 @@ use crate::command::command;
 use crate::content::slice;
 use crate::element::{self, Element};
 use crate::record::Call;
-use crate::{binary_info, chain, config, content, flags, handles, objects, pipelines, stage};
+use crate::{binary_info, chain, config, content, flags, handles, heaps, objects, pipelines, stage};
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create(
@@ -52,8 +52,10 @@ pub unsafe fn element<'a>(
         let binaries = binary_info::passed(call, device, info.p_next);
         let mut key = element::key("compute", &config, device, flags);
         let by_identifier = stage::add(&mut key, call, &config, device, &info.stage, binaries.is_some());
-        let layout = info.layout.as_raw();
-        key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
+        if !heaps::has_no_layout(call, device, flags, !info.layout.is_null()) {
+            let layout = info.layout.as_raw();
+            key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
+        }
         content::plain_chain(&mut key, info.p_next);
         Element {
             kind: "compute",

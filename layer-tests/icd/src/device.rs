@@ -9,7 +9,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 use crate::command::{command, void};
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{plain, violation};
-use crate::{binary_info, chain, config, features, objects};
+use crate::{binary_info, chain, config, features, heaps, objects};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -72,6 +72,7 @@ unsafe fn examine(
         maintenance5: false,
         libraries: false,
         binaries: false,
+        descriptor_heap: false,
         internal_cache_off: false,
         robustness: [false; 5],
         queues: Mutex::default(),
@@ -112,6 +113,7 @@ unsafe fn examine(
                 features::MAINTENANCE5 => device.maintenance5 |= on(0),
                 features::LIBRARIES => device.libraries |= on(0),
                 features::PIPELINE_BINARY => device.binaries |= on(0),
+                heaps::FEATURES => device.descriptor_heap |= on(0),
                 vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
                     device.cache_control |= on(features::CACHE_CONTROL_OF_13);
                     device.robustness[1] = on(0);

@@ -3,6 +3,7 @@
 use ash::vk::{self, TaggedStructure};
 
 use crate::config::Config;
+use crate::heaps;
 
 /// Extensions that the driver has with every script.
 const ALWAYS: &[&str] = &[
@@ -191,6 +192,7 @@ const TABLE: &[(vk::StructureType, usize, Needs)] = &[
     (vk::PhysicalDeviceScalarBlockLayoutFeatures::STRUCTURE_TYPE, 1, Extension("VK_EXT_scalar_block_layout")),
     (vk::PhysicalDeviceHostQueryResetFeatures::STRUCTURE_TYPE, 1, Extension("VK_EXT_host_query_reset")),
     (PIPELINE_BINARY, 1, Extension("VK_KHR_pipeline_binary")),
+    (heaps::FEATURES, 2, Extension("VK_EXT_descriptor_heap")),
 ];
 
 /// VkPhysicalDevicePipelineCreationCacheControlFeatures.
@@ -228,7 +230,7 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
 
 /// Whether the driver is older than a structure: a query then leaves it unchanged, as real drivers do.
 pub fn is_unknown_to(config: &Config, s_type: vk::StructureType) -> bool {
-    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY].contains(&s_type);
+    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY, heaps::FEATURES].contains(&s_type);
     newer && supported(config, s_type).is_none_or(|members| !members[0])
 }
 

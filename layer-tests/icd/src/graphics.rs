@@ -11,7 +11,7 @@ use crate::hash::Hasher;
 use crate::objects::{self, Body};
 use crate::record::Call;
 use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, shape, stages};
-use crate::{binary_info, chain, config, flags, graphics_state, handles, libraries, pipelines, stage};
+use crate::{binary_info, chain, config, flags, graphics_state, handles, heaps, libraries, pipelines, stage};
 
 /// vkCreateGraphicsPipelines.
 pub unsafe extern "system" fn create(
@@ -72,7 +72,8 @@ pub unsafe fn element<'a>(
         key.number(shape.dynamic.len() as u64);
         shape.dynamic.iter().for_each(|&state| key.signed(state));
         let mut layout = None;
-        if shape.any(PRE_RASTER | FRAGMENT) && !info.layout.is_null() {
+        let no_layout = heaps::has_no_layout(call, device, flags, !info.layout.is_null());
+        if shape.any(PRE_RASTER | FRAGMENT) && !no_layout && !info.layout.is_null() {
             let handle = info.layout.as_raw();
             let found = objects::get(call.command, device.handle, "VkPipelineLayout", handle);
             if let Some(Body::PipelineLayout(found)) = found {

@@ -41,6 +41,8 @@ pub struct Device {
     pub libraries: bool,
     /// pipelineBinaries is enabled.
     pub binaries: bool,
+    /// descriptorHeap is enabled.
+    pub descriptor_heap: bool,
     /// disableInternalCache was requested.
     pub internal_cache_off: bool,
     /// Enabled robustness, which drivers compile into code: buffers, images, then the three of VK_EXT_robustness2.

@@ -16,6 +16,7 @@
 //! - `binary_info` binaries in the chains of create infos
 //! - `lifecycle`, `render_pass` creating and destroying one object; the content of render passes
 //! - `content` the content of simple objects
+//! - `heaps` pipelines without a layout (VK_EXT_descriptor_heap)
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
 //! - `binary`, `cache`, `operation` objects with behaviour
@@ -48,6 +49,7 @@ mod graphics;
 mod graphics_state;
 mod handles;
 mod hash;
+mod heaps;
 mod identifiers;
 mod instance;
 mod libraries;

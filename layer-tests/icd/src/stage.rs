@@ -7,7 +7,7 @@ use crate::content::{self, plain_chain, slice};
 use crate::handles::Device;
 use crate::hash::{Digest, Hasher};
 use crate::record::{Call, violation};
-use crate::{chain, marked, objects};
+use crate::{chain, heaps, marked, objects};
 
 /// The bytes of a module in keys and identifiers.
 pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
@@ -57,6 +57,9 @@ pub unsafe fn add(
             }
         }
         plain_chain(hasher, stage.p_next);
+        if !binaries {
+            heaps::add(hasher, call, device, stage.p_next);
+        }
         by_identifier
     }
 }

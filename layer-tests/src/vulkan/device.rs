@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::{ext, khr, vk};
 
+use super::features::DescriptorHeapFeatures;
 use super::{IDENTIFIER_EXTENSION, Instance};
 
 /// Written to every output slot before a creation call; the driver must overwrite it.
@@ -24,6 +25,8 @@ pub struct DeviceOptions {
     pub maintenance5: bool,
     /// VK_KHR_pipeline_executable_properties and its feature.
     pub executables: bool,
+    /// VK_EXT_descriptor_heap and its feature.
+    pub descriptor_heap: bool,
     /// Further extensions.
     pub extensions: Vec<&'static CStr>,
 }
@@ -85,6 +88,11 @@ impl Device {
         if options.executables {
             extensions.push(khr::pipeline_executable_properties::NAME);
             info = info.push_next(&mut executables);
+        }
+        let mut heap = DescriptorHeapFeatures::default();
+        if options.descriptor_heap {
+            extensions.push(c"VK_EXT_descriptor_heap");
+            info = info.push_next(&mut heap);
         }
         let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
         let info = info.enabled_extension_names(&names);

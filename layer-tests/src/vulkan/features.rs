@@ -1,6 +1,38 @@
 //! The features that real shaders use, enabled if the device has them.
 
-use ash::vk;
+use std::ffi::c_void;
+use std::ptr;
+
+use ash::vk::{self, ExtendsDeviceCreateInfo, TaggedStructure};
+
+/// VkPhysicalDeviceDescriptorHeapFeaturesEXT with descriptorHeap, newer than the bindings.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DescriptorHeapFeatures {
+    s_type: vk::StructureType,
+    p_next: *mut c_void,
+    descriptor_heap: vk::Bool32,
+    descriptor_heap_capture_replay: vk::Bool32,
+}
+
+impl Default for DescriptorHeapFeatures {
+    fn default() -> DescriptorHeapFeatures {
+        DescriptorHeapFeatures {
+            s_type: Self::STRUCTURE_TYPE,
+            p_next: ptr::null_mut(),
+            descriptor_heap: vk::TRUE,
+            descriptor_heap_capture_replay: vk::FALSE,
+        }
+    }
+}
+
+// SAFETY: the structure starts with sType and pNext, and the registry gives it this value.
+unsafe impl TaggedStructure for DescriptorHeapFeatures {
+    const STRUCTURE_TYPE: vk::StructureType = vk::StructureType::from_raw(1_000_135_009);
+}
+
+// SAFETY: the registry says that it extends VkDeviceCreateInfo.
+unsafe impl ExtendsDeviceCreateInfo for DescriptorHeapFeatures {}
 
 /// Of Vulkan 1.0.
 pub fn core(have: &vk::PhysicalDeviceFeatures) -> vk::PhysicalDeviceFeatures {

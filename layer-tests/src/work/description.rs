@@ -86,6 +86,8 @@ pub struct Work {
     pub initial_data: Vec<u8>,
     /// The flags are in VkPipelineCreateFlags2CreateInfo.
     pub flags2: bool,
+    /// Not 0: pipelines without a layout (VK_EXT_descriptor_heap). The number is part of the sampler that each stage embeds.
+    pub heap: u32,
     /// Create infos in one call.
     pub batch: u32,
     /// In each batch the first pipeline is the base of the others, by index.
@@ -125,6 +127,7 @@ impl Default for Work {
             caches: Caches::None,
             initial_data: Vec::new(),
             flags2: false,
+            heap: 0,
             batch: 1,
             derivatives: false,
             fail_on: false,

@@ -18,7 +18,11 @@ impl Objects {
     pub(super) fn new(work: &Work, device: &Device) -> Objects {
         let graphics = work.shader.is_graphics();
         Objects {
-            layout: if graphics { device.empty_layout() } else { device.compute_layout() },
+            layout: match graphics {
+                _ if work.heap != 0 => vk::PipelineLayout::null(),
+                true => device.empty_layout(),
+                false => device.compute_layout(),
+            },
             pass: match work.shader {
                 Shader::RenderPass => device.render_pass(FORMAT),
                 _ => vk::RenderPass::null(),

@@ -3,9 +3,13 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use VkLayer_vkstash::recipe::newer::{
+    DescriptorSetAndBindingMappingEXT, ShaderDescriptorSetAndBindingMappingInfoEXT,
+};
 use ash::vk::{self, Handle};
 
 use super::description::{Code, Shader, UNKNOWN_STRUCTURE, Work};
+use super::heap;
 use super::objects::{FORMAT, Objects};
 use crate::vulkan::Device;
 
@@ -40,6 +44,9 @@ pub struct Parts {
     flags2: Flags2,
     feedback_info: vk::PipelineCreationFeedbackCreateInfo<'static>,
     unknown: Unknown,
+    sampler: vk::SamplerCreateInfo<'static>,
+    mapping: DescriptorSetAndBindingMappingEXT,
+    mappings: ShaderDescriptorSetAndBindingMappingInfoEXT,
     rendering: vk::PipelineRenderingCreateInfo<'static>,
     formats: [vk::Format; 1],
     vertex_input: vk::PipelineVertexInputStateCreateInfo<'static>,
@@ -92,6 +99,9 @@ impl Work {
                 p_next: ptr::null(),
                 payload: [!0; 2],
             },
+            sampler: vk::SamplerCreateInfo::default().max_lod(self.heap as f32),
+            mapping: heap::mapping(),
+            mappings: heap::mappings(),
             rendering: vk::PipelineRenderingCreateInfo::default(),
             formats: [FORMAT],
             vertex_input: vk::PipelineVertexInputStateCreateInfo::default(),
@@ -149,11 +159,19 @@ impl Parts {
             };
             self.identifier_infos = vec![empty; self.stages.len()];
         }
+        if work.heap != 0 {
+            self.mapping.source_data.constant_offset.sampler = &self.sampler;
+            self.mappings.p_mappings = &self.mapping;
+        }
         for (index, stage) in self.stages.iter_mut().enumerate() {
             if work.code == Code::Inline {
                 stage.p_next = ptr::from_ref(&self.code_infos[index]).cast();
             } else if let Some(info) = self.identifier_infos.get(index) {
                 stage.p_next = ptr::from_ref(info).cast();
+            }
+            if work.heap != 0 {
+                assert!(stage.p_next.is_null(), "code by module");
+                stage.p_next = ptr::from_ref(&self.mappings).cast();
             }
             if work.shader == Shader::Specialized {
                 self.specialization.map_entry_count = 1;
@@ -174,8 +192,10 @@ impl Parts {
             self.unknown.p_next = self.head;
             self.head = ptr::from_ref(&self.unknown).cast();
         }
-        if work.flags2 {
-            self.flags2.flags = vk::PipelineCreateFlags2KHR::from_raw(self.flags.as_raw().into());
+        if work.flags2 || work.heap != 0 {
+            let heap = if work.heap != 0 { heap::FLAG } else { 0 };
+            let flags = u64::from(self.flags.as_raw()) | heap;
+            self.flags2.flags = vk::PipelineCreateFlags2KHR::from_raw(flags);
             // The flags of the create info itself are ignored beside the new ones (contract 3.4).
             self.flags = vk::PipelineCreateFlags::empty();
             self.flags2.p_next = self.head;
