@@ -11,7 +11,7 @@
 //! - `segment` segment files: opening, scanning, appending, cleaning up
 //! - [`bounds`] decisions: what is kept, and which segments are merged
 //! - [`codec`] compression of payloads
-//! - `disk` file operations, and folders that are opened safely
+//! - [`disk`] file operations, and folders that are opened safely
 //! - [`mod@format`] the bytes of the files
 //! - [`forks`], [`base`] forked children; threads, memory, signals
 // Allowed in `base` (signals, threads, descriptors), in `forks`, and in one function of `disk`.
@@ -19,7 +19,7 @@
 pub mod base;
 pub mod bounds;
 pub mod codec;
-mod disk;
+pub mod disk;
 pub mod forks;
 pub mod format;
 pub mod maintenance;

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 
 /// A random number that tells two names apart. The standard library has asked the system for random keys already; a
 /// crate (getrandom, fastrand) would ask again.
-pub(crate) fn random() -> u64 {
+pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 

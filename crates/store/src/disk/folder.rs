@@ -14,14 +14,14 @@ use crate::disk::ops as disk;
 use crate::format::refusal::{OpenError, Refusal, is_lack};
 
 /// The mode of all files that the store creates.
-pub(crate) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+pub const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The start of the name of a temporary file.
-pub(crate) const TEMPORARY: &str = ".tmp-";
+pub const TEMPORARY: &str = ".tmp-";
 
 /// An open folder of the stash.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub struct Folder {
     fd: Descriptor,
     path: PathBuf,
 }
@@ -58,7 +58,7 @@ fn in_time(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<(), OpenError>
 
 impl Folder {
     /// The root, created with its parents if it is missing and `create`. Symbolic links on the way to it are followed.
-    pub(crate) fn root(path: &Path, create: bool) -> Result<Folder, OpenError> {
+    pub fn root(path: &Path, create: bool) -> Result<Folder, OpenError> {
         Self::root_until(path, create, &never)
     }
 
@@ -74,7 +74,7 @@ impl Folder {
     }
 
     /// [`Folder::root`] for a folder that other users may write to. Nothing that is read from it reaches a driver.
-    pub(crate) fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
+    pub fn shared(path: &Path, create: bool) -> Result<Folder, OpenError> {
         Self::shared_until(path, create, &never)
     }
 
@@ -96,7 +96,7 @@ impl Folder {
     }
 
     /// The folder `name` in this one, created if it is missing and `create`.
-    pub(crate) fn sub(&self, name: &str, create: bool) -> Result<Folder, OpenError> {
+    pub fn sub(&self, name: &str, create: bool) -> Result<Folder, OpenError> {
         self.sub_until(name, create, &never)
     }
 
@@ -148,12 +148,12 @@ impl Folder {
     }
 
     /// The path, for messages.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The names that end in `suffix`, sorted, without those with a leading dot.
-    pub(crate) fn names(&self, suffix: &str) -> io::Result<Vec<String>> {
+    pub fn names(&self, suffix: &str) -> io::Result<Vec<String>> {
         let mut names = self.all_names()?;
         names.retain(|name| name.ends_with(suffix) && !name.starts_with('.'));
         Ok(names)
@@ -193,7 +193,7 @@ impl Folder {
     }
 
     /// Opens a file of the user's for reading. Returns its length too.
-    pub(crate) fn open_file(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
+    pub fn open_file(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
         self.open_own(name, OFlags::RDONLY, unreadable)
     }
 
@@ -205,8 +205,8 @@ impl Folder {
         })
     }
 
-    /// Opens a file of the user's for writing its end.
-    pub(crate) fn open_to_seal(&self, name: &str) -> Result<Descriptor, Refusal> {
+    /// Opens a file of the user's for reading and writing.
+    pub fn open_to_seal(&self, name: &str) -> Result<Descriptor, Refusal> {
         self.open_own(name, OFlags::RDWR, unreadable).map(|(fd, _)| fd)
     }
 
@@ -237,7 +237,7 @@ impl Folder {
     }
 
     /// Creates a file, for reading and writing. It must not exist.
-    pub(crate) fn create_file(&self, name: &str) -> io::Result<Descriptor> {
+    pub fn create_file(&self, name: &str) -> io::Result<Descriptor> {
         // Without O_TRUNC: some file systems flush a file at closing if it was truncated at opening.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(disk::openat(&self.fd, name, flags, FILE_MODE)?)
@@ -304,7 +304,7 @@ impl Folder {
     }
 
     /// Removes a file. A missing file is no error.
-    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
+    pub fn remove_file(&self, name: &str) -> io::Result<()> {
         match disk::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(error) => Err(error.into()),
@@ -345,11 +345,7 @@ fn unreadable(error: Errno) -> Refusal {
 }
 
 /// Writes all of `bytes` at `offset`. A failure has the number of bytes that were written before it.
-pub(crate) fn write_all_at(
-    fd: impl AsRef<Descriptor>,
-    bytes: &[u8],
-    offset: u64,
-) -> Result<(), (usize, io::Error)> {
+pub fn write_all_at(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> Result<(), (usize, io::Error)> {
     let mut done = 0;
     while done < bytes.len() {
         match disk::pwrite(&fd, &bytes[done..], offset + done as u64) {
@@ -367,7 +363,7 @@ const AT_ONCE: usize = 1 << 20;
 
 /// Appends `length` bytes from `offset` on to `buffer`, or fewer at the end of the file.
 #[allow(unsafe_code, reason = "the bytes that a read has filled belong to the buffer")]
-pub(crate) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+pub fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
     let start = buffer.len();
     while buffer.len() - start < length {
         let done = buffer.len() - start;

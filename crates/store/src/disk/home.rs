@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 16;
 const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
 
 /// Where an application's stash is.
-pub(crate) struct Home {
+pub struct Home {
     path: PathBuf,
     application: String,
     opened: OnceLock<Opened>,
@@ -25,16 +25,16 @@ pub(crate) struct Home {
 }
 
 /// The open folders.
-pub(crate) struct Opened {
+pub struct Opened {
     /// The folder of all applications.
-    pub(crate) root: Arc<Folder>,
+    pub root: Arc<Folder>,
     /// The application's folder, with a shared lock, so that no process removes it while it is empty.
-    pub(crate) folder: Folder,
+    pub folder: Folder,
 }
 
 impl Home {
     /// Opens nothing.
-    pub(crate) fn new(root: &Path, application: &str) -> Home {
+    pub fn new(root: &Path, application: &str) -> Home {
         let (opened, opening) = (OnceLock::new(), Mutex::default());
         Home { path: root.to_owned(), application: application.to_owned(), opened, opening }
     }
@@ -45,7 +45,7 @@ impl Home {
     }
 
     /// The folders, opened or created now if they are not open. May wait for the disk.
-    pub(crate) fn open(&self) -> Result<&Opened, OpenError> {
+    pub fn open(&self) -> Result<&Opened, OpenError> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }

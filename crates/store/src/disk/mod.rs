@@ -9,7 +9,7 @@
 
 #[cfg(test)]
 pub(crate) mod faults;
-pub(crate) mod folder;
-pub(crate) mod home;
+pub mod folder;
+pub mod home;
 pub(crate) mod op;
-pub(crate) mod ops;
+pub mod ops;

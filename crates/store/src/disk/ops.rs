@@ -39,7 +39,8 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> Result<Descriptor, Errno> {
     Descriptor::new(fs::open(path, flags, Mode::empty())?)
 }
 
-pub(crate) fn openat(
+/// Opens a file in a folder.
+pub fn openat(
     folder: impl AsRef<Descriptor>,
     name: impl Arg,
     flags: OFlags,
@@ -104,13 +105,14 @@ pub(crate) fn next_data(fd: impl AsRef<Descriptor>, offset: u64) -> Option<u64> 
     }
 }
 
-pub(crate) fn fstat(fd: impl AsFd) -> Result<Stat, Errno> {
+/// What the system knows of an open file.
+pub fn fstat(fd: impl AsFd) -> Result<Stat, Errno> {
     ask(Op::Stat)?;
     fs::fstat(fd)
 }
 
 /// Does not follow a link.
-pub(crate) fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
+pub fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
     ask(Op::Stat)?;
     fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -158,7 +160,8 @@ pub(crate) fn pwrite(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> R
     signals::pwrite(fd, bytes, offset)
 }
 
-pub(crate) fn ftruncate(fd: impl AsRef<Descriptor>, length: u64) -> Result<(), Errno> {
+/// Sets a file's length.
+pub fn ftruncate(fd: impl AsRef<Descriptor>, length: u64) -> Result<(), Errno> {
     ask(Op::Truncate)?;
     signals::ftruncate(fd.as_ref().still()?, length)
 }
@@ -191,7 +194,7 @@ pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
 }
 
 /// Renames within one folder, and replaces a file of the new name.
-pub(crate) fn renameat(folder: impl AsRef<Descriptor>, from: &str, to: &str) -> Result<(), Errno> {
+pub fn renameat(folder: impl AsRef<Descriptor>, from: &str, to: &str) -> Result<(), Errno> {
     ask(Op::Rename)?;
     let folder = folder.as_ref().still()?;
     fs::renameat(folder, from, folder, to)

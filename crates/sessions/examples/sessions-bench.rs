@@ -1,0 +1,243 @@
+//! What sessions cost, beside the stash's own records in the same run.
+//!
+//! `cargo run --release -p vkstash-sessions --example sessions-bench [entries]`
+#![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use vkstash_sessions::description::{Description, Guid, Mode, Place};
+use vkstash_sessions::session::Session;
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::open::Stash;
+
+/// With the key, a little less than a cache keeps in memory by default: each found value evicts one.
+const VALUE: usize = 960;
+const ROUNDS: usize = 9;
+/// Finds of one thread in a measurement.
+const FINDS: usize = 200_000;
+
+/// xorshift64*.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+}
+
+fn key(number: u64) -> [u8; 32] {
+    let mut numbers = Numbers(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut key = [0; 32];
+    key.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&numbers.next().to_le_bytes()));
+    key
+}
+
+fn value(number: u64) -> Vec<u8> {
+    let mut numbers = Numbers(number | 1 << 40);
+    (0..VALUE).map(|_| numbers.next() as u8).collect()
+}
+
+/// Numbers in random order.
+fn shuffled(count: u64) -> Vec<[u8; 32]> {
+    let mut all: Vec<u64> = (0..count).collect();
+    let mut numbers = Numbers(77);
+    for at in (1..all.len()).rev() {
+        all.swap(at, (numbers.next() % (at as u64 + 1)) as usize);
+    }
+    all.into_iter().map(key).collect()
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn description(identifier: u8) -> Description {
+    Description {
+        identifier: Guid([identifier; 16]),
+        mode: Mode::Disk,
+        driver_versioned: false,
+        working_directory: false,
+        maximum_in_memory_bytes: 0,
+        maximum_in_memory_entries: 0,
+        maximum_value_file_bytes: u32::MAX,
+        version: 1,
+    }
+}
+
+fn line(what: &str, measured: String, asked: &str, met: bool) {
+    println!("{what:<58} {measured:>16}   {asked:<16} {}", if met { "met" } else { "NOT MET" });
+}
+
+fn nanoseconds(time: Duration, count: usize) -> f64 {
+    time.as_nanos() as f64 / count as f64
+}
+
+/// Threads that all find the same entries in memory. Returns finds in a second.
+fn finds_of(threads: usize, session: &Session, keys: &[[u8; 32]]) -> f64 {
+    let barrier = Barrier::new(threads + 1);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                let mut buffer = [0; VALUE];
+                barrier.wait();
+                for number in 0..FINDS {
+                    black_box(
+                        session.find(&keys[(number + thread) % keys.len()], Some(&mut buffer)).unwrap(),
+                    );
+                }
+                barrier.wait();
+            });
+        }
+        barrier.wait();
+        let began = Instant::now();
+        barrier.wait();
+        (threads * FINDS) as f64 / began.elapsed().as_secs_f64()
+    })
+}
+
+fn main() {
+    let entries: u64 = std::env::args().nth(1).map_or(100_000, |count| count.parse().unwrap());
+    let root = tempfile::tempdir_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")).unwrap();
+    let app = AppName::new(Some(b"sessions-bench"), b"/bin/sessions-bench", &[]);
+    let place = Place::new(root.path(), &app);
+    let open = |description: &Description| Session::create(description, Some(&place), None).unwrap();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    println!("{entries} entries, keys of 32 bytes, values of {VALUE} bytes, {cores} processors\n");
+
+    // Stores.
+    let session = open(&description(1));
+    let mut times: Vec<Duration> = (0..entries)
+        .map(|number| {
+            let (key, value) = (key(number), value(number));
+            let began = Instant::now();
+            session.store(&key, &value).unwrap();
+            began.elapsed()
+        })
+        .collect();
+    let half = median(&mut times);
+    line(
+        "store returns, median",
+        format!("{:.2} us", nanoseconds(half, 1000)),
+        "<= 10 us",
+        half.as_micros() < 10,
+    );
+    for (name, part) in [("99 %", 0.99), ("99.9 %", 0.999), ("longest, which writes the index again", 1.0)] {
+        let at = ((times.len() - 1) as f64 * part) as usize;
+        println!("{:<58} {:>13.2} us", format!("store returns, {name}"), nanoseconds(times[at], 1000));
+    }
+    drop(session);
+
+    // Opening.
+    let mut times: Vec<Duration> = (0..101)
+        .map(|_| {
+            let began = Instant::now();
+            let session = open(&description(1));
+            let time = began.elapsed();
+            drop(session);
+            time
+        })
+        .collect();
+    let half = median(&mut times);
+    let opening = format!("{:.1} us", nanoseconds(half, 1000));
+    line(&format!("opening {entries} entries, median"), opening, "<= 1 ms", half.as_micros() < 1000);
+
+    // Memory.
+    let large = Description {
+        maximum_in_memory_bytes: 1 << 20,
+        maximum_in_memory_entries: 1 << 10,
+        ..description(2)
+    };
+    let session = open(&large);
+    let few: Vec<[u8; 32]> = (0..64).map(key).collect();
+    few.iter().enumerate().for_each(|(number, key)| session.store(key, &value(number as u64)).unwrap());
+    let mut rates: Vec<[f64; 2]> =
+        (0..ROUNDS).map(|_| [finds_of(1, &session, &few), finds_of(8, &session, &few)]).collect();
+    rates.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    let one = 1e9 / rates[ROUNDS / 2][0];
+    line("find in memory, value copied", format!("{one:.0} ns"), "<= 500 ns", one <= 500.0);
+    rates.sort_by(|one, other| (one[1] / one[0]).total_cmp(&(other[1] / other[0])));
+    let ratio = rates[ROUNDS / 2][1] / rates[ROUNDS / 2][0];
+    let asked = if cores >= 8 { 6.0 } else { 0.9 * cores as f64 };
+    line(
+        "8 threads over 1 thread, finds in memory",
+        format!("{ratio:.2}"),
+        &format!(">= {asked:.1}"),
+        ratio >= asked,
+    );
+    drop(session);
+
+    // Disk, beside the stash's own records.
+    let count = entries.min(20_000);
+    let header = DeviceHeader {
+        pointer_width: 8,
+        vendor_id: 1,
+        device_id: 2,
+        driver_id: 3,
+        driver_version: 4,
+        schema: 5,
+        pipeline_cache_uuid: [6; 16],
+        features_digest: [7; 32],
+    };
+    let stash = Stash::open(root.path(), &app).unwrap();
+    let part = stash.device(&header).unwrap();
+    for number in 0..count {
+        while !part.put(Kind::Artifact, &key(number), value(number).into()) {
+            stash.flush(Duration::from_secs(10));
+        }
+    }
+    stash.flush(Duration::from_secs(60));
+    drop((part, stash));
+    let keys = shuffled(count);
+    let mut ratios = [const { Vec::new() }; 3];
+    let mut gets = Vec::new();
+    for _ in 0..ROUNDS {
+        let stash = Stash::open(root.path(), &app).unwrap();
+        let part = stash.device(&header).unwrap();
+        let session = open(&description(1));
+        let mut buffer = Vec::new();
+        let mut room = vec![0; VALUE];
+        let mut get = || {
+            let began = Instant::now();
+            keys.iter().for_each(|key| assert!(part.read(Kind::Artifact, key, &mut buffer)));
+            nanoseconds(began.elapsed(), keys.len())
+        };
+        let mut find = || {
+            let began = Instant::now();
+            keys.iter().for_each(|key| _ = session.find(key, Some(&mut room)).unwrap());
+            nanoseconds(began.elapsed(), keys.len())
+        };
+        let (first_get, first_find, get, find) = (get(), find(), get(), find());
+        gets.push((get, find));
+        ratios[0].push(first_find / first_get);
+        ratios[1].push(find / get);
+        ratios[2].push({
+            let began = Instant::now();
+            keys.iter().for_each(|key| _ = session.find(key, None).unwrap());
+            nanoseconds(began.elapsed(), keys.len()) / get
+        });
+    }
+    gets.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (get, find) = gets[ROUNDS / 2];
+    println!("{:<58} {get:>13.0} ns", format!("the stash's own get, {count} artifacts"));
+    println!("{:<58} {find:>13.0} ns", "find from disk");
+    let names = [
+        "find from disk over the stash's get, first finds",
+        "the same, found before",
+        "length alone, over the stash's get",
+    ];
+    for (name, ratios) in names.iter().zip(&mut ratios) {
+        ratios.sort_by(f64::total_cmp);
+        let ratio = ratios[ROUNDS / 2];
+        line(name, format!("{ratio:.2}"), "<= 1.2", ratio <= 1.2);
+    }
+}

@@ -1,0 +1,200 @@
+//! One cache, which all sessions with its identifier share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
+use vkstash_store::disk::folder::Folder;
+use vkstash_store::disk::ops;
+use vkstash_store::forks;
+
+use crate::description::{Limits, MAX_KEY};
+use crate::disk::files::{Answer, Files, Location, Stored};
+use crate::error::Error;
+use crate::front::Front;
+use crate::switch;
+
+/// The file that disables the caches of an application.
+pub(crate) const DISABLED: &str = "disabled";
+/// How often a cache looks for what other processes have changed, in milliseconds.
+const LOOK_AFTER: u64 = 100;
+
+/// The hash of a key. Tests have one with collisions.
+pub(crate) type Hash = fn(&[u8]) -> u64;
+
+/// Entries in memory and, unless the cache is in memory alone, on disk.
+pub(crate) struct Cache {
+    /// In [`forks::now`].
+    process: u32,
+    /// Those of the session that has opened it.
+    limits: Limits,
+    hash: Hash,
+    front: Front,
+    files: Option<Files>,
+    /// The files are deleted with the last session.
+    deletes: AtomicBool,
+    /// When it looked for changes, in milliseconds of a clock that costs nothing.
+    looked: AtomicU64,
+    /// Another process, or the user, has disabled the application's caches.
+    disabled: AtomicBool,
+}
+
+fn coarse_ms() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
+}
+
+/// Whether the caches in this folder are disabled.
+pub(crate) fn is_disabled_in(folder: &Folder) -> bool {
+    ops::statat(folder, DISABLED).is_ok()
+}
+
+/// Copies a value to the buffer of a find. Returns its length.
+fn deliver(value: &[u8], buffer: Option<&mut [u8]>) -> Result<usize, Error> {
+    let needed = value.len();
+    if let Some(buffer) = buffer {
+        buffer.get_mut(..needed).ok_or(Error::BufferTooSmall { needed })?.copy_from_slice(value);
+    }
+    Ok(needed)
+}
+
+impl Cache {
+    pub(crate) fn new(hash: Hash, limits: Limits, files: Option<Files>) -> Cache {
+        let front = Front::new(&limits);
+        if let Some(files) = &files {
+            front.clear(files.number());
+        }
+        Cache {
+            process: forks::here(),
+            limits,
+            hash,
+            front,
+            files,
+            deletes: AtomicBool::new(false),
+            looked: AtomicU64::new(coarse_ms()),
+            disabled: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether this process has opened it, and not its parent.
+    pub(crate) fn is_ours(&self) -> bool {
+        forks::now() == self.process
+    }
+
+    fn available(&self) -> Result<(), Error> {
+        if !self.is_ours() {
+            return Err(Error::NotCurrentlyAvailable("the session belongs to the parent process"));
+        }
+        if let Some(files) = &self.files {
+            self.look_for_changes(files);
+        }
+        if switch::is_off() || self.disabled.load(Ordering::Relaxed) { Err(switch::answer()) } else { Ok(()) }
+    }
+
+    fn look_for_changes(&self, files: &Files) {
+        let (now, before) = (coarse_ms(), self.looked.load(Ordering::Relaxed));
+        let is_time = now.wrapping_sub(before) >= LOOK_AFTER;
+        let relaxed = Ordering::Relaxed;
+        if is_time && self.looked.compare_exchange(before, now, relaxed, relaxed).is_ok() {
+            self.look_now(files);
+        }
+    }
+
+    fn look_now(&self, files: &Files) {
+        if let Location::Stash { folder, .. } = files.location() {
+            self.disabled.store(is_disabled_in(folder), Ordering::Relaxed);
+        }
+        files.look_for_others();
+        self.front.follow(files.number());
+    }
+
+    /// Copies the value of a key to the buffer, if there is one. Returns its length.
+    pub(crate) fn find(&self, key: &[u8], buffer: Option<&mut [u8]>) -> Result<usize, Error> {
+        check_key(key)?;
+        self.available()?;
+        let hash = (self.hash)(key);
+        let mut buffer = Some(buffer);
+        let in_memory = self.front.find(hash, key, |value| deliver(value, buffer.take().flatten()));
+        if let Some(found) = in_memory {
+            return found;
+        }
+        let (Some(files), buffer) = (&self.files, buffer.flatten()) else { return Err(Error::NotFound) };
+        let room = buffer.as_ref().map_or(0, |buffer| buffer.len());
+        let is_asked_for = buffer.is_some();
+        let found = files.find(
+            hash,
+            key,
+            |length| length <= room || self.front.has_room_for(key.len() + length),
+            |number, found| match found {
+                Answer::Value(value) => {
+                    self.front.insert(number, hash, key, value);
+                    deliver(value, buffer)
+                }
+                Answer::Length(needed) if is_asked_for => Err(Error::BufferTooSmall { needed }),
+                Answer::Length(length) => Ok(length),
+            },
+        );
+        if matches!(found, Err(Error::NotFound)) {
+            self.front.follow(files.number());
+        }
+        found?
+    }
+
+    /// Adds an entry.
+    pub(crate) fn store(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        check_key(key)?;
+        if value.is_empty() {
+            return Err(Error::InvalidArgument("the value is empty"));
+        }
+        self.available()?;
+        let hash = (self.hash)(key);
+        let Some(files) = &self.files else { return self.front.store(hash, key, value) };
+        let (number, stored) = files.store(hash, key, value)?;
+        self.front.follow(number);
+        if stored == Stored::Replaced {
+            self.front.forget(hash);
+        }
+        self.front.insert(number, hash, key, value);
+        Ok(())
+    }
+
+    /// Whether a value of that length can be stored at all. Asked before a byte of it is read.
+    pub(crate) fn check_length(&self, key: usize, value: usize) -> Result<(), Error> {
+        let most = if self.files.is_some() { self.limits.file } else { self.limits.bytes as u64 };
+        let size = (key as u64).saturating_add(value as u64);
+        if size > most { Err(Error::CacheFull) } else { Ok(()) }
+    }
+
+    /// Removes all entries, also of the processes that have the cache open.
+    pub(crate) fn clear(&self) -> Result<(), Error> {
+        if !self.is_ours() {
+            return Err(Error::NotCurrentlyAvailable("the session belongs to the parent process"));
+        }
+        match &self.files {
+            None => self.front.clear(0),
+            Some(files) => {
+                files.clear()?;
+                self.front.clear(files.number());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_delete_on_destroy(&self) {
+        self.deletes.store(true, Ordering::Relaxed);
+    }
+
+    /// The last session of this process is gone.
+    pub(crate) fn close(&self) {
+        if let Some(files) = self.files.as_ref().filter(|_| self.is_ours()) {
+            files.close(self.deletes.load(Ordering::Relaxed));
+        }
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<(), Error> {
+    match key.len() {
+        0 => Err(Error::InvalidArgument("the key is empty")),
+        length if length > MAX_KEY => Err(Error::InvalidArgument("the key is too long")),
+        _ => Ok(()),
+    }
+}

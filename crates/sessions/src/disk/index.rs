@@ -1,0 +1,290 @@
+//! The index file: a table of slots, part of which is remembered. A slot in use stays as it is, except that the slot of
+//! a damaged record may be given to another; so what is remembered can be used without reading it again.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::memory;
+use vkstash_store::disk::folder::{read_at, write_all_at};
+use vkstash_store::disk::ops;
+
+use crate::error::Error;
+use crate::format::{BLOCK, PROBES, Place, SLOT, SLOTS, Slot, Words, block_at, home, index_length};
+use crate::scratch;
+
+/// 32-bit words of a block.
+const WORDS: usize = BLOCK / 4;
+/// How often a block with a damaged slot is read: another process may be writing the slot.
+const READS: usize = 3;
+
+/// Blocks that are read at once where all are read.
+const CHUNK: u32 = 256;
+/// The file is shorter than its header says.
+const SHORT: Error = Error::Damaged("the index is too short");
+
+/// A block as it was read last. Threads may update it at the same time: a slot that is half updated has a wrong
+/// checksum, and counts as none.
+struct Remembered([AtomicU32; WORDS]);
+
+/// What a slot has.
+enum Content {
+    Empty,
+    Damaged,
+    Used(Slot),
+}
+
+impl Remembered {
+    fn empty() -> Remembered {
+        Remembered([const { AtomicU32::new(0) }; WORDS])
+    }
+
+    fn update(&self, bytes: &[u8]) {
+        for (word, bytes) in self.0.iter().zip(bytes.chunks_exact(4)) {
+            let new = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            // Usually they are equal: no other processor's cache is disturbed then.
+            if word.load(Ordering::Relaxed) != new {
+                word.store(new, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn update_slot(&self, slot: usize, bytes: &[u8; SLOT]) {
+        let words = self.0.iter().skip(slot * (SLOT / 4));
+        for (word, bytes) in words.zip(bytes.chunks_exact(4)) {
+            word.store(bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes)), Ordering::Relaxed);
+        }
+    }
+
+    /// Where the hash is, if a slot has it. Only slots with its low half are looked at as a whole.
+    fn position(&self, hash: u64) -> Option<(usize, Slot)> {
+        let low = hash as u32;
+        (0..SLOTS).find_map(|slot| {
+            let first = self.0.get(slot * (SLOT / 4))?;
+            if first.load(Ordering::Relaxed) != low {
+                return None;
+            }
+            match self.content(slot) {
+                Content::Used(found) if found.hash == hash => Some((slot, found)),
+                _ => None,
+            }
+        })
+    }
+
+    fn content(&self, slot: usize) -> Content {
+        let mut words = Words::default();
+        for (to, word) in words.iter_mut().zip(self.0.iter().skip(slot * (SLOT / 4))) {
+            *to = word.load(Ordering::Relaxed);
+        }
+        match Slot::decode(&words) {
+            Some(slot) => Content::Used(slot),
+            None if words == Words::default() => Content::Empty,
+            None => Content::Damaged,
+        }
+    }
+}
+
+/// Where a slot is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Position {
+    block: u32,
+    slot: usize,
+}
+
+/// What a search in the file has found.
+pub(crate) enum Look {
+    /// The slot of the hash.
+    At(Position, Place),
+    /// No slot has the hash. The first empty one, unless all blocks are full.
+    Nowhere(Option<Position>),
+    /// No slot has the hash, but one of them is damaged.
+    Damaged,
+}
+
+/// Blocks that are read together for the first time: a page of the file, as the header has the length of a block.
+const GROUP: usize = 8;
+
+/// A page of the file.
+type Page = [Remembered; GROUP];
+
+/// An open index file.
+pub(crate) struct Index {
+    file: Descriptor,
+    blocks: u32,
+    remembered: Vec<OnceLock<Box<Page>>>,
+}
+
+impl Index {
+    /// The header of the file is valid, and it has that many blocks.
+    pub(crate) fn new(file: Descriptor, blocks: u32) -> Result<Index, Error> {
+        let pages = (blocks as usize + 1).div_ceil(GROUP);
+        let mut remembered = memory::room(pages).ok_or(Error::NoMemory)?;
+        remembered.resize_with(pages, OnceLock::new);
+        Ok(Index { file, blocks, remembered })
+    }
+
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    pub(crate) fn file(&self) -> &Descriptor {
+        &self.file
+    }
+
+    fn probes(&self, hash: u64) -> impl Iterator<Item = u32> + use<> {
+        let (first, blocks) = (home(hash, self.blocks), self.blocks);
+        (0..PROBES.min(blocks)).map(move |probe| (first + probe) % blocks)
+    }
+
+    /// A block, if it was read before.
+    fn known(&self, block: u32) -> Option<&Remembered> {
+        // The header is the first block of the first page.
+        let number = block as usize + 1;
+        self.remembered.get(number / GROUP)?.get()?.get(number % GROUP)
+    }
+
+    /// The place of the record with that hash, if it is remembered.
+    pub(crate) fn remembered(&self, hash: u64) -> Option<Place> {
+        for block in self.probes(hash) {
+            let block = self.known(block)?;
+            if let Some((_, slot)) = block.position(hash) {
+                return Some(slot.place);
+            }
+            if matches!(block.content(SLOTS - 1), Content::Empty) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Searches the hash in the file, and remembers the blocks that were read.
+    pub(crate) fn look(&self, hash: u64) -> Result<Look, Error> {
+        let mut damaged = false;
+        let mut free = None;
+        for block in self.probes(hash) {
+            let remembered = self.read(block)?;
+            if let Some((slot, found)) = remembered.position(hash) {
+                return Ok(Look::At(Position { block, slot }, found.place));
+            }
+            for slot in 0..SLOTS {
+                match remembered.content(slot) {
+                    Content::Used(_) => {}
+                    Content::Damaged => damaged = true,
+                    Content::Empty => {
+                        free = Some(Position { block, slot });
+                        break;
+                    }
+                }
+            }
+            if free.is_some() {
+                break;
+            }
+        }
+        Ok(if damaged { Look::Damaged } else { Look::Nowhere(free) })
+    }
+
+    /// Reads a block; several times if a slot is damaged.
+    fn read(&self, block: u32) -> Result<&Remembered, Error> {
+        for _ in 0..READS {
+            let remembered = match self.known(block) {
+                Some(remembered) => {
+                    self.update(remembered, block)?;
+                    remembered
+                }
+                None => self.read_page(block)?,
+            };
+            if !(0..SLOTS).any(|slot| matches!(remembered.content(slot), Content::Damaged)) {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.known(block).ok_or(SHORT)
+    }
+
+    fn update(&self, remembered: &Remembered, block: u32) -> Result<(), Error> {
+        scratch::with(|buffer| {
+            read_at(&self.file, buffer, BLOCK, block_at(block))?;
+            if buffer.len() < BLOCK {
+                return Err(SHORT);
+            }
+            remembered.update(buffer);
+            Ok(())
+        })
+    }
+
+    /// Reads a block with its neighbours.
+    fn read_page(&self, block: u32) -> Result<&Remembered, Error> {
+        let number = block as usize + 1;
+        let page = scratch::with(|buffer| {
+            read_at(&self.file, buffer, GROUP * BLOCK, (number / GROUP * GROUP * BLOCK) as u64)?;
+            if buffer.len() < (number % GROUP + 1) * BLOCK {
+                return Err(SHORT);
+            }
+            let page: Box<Page> = Box::new(std::array::from_fn(|_| Remembered::empty()));
+            for (remembered, bytes) in page.iter().zip(buffer.chunks_exact(BLOCK)) {
+                remembered.update(bytes);
+            }
+            Ok(page)
+        })?;
+        let cell = self.remembered.get(number / GROUP).ok_or(SHORT)?;
+        // Another thread may have been faster.
+        cell.get_or_init(|| page).get(number % GROUP).ok_or(SHORT)
+    }
+
+    /// Writes a slot.
+    pub(crate) fn put(&self, at: Position, slot: &Slot) -> Result<(), Error> {
+        let bytes = slot.encode();
+        let offset = block_at(at.block) + (at.slot * SLOT) as u64;
+        write_all_at(&self.file, &bytes, offset).map_err(|(_, error)| Error::from(error))?;
+        if let Some(remembered) = self.known(at.block) {
+            remembered.update_slot(at.slot, &bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether the file is shorter than it was: another one has taken its place.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let length = index_length(self.blocks);
+        ops::fstat(&self.file).is_ok_and(|stat| u64::try_from(stat.st_size).unwrap_or(0) < length)
+    }
+
+    /// Cuts the file off, because another one takes its place.
+    pub(crate) fn cut_off(&self) -> Result<(), Error> {
+        Ok(ops::ftruncate(&self.file, 0)?)
+    }
+
+    /// All slots. None: one of them is damaged.
+    pub(crate) fn slots(&self) -> Result<Option<Vec<Slot>>, Error> {
+        let mut slots = Vec::new();
+        let mut block = 0;
+        while block < self.blocks {
+            let count = CHUNK.min(self.blocks - block);
+            let whole = scratch::with(|buffer| {
+                read_at(&self.file, buffer, count as usize * BLOCK, block_at(block))?;
+                if buffer.len() < count as usize * BLOCK {
+                    return Err(SHORT);
+                }
+                for slot in buffer.chunks_exact(BLOCK).flat_map(|block| block.chunks_exact(SLOT)) {
+                    let mut words = Words::default();
+                    for (word, bytes) in words.iter_mut().zip(slot.chunks_exact(4)) {
+                        *word = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+                    }
+                    match Slot::decode(&words) {
+                        Some(slot) => {
+                            slots.try_reserve(1).map_err(|_| Error::NoMemory)?;
+                            slots.push(slot);
+                        }
+                        None if words == Words::default() => {}
+                        None => return Ok(false),
+                    }
+                }
+                Ok(true)
+            })?;
+            if !whole {
+                return Ok(None);
+            }
+            block += count;
+        }
+        Ok(Some(slots))
+    }
+}

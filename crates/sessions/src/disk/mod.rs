@@ -1,0 +1,19 @@
+//! The files of a cache.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `files` | the cache on disk: finding, storing, closing, clearing |
+//! | `open` | opening, wiping and repairing it |
+//! | `rewrite` | writing the index again |
+//! | `state` | the two files that are in use |
+//! | `index` | the slots |
+//! | `values` | the records |
+//! | `names` | the files' names, and which files are trusted |
+
+pub(crate) mod files;
+mod index;
+pub(crate) mod names;
+mod open;
+mod rewrite;
+mod state;
+mod values;

@@ -1,0 +1,95 @@
+//! The names of a cache's files, and which files are trusted.
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::disk::folder::{FILE_MODE, Folder, TEMPORARY};
+use vkstash_store::disk::ops;
+use vkstash_store::format::refusal::Refusal;
+
+use crate::error::{Error, Reason};
+
+/// The end of the index file's name.
+pub(crate) const INDEX: &str = ".idx";
+
+/// The names of one cache's files.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub(crate) index: String,
+    pub(crate) values: String,
+    pub(crate) lock: String,
+    pub(crate) new_index: String,
+    pub(crate) new_values: String,
+}
+
+impl Names {
+    /// The names that begin with `base`.
+    pub(crate) fn of(base: &str) -> Names {
+        Names {
+            index: format!("{base}{INDEX}"),
+            values: format!("{base}.val"),
+            lock: format!("{base}.lock"),
+            new_index: format!("{TEMPORARY}{base}{INDEX}"),
+            new_values: format!("{TEMPORARY}{base}.val"),
+        }
+    }
+}
+
+fn refused(name: &str, reason: Reason) -> Error {
+    Error::Refused { name: name.to_owned(), reason }
+}
+
+/// Refuses an open file that others may write to.
+fn checked(name: &str, file: &Descriptor) -> Result<u64, Error> {
+    let stat = ops::fstat(file)?;
+    let mode = stat.st_mode & 0o777;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(refused(name, Reason::Refusal(Refusal::NotAFile)));
+    }
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(refused(name, Reason::Refusal(Refusal::NotOwned(stat.st_uid))));
+    }
+    if mode & 0o022 != 0 {
+        return Err(refused(name, Reason::OthersMayWrite(mode)));
+    }
+    Ok(u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// What opening a file without following links and without waiting says.
+fn opened(name: &str, opened: Result<Descriptor, Errno>) -> Result<Option<Descriptor>, Error> {
+    match opened {
+        Ok(file) => Ok(Some(file)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => Err(refused(name, Reason::Refusal(Refusal::SymbolicLink))),
+        Err(Errno::ISDIR | Errno::NXIO) => Err(refused(name, Reason::Refusal(Refusal::NotAFile))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// With NONBLOCK opening a pipe does not wait.
+const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+/// Opens a file of the cache. Returns its length too. None: there is no such file.
+pub(crate) fn open(folder: &Folder, name: &str, writable: bool) -> Result<Option<(Descriptor, u64)>, Error> {
+    let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
+    let Some(file) = opened(name, ops::openat(folder, name, access | SAFE, Mode::empty()))? else {
+        return Ok(None);
+    };
+    let length = checked(name, &file)?;
+    Ok(Some((file, length)))
+}
+
+/// Opens or creates the lock file.
+pub(crate) fn open_lock(folder: &Folder, name: &str) -> Result<Descriptor, Error> {
+    let flags = OFlags::RDWR | OFlags::CREATE | SAFE;
+    let file = opened(name, ops::openat(folder, name, flags, FILE_MODE))?;
+    let file = file.ok_or(Error::NotCurrentlyAvailable("the folder was removed"))?;
+    checked(name, &file)?;
+    Ok(file)
+}
+
+/// Whether the name still belongs to this file.
+pub(crate) fn is_named(folder: &Folder, name: &str, file: &Descriptor) -> bool {
+    let (Ok(here), Ok(there)) = (ops::fstat(file), ops::statat(folder, name)) else { return false };
+    (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+}

@@ -1,0 +1,192 @@
+//! Opening the files of a cache: what is wiped, repaired or refused.
+
+use std::sync::Arc;
+
+use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::disk::folder::{Folder, read_at};
+use vkstash_store::disk::ops;
+
+use crate::disk::index::Index;
+use crate::disk::names::{self, Names};
+use crate::disk::rewrite;
+use crate::disk::state::{self, Found, IndexFile, State, ValueFile};
+use crate::disk::values::Values;
+use crate::error::{Error, Other, Reason};
+use crate::format::{Bad, FIRST_BLOCKS, Identity, VALUE_HEADER, value_header};
+use crate::locks::{self, Byte, Held, Kind};
+
+/// How often the lock file is opened again because another process has deleted it.
+const ROUNDS: usize = 16;
+/// A value file with more different bytes than this in its header is none, even if the index is whole.
+const FLIPPED: usize = 8;
+
+/// Which versions are accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    /// That of the program; others are wiped.
+    Own,
+    /// Any, because the cache is opened to be cleared.
+    Any,
+}
+
+/// The open files.
+pub(crate) struct Opened {
+    pub(crate) lock: Descriptor,
+    pub(crate) state: State,
+    /// False on a read-only file system.
+    pub(crate) writable: bool,
+}
+
+/// Opens the cache, and creates it if it is missing. The result holds the shared lock of an open cache.
+pub(crate) fn open(
+    folder: &Folder,
+    names: &Names,
+    wanted: &Identity,
+    versions: Versions,
+) -> Result<Opened, Error> {
+    for _ in 0..ROUNDS {
+        let lock = match names::open_lock(folder, &names.lock) {
+            Ok(lock) => lock,
+            Err(Error::ReadOnly) => return open_to_read(folder, names, wanted),
+            Err(error) => return Err(error),
+        };
+        let Some(opening) = Held::wait(&lock, Byte::Opening)? else {
+            return Err(Error::NotCurrentlyAvailable("another process is opening the cache"));
+        };
+        if !names::is_named(folder, &names.lock, &lock) {
+            continue;
+        }
+        let state = Opening { folder, names, wanted, versions, lock: &lock }.open()?;
+        if !locks::set(&lock, Byte::Open, Kind::Shared)? {
+            return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
+        }
+        drop(opening);
+        return Ok(Opened { lock, state, writable: true });
+    }
+    Err(Error::NotCurrentlyAvailable("other processes delete the cache"))
+}
+
+fn open_to_read(folder: &Folder, names: &Names, wanted: &Identity) -> Result<Opened, Error> {
+    let (lock, _) = names::open(folder, &names.lock, false)?.ok_or(Error::ReadOnly)?;
+    if !locks::set(&lock, Byte::Open, Kind::Shared)? {
+        return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
+    }
+    let state = state::load(folder, names, wanted, false)?.ok_or(Error::ReadOnly)?;
+    Ok(Opened { lock, state, writable: false })
+}
+
+/// What opening needs. The lock of [`Byte::Opening`] is held.
+struct Opening<'a> {
+    folder: &'a Folder,
+    names: &'a Names,
+    wanted: &'a Identity,
+    versions: Versions,
+    lock: &'a Descriptor,
+}
+
+impl Opening<'_> {
+    fn open(&self) -> Result<State, Error> {
+        let is_to_be_deleted = ops::fstat(self.lock)?.st_size != 0;
+        if is_to_be_deleted && locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
+            let state = rewrite::wipe(self.folder, self.names, self.wanted, None)?;
+            ops::ftruncate(self.lock, 0)?;
+            return Ok(state);
+        }
+        let index = state::find_index(self.folder, self.names, true)?;
+        let values = state::find_values(self.folder, self.names, true)?;
+        let of_index = if let Found::Good(index) = &index { Some(index.identity) } else { None };
+        let identity = if let Found::Good(values) = &values { Some(values.identity) } else { of_index };
+        match identity {
+            None => self.unknown(&index, &values),
+            Some(identity) => self.known(identity, index, values),
+        }
+    }
+
+    /// Neither file has a valid header.
+    fn unknown(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<State, Error> {
+        match (index, values) {
+            (Found::Missing, Found::Missing) => rewrite::wipe(self.folder, self.names, self.wanted, None),
+            (Found::Bad(Bad::Damaged, _), _) | (_, Found::Bad(Bad::Damaged, _)) => self.wipe_alone(),
+            (_, Found::Bad(..)) => Err(refused(&self.names.values, Reason::Foreign)),
+            _ => Err(refused(&self.names.index, Reason::Foreign)),
+        }
+    }
+
+    fn known(
+        &self,
+        identity: Identity,
+        index: Found<IndexFile>,
+        values: Found<ValueFile>,
+    ) -> Result<State, Error> {
+        if identity.identifier != self.wanted.identifier {
+            return Err(refused(&self.names.values, Reason::OtherIdentifier));
+        }
+        if self.versions == Versions::Own && !identity.has_version_of(self.wanted) {
+            return self.wipe_alone();
+        }
+        match (index, values) {
+            (Found::Good(index), Found::Good(values)) if index.identity == values.identity => Ok(State {
+                identity,
+                index: Index::new(index.file, index.blocks)?,
+                values: Arc::new(Values::new(values.file, identity.tag())),
+            }),
+            (index, Found::Good(values)) => self.index_again(identity, index, values),
+            (Found::Good(index), Found::Bad(bad, file)) => self.header_again(identity, index, bad, file),
+            _ => self.wipe_alone(),
+        }
+    }
+
+    /// The index is missing, damaged, or that of another value file.
+    fn index_again(
+        &self,
+        identity: Identity,
+        index: Found<IndexFile>,
+        values: ValueFile,
+    ) -> Result<State, Error> {
+        let _writing = self.writing()?;
+        let old = match index {
+            Found::Missing => None,
+            Found::Good(IndexFile { file, .. }) | Found::Bad(_, file) => Some(Index::new(file, 0)?),
+        };
+        let values = Arc::new(Values::new(values.file, identity.tag()));
+        rewrite::index(self.folder, self.names, &identity, &values, None, old.as_ref(), FIRST_BLOCKS)
+    }
+
+    /// The header of the value file is damaged.
+    fn header_again(
+        &self,
+        identity: Identity,
+        index: IndexFile,
+        bad: Bad,
+        file: Descriptor,
+    ) -> Result<State, Error> {
+        let _writing = self.writing()?;
+        let header = value_header(&identity);
+        let mut found = Vec::new();
+        read_at(&file, &mut found, VALUE_HEADER, 0)?;
+        let different = found.iter().zip(&header).filter(|(one, other)| one != other).count();
+        if bad == Bad::Foreign && different > FLIPPED {
+            return Err(refused(&self.names.values, Reason::Foreign));
+        }
+        let values = Values::new(file, identity.tag());
+        values.write_header(&header)?;
+        Ok(State { identity, index: Index::new(index.file, index.blocks)?, values: Arc::new(values) })
+    }
+
+    fn writing(&self) -> Result<Held<'_>, Error> {
+        let held = Held::wait(self.lock, Byte::Writing)?;
+        held.ok_or(Error::NotCurrentlyAvailable("another process is writing"))
+    }
+
+    /// Wipes the cache, if nobody else has it open.
+    fn wipe_alone(&self) -> Result<State, Error> {
+        if !locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
+            return Err(Error::OpenWithOther(Other::Version));
+        }
+        rewrite::wipe(self.folder, self.names, self.wanted, None)
+    }
+}
+
+fn refused(name: &str, reason: Reason) -> Error {
+    Error::Refused { name: name.to_owned(), reason }
+}

@@ -1,0 +1,210 @@
+//! Folders and disks: what can be written, and what can be trusted.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use vkstash_store::format::refusal::Refusal;
+
+use crate::error::Reason;
+use crate::tests::*;
+
+#[test]
+fn a_cache_in_the_working_directory_has_three_files_there() {
+    let test = "a_cache_in_the_working_directory_has_three_files_there";
+    if let Some(root) = folder_of_child(test) {
+        let here = root.join("here");
+        std::env::set_current_dir(&here).unwrap();
+        let description = Description { working_directory: true, ..disk() };
+        let open = || Session::create(&description, None, None).unwrap();
+        let session = open();
+        session.store(b"key", b"value").unwrap();
+        let mut names: Vec<_> = fs::read_dir(&here)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["idx", "lock", "val"].map(|end| format!("{}.{end}", GUID.text())));
+        // The files stay where they are.
+        std::env::set_current_dir(&root).unwrap();
+        session.store(b"other", b"value").unwrap();
+        drop(session);
+        std::env::set_current_dir(&here).unwrap();
+        let session = open();
+        assert_eq!(get(&session, b"other").unwrap(), b"value");
+        // Deleted by hand while it is open: the session goes on, the next process starts anew.
+        names.iter().for_each(|name| fs::remove_file(here.join(name)).unwrap());
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        session.store(b"third", b"value").unwrap();
+        assert_eq!(get(&session, b"third").unwrap(), b"value");
+        let status = forked(|| {
+            let session = open();
+            let is_new = matches!(session.find(b"key", None), Err(Error::NotFound));
+            i32::from(!(is_new && session.store(b"key", b"new").is_ok()))
+        });
+        assert_eq!(status, 0);
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        for number in 0..24_000u32 {
+            // The index would grow: it cannot take the place of the other process's.
+            if session.store(&number.to_le_bytes(), b"x").is_err() {
+                break;
+            }
+        }
+        session.set_delete_on_destroy();
+        drop(session);
+        assert_eq!(get(&open(), b"key").unwrap(), b"new", "the files of the other process stay");
+        return;
+    }
+    let root = root();
+    fs::create_dir(root.path().join("here")).unwrap();
+    assert!(child(test, root.path()).status().unwrap().success());
+}
+
+#[test]
+fn what_cannot_be_trusted_is_refused_without_waiting() {
+    let is = |error: Option<Error>, expected: Reason| {
+        assert!(matches!(&error, Some(Error::Refused { reason, .. }) if *reason == expected), "{error:?}");
+    };
+    for end in ["idx", "val", "lock"] {
+        let root = root();
+        open(root.path()).store(b"key", b"value").unwrap();
+        let path = path(root.path(), end);
+        let error = || create(root.path(), &disk()).err();
+
+        fs::set_permissions(&path, Permissions::from_mode(0o622)).unwrap();
+        is(error(), Reason::OthersMayWrite(0o622));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(get(&open(root.path()), b"key").unwrap(), b"value");
+
+        let away = root.path().join("away");
+        fs::rename(&path, &away).unwrap();
+        symlink(&away, &path).unwrap();
+        is(error(), Reason::Refusal(Refusal::SymbolicLink));
+        fs::remove_file(&path).unwrap();
+
+        fs::create_dir(&path).unwrap();
+        is(error(), Reason::Refusal(Refusal::NotAFile));
+        fs::remove_dir(&path).unwrap();
+
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        is(error(), Reason::Refusal(Refusal::NotAFile));
+        fs::remove_file(&path).unwrap();
+
+        fs::rename(&away, &path).unwrap();
+        assert_eq!(get(&open(root.path()), b"key").unwrap(), b"value");
+
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
+            is(error(), Reason::Refusal(Refusal::NotOwned(1234)));
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_refused_in_the_stash() {
+    let root = root();
+    drop(open(root.path()));
+    fs::set_permissions(folder(root.path()), Permissions::from_mode(0o777)).unwrap();
+    assert!(matches!(create(root.path(), &disk()), Err(Error::Folder(_))));
+}
+
+#[test]
+fn files_that_are_replaced_while_the_cache_is_open_disturb_nobody() {
+    for end in ["idx", "val", "lock"] {
+        let root = root();
+        let session = create(root.path(), &Description { maximum_in_memory_bytes: 1, ..disk() }).unwrap();
+        session.store(b"key", b"value").unwrap();
+        let path = path(root.path(), end);
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        session.store(b"other", b"value").unwrap();
+        assert_eq!(get(&session, b"other").unwrap(), b"value");
+        session.set_delete_on_destroy();
+        drop(session);
+    }
+}
+
+#[test]
+fn a_read_only_cache_is_read() {
+    let test = "a_read_only_cache_is_read";
+    const NOBODY: u32 = 65534;
+    if let Some(root) = folder_of_child(test) {
+        if rustix::process::geteuid().is_root() {
+            // SAFETY: calls without pointers; the process has one other thread, which waits for this one.
+            assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
+        }
+        let session = open(&root);
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        assert!(matches!(session.find(b"other", None), Err(Error::NotFound)));
+        assert!(matches!(session.store(b"other", b"value"), Err(Error::ReadOnly)));
+        session.set_delete_on_destroy();
+        drop(session);
+        assert!(matches!(create(&root, &Description { version: 2, ..disk() }), Err(Error::ReadOnly)));
+        let missing = Description { identifier: Guid([1; 16]), ..disk() };
+        assert!(matches!(create(&root, &missing), Err(Error::ReadOnly)));
+        return;
+    }
+    let root = root();
+    open(root.path()).store(b"key", b"value").unwrap();
+    let folders =
+        [root.path().to_owned(), folder(root.path()).parent().unwrap().to_owned(), folder(root.path())];
+    let files = ["idx", "val", "lock"].map(|end| path(root.path(), end));
+    let set = |mode_of_folders, mode_of_files| {
+        files
+            .iter()
+            .for_each(|file| fs::set_permissions(file, Permissions::from_mode(mode_of_files)).unwrap());
+        let set = |folder| fs::set_permissions(folder, Permissions::from_mode(mode_of_folders)).unwrap();
+        folders.iter().for_each(set);
+    };
+    set(0o555, 0o444);
+    if rustix::process::geteuid().is_root() {
+        let all = folders.iter().chain(&files);
+        all.for_each(|path| std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
+    }
+    let status = child(test, root.path()).status().unwrap();
+    set(0o755, 0o644);
+    assert!(status.success());
+}
+
+#[test]
+fn a_full_disk_raises_no_signal_and_costs_the_value_that_does_not_fit() {
+    let test = "a_full_disk_raises_no_signal_and_costs_the_value_that_does_not_fit";
+    if let Some(root) = folder_of_child(test) {
+        let session = open(&root);
+        let limit = libc::rlimit { rlim_cur: 600_000, rlim_max: 600_000 };
+        // SAFETY: the structure is on this stack; the signal gets its default action, which ends the process.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+        }
+        let mut stored = 0;
+        let error = loop {
+            match session.store(&key(stored), &[stored as u8; 9000]) {
+                Ok(()) => stored += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::DiskFull), "{error:?}");
+        assert!(stored > 50);
+        session.store(b"small", b"fits still").unwrap();
+        (0..stored).for_each(|number| assert_eq!(get(&session, &key(number)).unwrap(), [number as u8; 9000]));
+        // With less than an index.
+        let limit = libc::rlimit { rlim_cur: 1000, rlim_max: 1000 };
+        // SAFETY: the structure is on this stack.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+        let other = create(&root, &Description { identifier: Guid([1; 16]), ..disk() });
+        assert!(matches!(other, Err(Error::DiskFull)), "{:?}", other.err());
+        let wiped = {
+            drop(session);
+            create(&root, &Description { version: 2, ..disk() })
+        };
+        assert!(matches!(wiped, Err(Error::DiskFull)));
+        return;
+    }
+    let root = root();
+    assert!(child(test, root.path()).status().unwrap().success());
+    let session = open(root.path());
+    assert_eq!(get(&session, b"small").unwrap(), b"fits still", "a wipe that fails wipes nothing");
+    assert_eq!(get(&session, &key(0)).unwrap(), [0; 9000]);
+}

@@ -1,0 +1,188 @@
+//! Several processes, and forked children.
+
+use std::fs;
+
+use crate::error::Other as OpenOther;
+use crate::locks::{self, Byte, Kind};
+use crate::tests::*;
+
+#[test]
+fn processes_see_at_once_what_others_store() {
+    let test = "processes_see_at_once_what_others_store";
+    let count = 400;
+    if let Some(root) = folder_of_child(test) {
+        let session = open(&root);
+        let first: u64 = std::env::var("FIRST").unwrap().parse().unwrap();
+        for number in first..first + count {
+            session.store(&key(number), &value(number)).unwrap();
+            assert_eq!(get(&session, &key(number)).unwrap(), value(number));
+        }
+        // Exactly one of all processes may store each of these.
+        let won = (0..100u64).filter(|number| match session.store(&key(number + (1 << 40)), b"first") {
+            Ok(()) => true,
+            Err(Error::AlreadyExists) => false,
+            Err(error) => panic!("{error}"),
+        });
+        fs::write(root.join(format!("won-{first}")), won.count().to_string()).unwrap();
+        return;
+    }
+    let root = root();
+    let session = open(root.path());
+    let firsts = [0, 10_000, 20_000, 30_000];
+    let start = |first: &u64| child(test, root.path()).env("FIRST", first.to_string()).spawn().unwrap();
+    let mut children: Vec<_> = firsts.iter().map(start).collect();
+    assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
+    for number in firsts.iter().flat_map(|first| *first..first + count) {
+        assert_eq!(get(&session, &key(number)).unwrap(), value(number), "{number}");
+    }
+    let won =
+        |first| fs::read_to_string(root.path().join(format!("won-{first}"))).unwrap().parse::<u64>().unwrap();
+    assert_eq!(firsts.iter().map(won).sum::<u64>(), 100);
+}
+
+#[test]
+fn another_version_waits_for_other_processes_to_go() {
+    let test = "another_version_waits_for_other_processes_to_go";
+    if let Some(root) = folder_of_child(test) {
+        let session = open(&root);
+        session.store(b"key", b"value").unwrap();
+        return Other::wait(&root);
+    }
+    let root = root();
+    let second = Description { version: 2, ..disk() };
+    let other = Other::start(test, root.path());
+    let answer = create(root.path(), &second);
+    assert!(matches!(answer, Err(Error::OpenWithOther(OpenOther::Version))));
+    assert_eq!(get(&open(root.path()), b"key").unwrap(), b"value", "nothing is lost by that");
+    other.end();
+    assert!(matches!(create(root.path(), &second).unwrap().find(b"key", None), Err(Error::NotFound)));
+    // A process that was killed has nothing open.
+    let other = Other::start(test, root.path());
+    assert!(create(root.path(), &second).is_err());
+    other.kill();
+    create(root.path(), &second).unwrap();
+}
+
+#[test]
+fn of_two_versions_only_one_is_open_at_any_time() {
+    let test = "of_two_versions_only_one_is_open_at_any_time";
+    if let Some(root) = folder_of_child(test) {
+        let version: u64 = std::env::var("FIRST").unwrap().parse().unwrap();
+        let description = Description { version, ..disk() };
+        let mut opened = 0;
+        for round in 0..150u64 {
+            match create(&root, &description) {
+                Ok(session) => {
+                    // While it is open, nobody wipes it.
+                    let key = key(u64::from(std::process::id()) << 20 | round);
+                    session.store(&key, b"mine").unwrap();
+                    std::thread::yield_now();
+                    assert_eq!(get_from(&fresh(&root, version), &key).unwrap(), b"mine");
+                    opened += 1;
+                }
+                Err(Error::OpenWithOther(OpenOther::Version) | Error::NotCurrentlyAvailable(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        fs::write(root.join(format!("opened-{}", std::process::id())), opened.to_string()).unwrap();
+        return;
+    }
+    let root = root();
+    let start = |version: &&str| child(test, root.path()).env("FIRST", version).spawn().unwrap();
+    let mut children: Vec<_> = ["1", "1", "2", "2"].iter().map(start).collect();
+    assert!(children.iter_mut().all(|child| child.wait().unwrap().success()));
+    let opened = |child: &std::process::Child| {
+        fs::read_to_string(root.path().join(format!("opened-{}", child.id())))
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    assert!(
+        children.iter().map(opened).sum::<u64>() >= 150,
+        "{:?}",
+        children.iter().map(opened).collect::<Vec<_>>()
+    );
+}
+
+/// The files, opened apart from the session of this process.
+fn fresh(root: &Path, version: u64) -> Files {
+    let folder = Folder::root(&folder(root), false).unwrap();
+    let identity = Identity { identifier: GUID.0, version, driver: [0; 32], number: 0 };
+    Files::open(Location::Working(folder), Names::of(&GUID.text()), identity, Versions::Own, 1 << 30).unwrap()
+}
+
+#[test]
+fn the_last_process_deletes_what_another_one_was_told_to_delete() {
+    let test = "the_last_process_deletes_what_another_one_was_told_to_delete";
+    if let Some(root) = folder_of_child(test) {
+        let session = open(&root);
+        session.store(b"key", b"value").unwrap();
+        return Other::wait(&root);
+    }
+    let root = root();
+    let count = || fs::read_dir(folder(root.path())).unwrap().count();
+    let other = Other::start(test, root.path());
+    let session = open(root.path());
+    session.set_delete_on_destroy();
+    drop(session);
+    assert_eq!(count(), 3, "another process has it open");
+    assert_eq!(get(&open(root.path()), b"key").unwrap(), b"value");
+    other.end();
+    assert_eq!(count(), 0);
+    // If the last one was killed, the next one that opens the cache finds nothing.
+    let other = Other::start(test, root.path());
+    let session = open(root.path());
+    session.set_delete_on_destroy();
+    drop(session);
+    other.kill();
+    let session = open(root.path());
+    assert!(matches!(session.find(b"key", None), Err(Error::NotFound)));
+    drop(session);
+    assert_eq!(count(), 3, "the new one stays");
+}
+
+#[test]
+fn a_process_that_stands_still_keeps_nobody_waiting_for_long() {
+    let root = root();
+    let session = open(root.path());
+    session.store(b"key", b"value").unwrap();
+    let lock = Folder::root(&folder(root.path()), false)
+        .unwrap()
+        .open_to_seal(&format!("{}.lock", GUID.text()))
+        .unwrap();
+    assert!(locks::set(&lock, Byte::Writing, Kind::Exclusive).unwrap());
+    assert!(matches!(session.store(b"other", b"value"), Err(Error::NotCurrentlyAvailable(_))));
+    assert_eq!(get(&session, b"key").unwrap(), b"value");
+    assert!(matches!(session.find(b"other", None), Err(Error::NotFound)));
+    assert!(locks::set(&lock, Byte::Writing, Kind::Free).unwrap());
+    session.store(b"other", b"value").unwrap();
+    drop(session);
+    assert!(locks::set(&lock, Byte::Opening, Kind::Exclusive).unwrap());
+    assert!(matches!(create(root.path(), &disk()), Err(Error::NotCurrentlyAvailable(_))));
+    drop(lock);
+    assert_eq!(get(&open(root.path()), b"other").unwrap(), b"value");
+}
+
+#[test]
+fn a_forked_child_has_no_session_of_its_parents_but_may_have_its_own() {
+    let root = root();
+    let session = open(root.path());
+    session.store(b"key", b"value").unwrap();
+    session.set_delete_on_destroy();
+    let status = forked(|| {
+        let refuses = |result: Result<usize, Error>| matches!(result, Err(Error::NotCurrentlyAvailable(_)));
+        let refused =
+            refuses(session.find(b"key", None)) && refuses(session.store(b"child", b"value").map(|()| 0));
+        // SAFETY: the parent's session is dropped in the child, as an exit of the program would; nothing uses it again.
+        drop(unsafe { std::ptr::read(&session) });
+        let own = create(root.path(), &disk());
+        let found = own.as_ref().is_ok_and(|own| get(own, b"key").is_ok_and(|value| value == b"value"));
+        let stored = own.is_ok_and(|own| own.store(b"child's own", b"value").is_ok());
+        i32::from(!refused) + 2 * i32::from(!found) + 4 * i32::from(!stored)
+    });
+    assert_eq!(status, 0);
+    assert_eq!(get(&session, b"key").unwrap(), b"value");
+    assert_eq!(get(&session, b"child's own").unwrap(), b"value");
+    drop(session);
+    assert_eq!(fs::read_dir(folder(root.path())).unwrap().count(), 0);
+}
