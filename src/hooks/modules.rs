@@ -40,6 +40,8 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     if !device.describes() {
         return;
     }
+    // With a report that knows what is counted here: a program may end before its first pipeline.
+    device.session();
     device.parked.note_creation();
     // SAFETY: the caller's contract.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };

@@ -281,8 +281,8 @@ impl Device {
         self.stored.get_or_init(|| self.open_store()).as_ref()
     }
 
-    /// The session, from the first pipeline on with a report that knows this device and what it counts. For calls
-    /// that create pipelines: a program that creates none gets no writer before its end.
+    /// The session, from the first module or pipeline on with a report that knows this device and what it counts. For
+    /// calls that create these: a program that creates none gets no writer before its end.
     pub fn session(&self) -> &Session {
         let session = self.open_session();
         if !self.stats.counters.has_listener() {
