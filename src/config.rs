@@ -93,6 +93,8 @@ pub struct Config {
     /// Pipelines may be made before the program asks for them, so recipes are worth recording also where a driver gives
     /// no artifacts ([`BACKGROUND`]).
     pub parks: bool,
+    /// The mode of background work in the settings counts.
+    pub asks_settings: bool,
     /// [`OPEN_MS`]; None: the usual.
     pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
@@ -171,6 +173,7 @@ impl Config {
                 .or_else(|| lookup(COMPILE_STORED_BEFORE))
                 .is_some_and(|value| value == "1"),
             parks: mode.is_none_or(BackgroundMode::allows_work),
+            asks_settings: mode.is_none(),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
             ask_first,

@@ -18,6 +18,7 @@ use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::maintenance;
+use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
@@ -385,7 +386,27 @@ fn without_background_work_nothing_is_recorded() {
             let all = application(&env.stash_folder());
             assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
         }
-        // What was recorded before stays.
+        let root = env.stash_folder();
+        let store = |folder: Option<&str>, mode: &str| {
+            let (settings, complaints) = Settings::parse(&format!("background = {mode}"));
+            assert!(complaints.is_empty(), "{complaints:?}");
+            settings::write(&root, folder, &settings).unwrap();
+        };
+        for mode in ["disabled", "profiling"] {
+            store(None, mode);
+            let seen = run(scenario, env, &Work::default());
+            let counts = ["compiled_unrecorded", "modules"].map(|name| seen.reports.sum(name));
+            assert_eq!(counts, [3, 0], "{mode} is stored");
+            let all = application(&root);
+            assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
+        }
+        // What was recorded before stays. The environment comes before the settings, and the application's before the root's.
+        run(
+            scenario,
+            &env.clone().var("VKSTASH_BACKGROUND", "allowed"),
+            &Work { count: 1, ..Work::default() },
+        );
+        store(Some(&application(&root).folder), "allowed");
         run(scenario, env, &Work::default());
         run(
             scenario,

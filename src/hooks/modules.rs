@@ -42,6 +42,10 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     }
     // With a report that knows what is counted here: a program may end before its first pipeline.
     device.session();
+    // The settings of the stash that was opened may forbid what would be recorded.
+    if !device.describes() {
+        return;
+    }
     device.parked.note_creation();
     // SAFETY: the caller's contract.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };

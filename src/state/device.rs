@@ -364,7 +364,16 @@ impl Device {
     /// Whether the recipe of a pipeline that leaves no artifact is recorded, too: before the program asks for it again,
     /// it may be made in the background.
     pub fn wants_recipes(&self) -> bool {
-        self.instance.config.parks && !self.incremental_caches && !tls_destroyed()
+        self.instance.config.parks
+            && !self.incremental_caches
+            && !tls_destroyed()
+            && !(self.instance.config.asks_settings && self.settings_forbid_work())
+    }
+
+    /// Whether the settings of the stash forbid background work, as far as it is open and they are read.
+    fn settings_forbid_work(&self) -> bool {
+        let stash = self.session.get().and_then(|session| session.stash());
+        stash.and_then(|stash| stash.background_mode_at_opening()).is_some_and(|mode| !mode.allows_work())
     }
 
     /// Whether recipes are recorded although this driver gives no artifacts, because its caches are known to keep

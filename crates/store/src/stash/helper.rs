@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::base::thread;
 use crate::part::open::Shared;
 use crate::reports::totals;
+use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::schedule::Schedule;
 
@@ -48,6 +49,7 @@ impl Job {
         for part in &parts {
             part.catch_up(&interrupted);
         }
+        background_mode::read(shared, &self.runs.home, &interrupted);
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds {
             fold(&self.runs);

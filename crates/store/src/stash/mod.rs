@@ -7,11 +7,13 @@
 //! | `duplicates` | artifacts whose data was written before |
 //! | `held` | records that wait until their part is read |
 //! | `own_report` | the report of this process |
+//! | `background_mode` | what the settings say of background work |
 //! | `helper` | the thread for work that takes long |
 //! | `schedule` | when limits are enforced, and whether there is room to write |
 //! | `inspect` | a list of everything that is stored |
 //! | `transfer` | segment files that are exported and imported |
 
+pub(crate) mod background_mode;
 pub(crate) mod duplicates;
 pub(crate) mod held;
 pub(crate) mod helper;

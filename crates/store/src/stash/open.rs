@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::base::timer::{Timer, never};
 use crate::base::util::lock;
-use crate::disk::folder::Folder;
 use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
@@ -21,7 +21,8 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
-use crate::settings::{BackgroundMode, Settings};
+use crate::settings::BackgroundMode;
+use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
 
@@ -92,6 +93,11 @@ impl Stash {
         let _ = shared.start.set(Box::new(move |shared| writer::spawn(shared, &start)));
         if portable.view().is_behind() {
             shared.ask_for_help();
+        } else {
+            let (limit, began) = (shared.left_for_opening(), Instant::now());
+            let timer = Timer::of(limit);
+            background_mode::read(&shared, &home, &|| limit.is_zero() || timer.is_over());
+            shared.spent_on_opening(began.elapsed());
         }
         Ok(Arc::new(Stash {
             shared,
@@ -207,9 +213,12 @@ impl Stash {
 
     /// The mode of background work in the settings of the application, or in those of the root. Reads from the disk.
     pub fn background_mode(&self) -> Option<BackgroundMode> {
-        let opened = self.home.open().ok()?;
-        let of = |folder: &Folder| Settings::read_in(folder).background;
-        of(&opened.folder).or_else(|| of(&opened.root))
+        background_mode::of(self.home.open().ok()?, &never).flatten()
+    }
+
+    /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read yet.
+    pub fn background_mode_at_opening(&self) -> Option<BackgroundMode> {
+        self.shared.background_mode.get().copied().flatten()
     }
 
     /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps
