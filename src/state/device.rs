@@ -367,11 +367,15 @@ impl Device {
         self.instance.config.parks
             && !self.incremental_caches
             && !tls_destroyed()
-            && !(self.instance.config.asks_settings && self.settings_forbid_work())
+            && !self.settings_forbid_work()
     }
 
-    /// Whether the settings of the stash forbid background work, as far as it is open and they are read.
+    /// Whether the settings of the stash forbid background work, as far as it is open and they are read. The environment
+    /// comes before them.
     fn settings_forbid_work(&self) -> bool {
+        if !self.instance.config.asks_settings {
+            return false;
+        }
         let stash = self.session.get().and_then(|session| session.stash());
         stash.and_then(|stash| stash.background_mode_at_opening()).is_some_and(|mode| !mode.allows_work())
     }
