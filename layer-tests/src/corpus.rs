@@ -23,6 +23,10 @@ pub struct Selection {
     /// At most this many modules, evenly spread over those that fit.
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
+    /// Each module so many times: the further ones differ from it in a string that no instruction names, so they are
+    /// other modules with other code for the driver to look at.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub copies: u32,
     /// Leave out larger modules.
     #[arg(long, value_name = "BYTES", default_value_t = 9216)]
     pub max_bytes: u64,
@@ -50,6 +54,41 @@ pub struct Module {
     pub words: Vec<u32>,
     /// Name of its compute entry point.
     pub entry: CString,
+}
+
+impl Module {
+    /// The same module with a string of its own.
+    fn copy(&self, number: u32) -> Module {
+        const OP_STRING: u32 = 7;
+        const BOUND: usize = 3;
+        let mut words = self.words.clone();
+        let text = format!("copy {number:03}");
+        let mut string = vec![0, words[BOUND]];
+        string.extend(text.as_bytes().chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])));
+        string.push(0);
+        string[0] = (string.len() as u32) << 16 | OP_STRING;
+        words[BOUND] += 1;
+        let at = behind_execution_modes(&words);
+        words.splice(at..at, string);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Module { name: format!("{}, {text}", self.name), digest, words, entry: self.entry.clone() }
+    }
+}
+
+/// The place of the first instruction behind capabilities, extensions, the memory model, entry points and execution
+/// modes: where strings stand.
+fn behind_execution_modes(words: &[u32]) -> usize {
+    const BEFORE: [u32; 8] = [17, 10, 11, 14, 15, 16, 331, 6031];
+    let mut at = 5;
+    while let Some(&first) = words.get(at) {
+        let (count, opcode) = ((first >> 16) as usize, first & 0xffff);
+        if count == 0 || !BEFORE.contains(&opcode) {
+            break;
+        }
+        at += count;
+    }
+    at.min(words.len())
 }
 
 /// The files of a folder that are named as SPIR-V modules, sorted.
@@ -83,6 +122,12 @@ pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     }
     if modules.is_empty() {
         return Err(format!("{}: no module fits", folder.display()).into());
+    }
+    let originals = modules.len();
+    for copy in 1..selection.copies {
+        for original in 0..originals {
+            modules.push(modules[original].copy(copy));
+        }
     }
     Ok(match selection.count {
         Some(count) if count < modules.len() => spread(modules, count),

@@ -74,6 +74,7 @@ pub fn read(plan: &Plan) -> Result<Jobs, Failure> {
             let selection = Selection {
                 modules: Some(folder.clone()),
                 count: Some(plan.compute as usize),
+                copies: 1,
                 max_bytes: 9216,
                 min_bytes: 0,
                 skip_list: None,

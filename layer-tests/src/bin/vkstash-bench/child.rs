@@ -59,6 +59,8 @@ impl Runner {
             modules.to_str().ok_or("the path of the modules is not UTF-8")?.to_owned(),
             "--count".to_owned(),
             common.count.to_string(),
+            "--copies".to_owned(),
+            common.copies.to_string(),
             "--max-bytes".to_owned(),
             common.max_bytes.to_string(),
         ];

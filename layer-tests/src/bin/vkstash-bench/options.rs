@@ -93,6 +93,9 @@ pub(crate) struct Common {
     /// Number of modules, fewer if the folder holds fewer; for states: number of pipelines.
     #[arg(long, global = true, value_name = "N", default_value_t = 200)]
     pub(crate) count: usize,
+    /// Each module so many times, each time with another string in it.
+    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    pub(crate) copies: u32,
     /// Leave out larger modules.
     #[arg(long, global = true, value_name = "BYTES", default_value_t = 9216)]
     pub(crate) max_bytes: u64,
