@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use crate::state::device::Device;
+use crate::stats::Count;
 use vkstash_store::format::comparison::CacheHabit;
 
 /// A call that has begun.
@@ -26,8 +27,17 @@ impl Timed {
     /// The pipeline was had without a compile.
     pub fn end(self, device: &Device) {
         let Some((habit, since)) = self.0 else { return };
-        if let Some(now) = device.comparisons.note_call(habit, since.elapsed()) {
+        let Some(now) = device.comparisons.note_call(habit, since.elapsed()) else { return };
+        // A run that still records says nothing of those that will be served.
+        if !compiles_much(device) {
             device.record_comparison(habit, &now);
         }
     }
+}
+
+/// Whether more than an eighth of this run's pipelines were compiled.
+fn compiles_much(device: &Device) -> bool {
+    let sum = |counts: &[Count]| counts.iter().map(|count| device.counters().get(*count)).sum::<u64>();
+    let compiled = sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+    8 * compiled > compiled + sum(&[Count::Served, Count::Offered, Count::Parked, Count::DriverHad])
 }

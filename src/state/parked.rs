@@ -17,7 +17,7 @@ use vkstash_store::format::record::Key;
 /// The most pipelines that wait in one device, finished or in the making.
 pub const MOST: usize = if cfg!(target_pointer_width = "32") { 256 } else { 1024 };
 /// The most bytes of artifacts that they were made of: what a driver keeps of a pipeline in memory is a few times that.
-pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } else { 8 << 20 };
+pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } else { 12 << 20 };
 
 /// A finished pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,11 @@ pub struct Plan {
     keys: Vec<Key>,
     positions: HashMap<Key, u32, FxBuildHasher>,
     asked: Vec<AtomicBool>,
+    /// By [`Plan::next`], since the start or [`Plan::rewind`].
+    returned: Vec<AtomicBool>,
     next: AtomicUsize,
+    /// The program has gone on to a place behind keys that were not returned.
+    skipped: AtomicBool,
     surprised: AtomicBool,
     rewinds: AtomicUsize,
 }
@@ -29,21 +33,29 @@ impl Plan {
     pub fn new(mut keys: Vec<Key>) -> Plan {
         keys.truncate(Plan::MOST);
         let positions = keys.iter().zip(0..).map(|(key, position)| (*key, position)).collect();
-        let asked = keys.iter().map(|_| AtomicBool::new(false)).collect();
+        let flags = || keys.iter().map(|_| AtomicBool::new(false)).collect();
+        let (asked, returned) = (flags(), flags());
         let (next, rewinds) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Plan { keys, positions, asked, next, surprised: AtomicBool::new(false), rewinds }
+        let (skipped, surprised) = (AtomicBool::new(false), AtomicBool::new(false));
+        Plan { keys, positions, asked, returned, next, skipped, surprised, rewinds }
     }
 
-    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`].
+    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`]; those that the
+    /// program has left behind come last.
     pub fn next(&self) -> Option<&Key> {
         loop {
             let position = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(key) = self.keys.get(position) else {
+                if self.skipped.swap(false, Ordering::Relaxed) {
+                    self.next.store(0, Ordering::Relaxed);
+                    continue;
+                }
                 // So that counting on does not come around.
                 self.stop();
                 return None;
             };
-            if !self.asked[position].load(Ordering::Relaxed) {
+            let is_wanted = !self.asked[position].load(Ordering::Relaxed);
+            if is_wanted && !self.returned[position].swap(true, Ordering::Relaxed) {
                 return Some(key);
             }
         }
@@ -51,7 +63,7 @@ impl Plan {
 
     /// Whether [`Plan::next`] may return another key.
     pub fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.keys.len()
+        self.next.load(Ordering::Relaxed) < self.keys.len() || self.skipped.load(Ordering::Relaxed)
     }
 
     /// Whether the program has not asked for it yet.
@@ -67,6 +79,7 @@ impl Plan {
 
     /// Returns no more keys, until it is gone through again.
     pub fn stop(&self) {
+        self.skipped.store(false, Ordering::Relaxed);
         self.next.store(self.keys.len(), Ordering::Relaxed);
     }
 
@@ -74,6 +87,7 @@ impl Plan {
     /// the driver is asked.
     pub fn rewind(&self) {
         if self.rewinds.fetch_add(1, Ordering::Relaxed) < Plan::REWINDS {
+            self.returned.iter().for_each(|returned| returned.store(false, Ordering::Relaxed));
             self.next.store(0, Ordering::Relaxed);
         } else {
             self.stop();
@@ -85,8 +99,8 @@ impl Plan {
         self.keys.iter().filter(|key| was_asked(key)).for_each(|key| _ = self.note_request(key));
     }
 
-    /// The program asks for this key. Work that lies behind the request goes on after it: the program is further on than
-    /// in the earlier run. True: it is a key of the plan that the program has not asked for before.
+    /// The program asks for this key. Work that lies behind the request goes on after it, because the program is further on
+    /// than in the earlier run, and comes back at the end: threads may have asked in another order. True: it is a key of the plan that the program has not asked for before.
     pub fn note_request(&self, key: &Key) -> bool {
         let Some(&position) = self.positions.get(key) else {
             self.surprised.store(true, Ordering::Relaxed);
@@ -96,7 +110,9 @@ impl Plan {
         let is_new = !self.asked[position].load(Ordering::Relaxed);
         if is_new {
             self.asked[position].store(true, Ordering::Relaxed);
-            self.next.fetch_max(position + 1, Ordering::Relaxed);
+            if self.next.fetch_max(position + 1, Ordering::Relaxed) < position {
+                self.skipped.store(true, Ordering::Relaxed);
+            }
         }
         is_new
     }
@@ -130,8 +146,9 @@ mod tests {
         assert!(!plan.was_surprised());
         assert!(!plan.note_request(&[77; 32]));
         assert!(plan.was_surprised());
-        assert_eq!(rest(&plan), [9]);
+        assert_eq!(plan.next().map(|key| key[0]), Some(9));
         plan.note_request(&[3; 32]);
+        assert_eq!(rest(&plan), [1, 2, 4, 5, 7], "what was left behind comes last");
         assert!(!plan.has_more() && !plan.is_open(&[3; 32]) && plan.is_open(&[4; 32]));
         plan.rewind();
         assert_eq!(rest(&plan), [0, 1, 2, 4, 5, 7, 9]);
@@ -142,7 +159,7 @@ mod tests {
         let plan = plan();
         plan.note_requests(|key| [2, 5].contains(&key[0]));
         assert!(!plan.is_open(&[2; 32]) && !plan.note_request(&[5; 32]) && !plan.was_surprised());
-        assert_eq!(rest(&plan), [6, 7, 8, 9]);
+        assert_eq!(rest(&plan), [6, 7, 8, 9, 0, 1, 3, 4]);
     }
 
     #[test]
@@ -162,5 +179,27 @@ mod tests {
         }
         plan.note_request(&[2; 32]);
         assert_eq!(rest(&plan), [5, 6, 7, 8, 9]);
+    }
+
+    /// One thread asks for what sixteen have asked for in the earlier run.
+    #[test]
+    fn another_order_leaves_nothing_out() {
+        const THREADS: usize = 16;
+        let keys: Vec<Key> = (0..THREADS as u8 * 15).map(|number| [number; 32]).collect();
+        let interleaved = (0..keys.len()).map(|at| keys[at % THREADS * 15 + at / THREADS]).collect();
+        let plan = Plan::new(interleaved);
+        let mut returned: Vec<Key> = Vec::new();
+        for key in &keys {
+            // The worker is a little faster.
+            returned.extend(plan.next());
+            returned.extend(plan.next());
+            plan.note_request(key);
+        }
+        let before: Vec<&Key> = keys.iter().filter(|key| returned.contains(key)).collect();
+        assert!(before.len() * 2 > keys.len(), "{} of {}", before.len(), keys.len());
+        returned.sort_unstable();
+        returned.dedup();
+        assert_eq!(returned.len(), before.len(), "each once");
+        assert!(!plan.has_more() || rest(&plan).is_empty());
     }
 }

@@ -48,9 +48,10 @@ pub(crate) struct Environment<'a> {
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
-    /// Whether background work may run, and runs are compared. Not in the benchmarks of what a call costs: they would
-    /// measure how far workers have come, and how earlier runs went.
+    /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has come.
     pub(crate) background: bool,
+    /// Whether runs are compared. Where not, the stash is asked first.
+    pub(crate) compares: bool,
     /// VKSTASH_SERVED_WIDTH; None: not set.
     pub(crate) width: Option<u32>,
 }
@@ -58,7 +59,7 @@ pub(crate) struct Environment<'a> {
 impl<'a> Environment<'a> {
     /// No layer, no disk cache.
     pub(crate) fn bare(driver: Driver) -> Self {
-        Self { driver, disk: None, stash: None, background: false, width: None }
+        Self { driver, disk: None, stash: None, background: false, compares: false, width: None }
     }
 
     /// This environment with the layer, whose stash is in `folder`.
@@ -130,7 +131,10 @@ impl<'a> Environment<'a> {
                 command.env("VKSTASH_SERVED_WIDTH", width.to_string());
             }
             if !self.background {
-                command.env("VKSTASH_BACKGROUND_WORKERS", "0").env("VKSTASH_ASK_FIRST", "stash");
+                command.env("VKSTASH_BACKGROUND_WORKERS", "0");
+            }
+            if !self.compares {
+                command.env("VKSTASH_ASK_FIRST", "stash");
             }
         } else {
             command.env("VKSTASH_DISABLE", "1");

@@ -39,7 +39,7 @@ pub(crate) fn run(
             for habit in HABITS {
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
                 let mut plain = Environment::bare(driver);
-                plain.background = options.background;
+                (plain.background, plain.compares) = (options.background, options.background);
                 let size = Size { warm_disk, count, rounds, runs: options.runs };
                 compare(runner, plain, (state, habit), size, &mut table)?;
             }
