@@ -9,7 +9,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 use crate::command::{command, void};
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{plain, violation};
-use crate::{binary_info, chain, config, features, heaps, objects};
+use crate::{binary_info, chain, config, features, objects};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -113,7 +113,7 @@ unsafe fn examine(
                 features::MAINTENANCE5 => device.maintenance5 |= on(0),
                 features::LIBRARIES => device.libraries |= on(0),
                 features::PIPELINE_BINARY => device.binaries |= on(0),
-                heaps::FEATURES => device.descriptor_heap |= on(0),
+                features::DESCRIPTOR_HEAP => device.descriptor_heap |= on(0),
                 vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
                     device.cache_control |= on(features::CACHE_CONTROL_OF_13);
                     device.robustness[1] = on(0);

@@ -3,7 +3,6 @@
 use ash::vk::{self, TaggedStructure};
 
 use crate::config::Config;
-use crate::heaps;
 
 /// Extensions that the driver has with every script.
 const ALWAYS: &[&str] = &[
@@ -192,7 +191,7 @@ const TABLE: &[(vk::StructureType, usize, Needs)] = &[
     (vk::PhysicalDeviceScalarBlockLayoutFeatures::STRUCTURE_TYPE, 1, Extension("VK_EXT_scalar_block_layout")),
     (vk::PhysicalDeviceHostQueryResetFeatures::STRUCTURE_TYPE, 1, Extension("VK_EXT_host_query_reset")),
     (PIPELINE_BINARY, 1, Extension("VK_KHR_pipeline_binary")),
-    (heaps::FEATURES, 2, Extension("VK_EXT_descriptor_heap")),
+    (DESCRIPTOR_HEAP, 2, Extension("VK_EXT_descriptor_heap")),
 ];
 
 /// VkPhysicalDevicePipelineCreationCacheControlFeatures.
@@ -207,6 +206,8 @@ pub const MAINTENANCE5: vk::StructureType = vk::PhysicalDeviceMaintenance5Featur
 pub const LIBRARIES: vk::StructureType = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::STRUCTURE_TYPE;
 /// VkPhysicalDevicePipelineBinaryFeaturesKHR, which ash 0.38 lacks.
 pub const PIPELINE_BINARY: vk::StructureType = vk::StructureType::from_raw(1_000_483_000);
+/// VkPhysicalDeviceDescriptorHeapFeaturesEXT, which ash 0.38 lacks.
+pub const DESCRIPTOR_HEAP: vk::StructureType = vk::StructureType::from_raw(1_000_135_009);
 /// Vulkan13Features.pipelineCreationCacheControl.
 pub const CACHE_CONTROL_OF_13: usize = 3;
 /// Vulkan14Features.maintenance5.
@@ -230,7 +231,7 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
 
 /// Whether the driver is older than a structure: a query then leaves it unchanged, as real drivers do.
 pub fn is_unknown_to(config: &Config, s_type: vk::StructureType) -> bool {
-    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY, heaps::FEATURES].contains(&s_type);
+    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY, DESCRIPTOR_HEAP].contains(&s_type);
     newer && supported(config, s_type).is_none_or(|members| !members[0])
 }
 

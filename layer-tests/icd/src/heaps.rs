@@ -11,9 +11,6 @@ use crate::hash::Hasher;
 use crate::record::{Call, violation};
 use crate::{chain, flags};
 
-/// VkPhysicalDeviceDescriptorHeapFeaturesEXT.
-pub const FEATURES: vk::StructureType = vk::StructureType::from_raw(1_000_135_009);
-
 /// VkShaderDescriptorSetAndBindingMappingInfoEXT.
 #[repr(C)]
 struct Mappings {

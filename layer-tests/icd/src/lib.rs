@@ -12,11 +12,11 @@
 //! - `caches`, `deferred`, `executables`, `identifiers` the commands of single extensions and of caches
 //! - `device`, `instance`, `physical`, `simple` the commands of the objects that all of these need
 //! - `graphics_state`, `libraries`, `stage` the content of a pipeline's key
+//! - `heaps` descriptors of stages, and pipelines without a layout (VK_EXT_descriptor_heap)
 //! - `element`, `flags`, `shape` the driver's reading of create infos
 //! - `binary_info` binaries in the chains of create infos
 //! - `lifecycle`, `render_pass` creating and destroying one object; the content of render passes
 //! - `content` the content of simple objects
-//! - `heaps` pipelines without a layout (VK_EXT_descriptor_heap)
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
 //! - `binary`, `cache`, `operation` objects with behaviour
