@@ -9,10 +9,12 @@ use rustc_hash::FxBuildHasher;
 use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
 use crate::recipe::capture::LibraryTraits;
+use crate::recipe::chain::Arena;
 use crate::recipe::model::Recipe;
 use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
-use crate::recipe::{chain, check, key};
+use crate::recipe::{check, key};
+use crate::resolve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
@@ -55,6 +57,9 @@ pub enum MakeError {
     /// The create info cannot be made.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
+    /// The call that forbids compiling cannot be made.
+    #[error("its create info cannot be copied")]
+    NoCopy,
     /// The driver's answer.
     #[error("the driver answers {0:?}")]
     Driver(vk::Result),
@@ -217,13 +222,13 @@ impl Pipelines {
         let cache = if forbid { vk::PipelineCache::null() } else { self.new_cache()? };
         let mut made = vk::Pipeline::null();
         let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
-        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos live
-        // until the calls are over.
+        let mut arena = Arena::default();
+        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos and the
+        // arena live until the calls are over.
         let (result, traits) = unsafe {
             match info {
                 Info::Compute(rebuilt) => {
-                    let mut info = *rebuilt.info();
-                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let info = allowed(rebuilt.info(), forbid, &mut arena)?;
                     let create = table.create_compute_pipelines;
                     let call = |create: vk::PFN_vkCreateComputePipelines| {
                         create(device, cache, 1, &info, ptr::null(), &mut made)
@@ -231,8 +236,7 @@ impl Pipelines {
                     (create.map_or(missing, call), LibraryTraits::default())
                 }
                 Info::Graphics(rebuilt, traits) => {
-                    let mut info = *rebuilt.info();
-                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let info = allowed(rebuilt.info(), forbid, &mut arena)?;
                     let create = table.create_graphics_pipelines;
                     let call = |create: vk::PFN_vkCreateGraphicsPipelines| {
                         create(device, cache, 1, &info, ptr::null(), &mut made)
@@ -240,8 +244,7 @@ impl Pipelines {
                     (create.map_or(missing, call), *traits)
                 }
                 Info::RayTracing(rebuilt) => {
-                    let mut info = *rebuilt.info();
-                    set_fail_on(&mut info.flags, info.p_next, forbid);
+                    let info = allowed(rebuilt.info(), forbid, &mut arena)?;
                     let create = table.create_ray_tracing_pipelines_khr;
                     let deferred = vk::DeferredOperationKHR::null();
                     let call = |create: vk::PFN_vkCreateRayTracingPipelinesKHR| {
@@ -283,23 +286,15 @@ impl Drop for Pipelines {
     }
 }
 
-/// Sets FAIL_ON_PIPELINE_COMPILE_REQUIRED, where the call's flags are.
+/// The create info; if the call must not compile, a copy that says so.
 ///
 /// # Safety
-/// A chain of structures that only this call refers to, in memory that may be written.
-unsafe fn set_fail_on(flags: &mut vk::PipelineCreateFlags, p_next: *const std::ffi::c_void, forbid: bool) {
+/// A valid create info. The copy is used only while `arena` and the original live and stay where they are.
+unsafe fn allowed<I: CreateInfo>(info: &I, forbid: bool, arena: &mut Arena) -> Result<I, MakeError> {
     if !forbid {
-        return;
+        return Ok(*info);
     }
-    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-    *flags |= fail_on;
-    // SAFETY: the caller's contract; the cast follows the sType.
-    unsafe {
-        for node in chain::walk(p_next) {
-            if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
-                let info = node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>().cast_mut();
-                (*info).flags |= vk::PipelineCreateFlags2KHR::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-            }
-        }
-    }
+    // SAFETY: the caller's contract.
+    let copy = unsafe { Creation::of(info).without_compiling(arena).map(|creation| creation.info) };
+    copy.ok_or(MakeError::NoCopy)
 }
