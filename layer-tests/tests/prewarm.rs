@@ -1,8 +1,12 @@
 //! `vkstash prewarm`: what programs will ask for is compiled before they do, and no driver brings it down.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
@@ -10,7 +14,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, device_segments, on, run};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
-use vkstash_layer_tests::work::{self, End, Shader, Work};
+use vkstash_layer_tests::work::{self, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
@@ -42,6 +46,11 @@ fn text(output: &Output) -> String {
 /// The same stash under another driver.
 fn under(scenario: &Scenario, env: &Env, script: Value) -> Env {
     scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
+}
+
+/// Copies a folder with everything in it.
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
 
 /// An update of the test driver.
@@ -371,7 +380,7 @@ fn ask_until_made(input: &Value) -> Value {
 /// Points 6: the running program is served what another process compiles for it.
 #[test]
 fn a_program_that_runs_after_an_update_is_served_what_the_tool_makes_beside_it() {
-    scenario(&[("work", work::step), ("ask", ask_until_made)], |scenario| {
+    scenario(&[("work", work::step), ("ask", ask_until_made), ("told", told)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         // Forbidding to compile needs the feature, which is part of the recorded device.
         let first = Work { cache_control: true, ..marked(10) };
@@ -387,8 +396,156 @@ fn a_program_that_runs_after_an_update_is_served_what_the_tool_makes_beside_it()
         assert!(asked.stderr.contains("compiled again in the background"), "{}", asked.stderr);
 
         // Everything is there now: nothing is started.
-        let again = scenario.run_ok::<Value>("ask", &updated, &ask);
-        assert!(!again.stderr.contains("in the background"), "{}", again.stderr);
+        let log = scenario.folder().join("log");
+        let updated = updated.var("VKSTASH_LOG", "debug").var("VKSTASH_LOG_FILE", &log);
+        let input = json!({ "work": ask, "until": "no other version of the driver", "log": log });
+        let again = scenario.run_ok::<Value>("told", &updated, &input);
+        assert_eq!(again.value["child"], -1);
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert!(!said.contains("in the background"), "{said}");
+    });
+}
+
+/// The step: becomes what the input says, creates a device twice, and waits until the layer's log has that text.
+fn told(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    // SAFETY: system calls with numbers and structures on this stack; the filter allows everything.
+    unsafe {
+        match input["as"].as_str() {
+            Some("subreaper") => assert_eq!(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0),
+            Some("filtered") => {
+                let mut allow = [libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0x7fff_0000 }];
+                let program = libc::sock_fprog { len: 1, filter: allow.as_mut_ptr() };
+                assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+                assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, 2, &program), 0);
+            }
+            Some("first of its namespace") => {
+                if libc::unshare(libc::CLONE_NEWPID) != 0 {
+                    return json!("not allowed");
+                }
+                let child = libc::fork();
+                if child == 0 {
+                    assert_eq!(libc::getpid(), 1);
+                    let clean = told_within(input, &work)["child"] == -1;
+                    libc::_exit(if clean { 0 } else { 9 });
+                }
+                let mut status = 0;
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                return json!({ "child": if status == 0 { -1 } else { status } });
+            }
+            _ => {}
+        }
+    }
+    told_within(input, &work)
+}
+
+fn told_within(input: &Value, work: &Work) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let devices = [0; 2].map(|_| Device::new(&instance, &work.device_options()).unwrap());
+    let (log, text) = (input["log"].as_str().unwrap(), input["until"].as_str().unwrap());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !std::fs::read_to_string(log).is_ok_and(|said| said.contains(text)) {
+        assert!(Instant::now() < deadline, "the log lacks {text:?}: {:?}", std::fs::read_to_string(log));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(devices);
+    // SAFETY: waitpid with NULL for the status; __WALL sees children without a termination signal, too.
+    let child = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WALL) };
+    json!({ "child": child })
+}
+
+/// It would have a child that it does not know of, or might be ended.
+#[test]
+fn nothing_is_started_beside_a_process_that_would_notice_it() {
+    scenario(&[("work", work::step), ("told", told)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        scenario.run_ok::<Value>("work", &env, &Work::default());
+        let slow = with(update(), "compile_us", json!(200_000));
+        let updated = under(scenario, &env, slow).var("VKSTASH_UPDATE", "1").var("VKSTASH_LOG", "info");
+        let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let updated = updated.var("VKSTASH_TOOL", paths::profile_folder().join("vkstash"));
+        let kinds = [
+            ("subreaper", "adopts orphans"),
+            ("first of its namespace", "adopts orphans"),
+            ("filtered", "filtered"),
+            ("a usual process", "in the background"),
+        ];
+        for (number, (kind, until)) in kinds.into_iter().enumerate() {
+            let log = scenario.folder().join(format!("log {number}"));
+            let input = json!({ "work": Work::default(), "as": kind, "until": until, "log": log });
+            let updated = updated.clone().var("VKSTASH_LOG_FILE", &log);
+            let told = scenario.run_ok::<Value>("told", &updated, &input).value;
+            if told == "not allowed" {
+                continue;
+            }
+            assert_eq!(told["child"], -1, "{kind}");
+            let said = std::fs::read_to_string(&log).unwrap();
+            let started = u32::from(until == "in the background");
+            assert_eq!(said.matches("in the background").count() as u32, started, "{kind}: {said}");
+        }
+    });
+}
+
+/// Neither a file that others can write is executed, nor one in a folder of theirs.
+#[test]
+fn a_tool_that_others_can_replace_is_not_started() {
+    scenario(&[("work", work::step), ("told", told)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        scenario.run_ok::<Value>("work", &env, &Work::default());
+        let (folder, ran) = (scenario.folder().join("bin"), scenario.folder().join("ran"));
+        std::fs::create_dir(&folder).unwrap();
+        let tool = folder.join("vkstash");
+        std::fs::write(&tool, format!("#!/bin/sh\necho ran > '{}'\n", ran.display())).unwrap();
+        let allow = |path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let updated = under(scenario, &env, update()).var("VKSTASH_UPDATE", "1").var("VKSTASH_LOG", "info");
+        let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_TOOL", &tool);
+        let modes = [(0o777, 0o755), (0o755, 0o777), (0o755, 0o755)];
+        for (number, (of_folder, of_tool)) in modes.into_iter().enumerate() {
+            allow(&tool, of_tool);
+            allow(&folder, of_folder);
+            let log = scenario.folder().join(format!("log {number}"));
+            let is_safe = of_folder == of_tool;
+            let until = if is_safe { "in the background" } else { "others can write" };
+            let input = json!({ "work": Work::default(), "until": until, "log": log });
+            scenario.run_ok::<Value>("told", &updated.clone().var("VKSTASH_LOG_FILE", &log), &input);
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while is_safe && !ran.exists() {
+                assert!(Instant::now() < deadline, "it is started");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(ran.exists(), is_safe);
+        }
+    });
+}
+
+/// Priorities count within a session only where the kernel groups processes by session: without a low priority of the whole
+/// session the tool would get half a processor beside a program that uses them all.
+#[test]
+fn a_tool_of_its_own_session_gives_the_whole_session_the_lowest_priority() {
+    let grouped = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    if !grouped.is_ok_and(|text| text.trim() == "1") {
+        return;
+    }
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(3));
+        let slow = under(scenario, env, with(update(), "compile_us", json!(10_000_000)));
+        let mut beside = tool(&slow, &["--all", "--background", "--timeout", "1000"]);
+        // SAFETY: one system call without arguments.
+        unsafe {
+            beside.pre_exec(|| {
+                libc::setsid();
+                Ok(())
+            })
+        };
+        let mut beside = beside.stdout(Stdio::null()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let group = format!("/proc/{}/autogroup", beside.id());
+        while !std::fs::read_to_string(&group).unwrap().contains("nice 19") {
+            assert!(beside.try_wait().unwrap().is_none() && Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        beside.kill().unwrap();
+        beside.wait().unwrap();
     });
 }
 
@@ -409,17 +566,35 @@ fn the_tool_beside_a_program_ends_with_it() {
     });
 }
 
+/// The step: a program that lives for some milliseconds after it has created a device.
+fn linger(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &Work::default().device_options()).unwrap();
+    std::thread::sleep(Duration::from_millis(input.as_u64().unwrap()));
+    drop(device);
+    json!(null)
+}
+
 #[test]
 fn nothing_is_started_unless_the_user_asks_for_it() {
-    on(Driver::Test(json!({})), |scenario, env| {
+    scenario(&[("work", work::step), ("linger", linger)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let (env, lingering) = (&env, "in the background");
         run(scenario, env, &Work::default());
         let updated = under(scenario, env, update()).var("VKSTASH_LOG", "info");
         let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2");
         let updated = updated.var("VKSTASH_TOOL", paths::profile_folder().join("vkstash"));
         for (variable, value) in [("VKSTASH_UPDATE", "0"), ("VKSTASH_BACKGROUND", "disabled")] {
-            let env = updated.clone().var("VKSTASH_UPDATE", "1").var(variable, value);
-            let ran = run(scenario, &env, &Work { end: End::Orderly, ..Work::default() });
-            assert!(!ran.stderr.contains("in the background"), "{variable}: {}", ran.stderr);
+            // So long as this a program lives that starts the tool.
+            let asking = updated.clone().var("VKSTASH_UPDATE", "1");
+            let starts = |ms: &u64| {
+                let again = asking.clone().stash(scenario.folder().join(format!("stash {variable} {ms}")));
+                copy(&env.stash_folder(), &again.stash_folder());
+                scenario.run_ok::<Value>("linger", &again, ms).stderr.contains(lingering)
+            };
+            let enough = (5..16).map(|power| 1 << power).find(starts).expect("a minute is enough");
+            let ran = scenario.run_ok::<Value>("linger", &asking.var(variable, value), &(4 * enough));
+            assert!(!ran.stderr.contains(lingering), "{variable}: {}", ran.stderr);
         }
     });
 }

@@ -1,15 +1,18 @@
 //! After a driver update: has the tool compile what programs used, while this one runs (docs/prewarm.md).
 
-use std::ffi::{CStr, OsStr};
+use std::collections::VecDeque;
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::spawn::Program;
+use super::trust;
 use crate::background::pool;
 use crate::state::device::Device;
 use crate::state::process::name_of;
 use vkstash_store::base::thread;
+use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::{PartInfo, parts_of};
@@ -17,6 +20,9 @@ use vkstash_store::stash::inspect::{PartInfo, parts_of};
 /// A part with at least this share (in tenths) of another driver version's artifacts is as good as complete: the rest is
 /// what the program does not use any more, or what could not be made.
 const NEARLY_ALL: u64 = 9;
+
+/// Devices that a process looks at. No program has more.
+const MOST: usize = 16;
 
 /// Variables that the tool does not get: what is preloaded into the program, other layers, and the program's own settings
 /// of this one.
@@ -37,8 +43,34 @@ const DROPPED: &[&[u8]] = &[
     b"VKSTASH_UPDATE",
 ];
 
-/// One process starts the tool once: more devices of it find the same.
-static CONSIDERED: AtomicBool = AtomicBool::new(false);
+/// A device of the program, and what its stash is called.
+struct Look {
+    root: PathBuf,
+    folder: String,
+    header: DeviceHeader,
+    /// The tool that the user has named.
+    tool: Option<PathBuf>,
+    /// Read in vkCreateDevice, where the environment is read anyway: another thread would read it while the program may
+    /// change it.
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// What this process has looked at: each application and device once, by one thread at a time.
+#[derive(Default)]
+struct Looks {
+    known: Vec<(String, DeviceHeader)>,
+    waiting: VecDeque<Look>,
+    /// There is a thread that takes what waits.
+    is_running: bool,
+    /// The tool runs beside this process, or was asked to: it sees to all devices of the application.
+    is_over: bool,
+}
+
+static LOOKS: PerProcess<Mutex<Looks>> = PerProcess::empty();
+
+fn looks() -> MutexGuard<'static, Looks> {
+    LOOKS.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and starts
 /// the tool if it has. Does nothing unless the user has asked for it.
@@ -56,26 +88,65 @@ pub fn consider(device: &Device) {
     }
     let (Some(root), Some(header)) = (config.root.clone(), device.header()) else { return };
     let folder = name_of(config, &instance.application.name).folder;
-    let tool = config.tool.clone();
-    // Read here, where the environment is read anyway: another thread would read it while the program may change it.
-    let environment: Vec<_> = std::env::vars_os().filter(|(name, _)| !is_dropped(name.as_bytes())).collect();
-    let look = move || {
-        thread::be_in_background();
-        let parts = parts_of(&root, &folder);
-        if !is_behind(&parts, &header) || CONSIDERED.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let Some(library) = own_library() else { return };
-        let found = tool.or_else(|| beside(&library)).and_then(|tool| std::path::absolute(tool).ok());
-        let Some(tool) = found.filter(|tool| tool.is_file()) else {
-            tracing::info!("the driver was updated, and no vkstash is near {}", library.display());
+    let mut looks = looks();
+    let is_known = looks.known.iter().any(|(known, of)| *known == folder && *of == header);
+    if is_known || looks.is_over || looks.known.len() >= MOST {
+        return;
+    }
+    let environment = std::env::vars_os().filter(|(name, _)| !is_dropped(name.as_bytes())).collect();
+    looks.known.push((folder.clone(), header.clone()));
+    looks.waiting.push_back(Look { root, folder, header, tool: config.tool.clone(), environment });
+    if !looks.is_running {
+        // Without a thread nothing is done. The thread calls no driver, and the library stays in memory: nobody waits for
+        // it.
+        looks.is_running = thread::spawn("vkstash-update", run).is_some();
+    }
+}
+
+/// The thread: takes what waits, until nothing does.
+fn run() {
+    thread::be_in_background();
+    loop {
+        let mut looks = looks();
+        let Some(look) = looks.waiting.pop_front().filter(|_| !looks.is_over) else {
+            looks.is_running = false;
             return;
         };
+        drop(looks);
+        let is_over = look.look();
+        self::looks().is_over |= is_over;
+    }
+}
+
+impl Look {
+    /// True: nothing more is to be looked at in this process.
+    fn look(self) -> bool {
+        if !is_behind(&parts_of(&self.root, &self.folder), &self.header) {
+            tracing::debug!("no other version of the driver has made more pipelines");
+            return false;
+        }
+        if let Some(reason) = obstacle() {
+            tracing::info!("the driver was updated, and nothing is compiled beside this process: {reason}");
+            return true;
+        }
+        let Some(library) = own_library() else { return true };
+        let Some(found) = self.tool.clone().or_else(|| beside(&library)) else {
+            tracing::info!("the driver was updated, and no vkstash is near {}", library.display());
+            return true;
+        };
+        match trust::checked(&found) {
+            Ok(tool) => self.start(&tool, &library),
+            Err(reason) => tracing::warn!("{} is not started: {reason}", found.display()),
+        }
+        true
+    }
+
+    fn start(self, tool: &Path, library: &Path) {
         let pid = std::process::id().to_string();
         let arguments: [&OsStr; 11] = [
             tool.as_os_str(),
             OsStr::new("prewarm"),
-            OsStr::new(&folder),
+            OsStr::new(&self.folder),
             OsStr::new("--if-driver-changed"),
             OsStr::new("--background"),
             OsStr::new("--while"),
@@ -83,9 +154,10 @@ pub fn consider(device: &Device) {
             OsStr::new("--library"),
             library.as_os_str(),
             OsStr::new("--dir"),
-            root.as_os_str(),
+            self.root.as_os_str(),
         ];
-        let environment = environment
+        let environment = self
+            .environment
             .into_iter()
             .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat());
         let arguments = arguments.iter().map(|argument| argument.as_bytes().to_vec());
@@ -93,9 +165,24 @@ pub fn consider(device: &Device) {
         if program.is_some_and(|program| program.start()) {
             tracing::info!("the driver was updated: its pipelines are compiled again in the background");
         }
-    };
-    // Without a thread nothing is done. The thread calls no driver, and the library stays in memory: nobody waits for it.
-    drop(thread::spawn("vkstash-update", look));
+    }
+}
+
+/// Why a process that this one starts would not go unnoticed. None: nothing speaks against it.
+fn obstacle() -> Option<&'static str> {
+    // An orphan becomes the child of the first process of its namespace, or of the nearest process above it that has asked for
+    // orphans. If that is the program, it gets a child that it does not know of, and has to wait for it.
+    let mut adopts: libc::c_int = 0;
+    // SAFETY: prctl writes one int to this stack frame.
+    let asked = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &mut adopts) };
+    if std::process::id() == 1 || asked != 0 || adopts != 0 {
+        return Some("it adopts orphans");
+    }
+    // A filter of system calls may end the program for what starts a process.
+    match std::fs::read_to_string("/proc/thread-self/status") {
+        Ok(status) if status.lines().any(|line| line == "Seccomp:\t0") => None,
+        _ => Some("its system calls are filtered"),
+    }
 }
 
 fn is_dropped(name: &[u8]) -> bool {
@@ -153,6 +240,7 @@ fn beside(library: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -210,8 +298,10 @@ mod tests {
         let environment = [b"X=yes".to_vec(), b"PATH=/usr/bin:/bin".to_vec()];
         let program = Program::new(b"/bin/sh", arguments.into_iter(), environment.into_iter()).unwrap();
         assert!(program.start());
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !file.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert!(Instant::now() < deadline, "the process has not said anything");
+            std::thread::sleep(Duration::from_millis(5));
         }
         let said = std::fs::read_to_string(&file).unwrap();
         assert_eq!(said.trim(), "0 1 2 yes /");
