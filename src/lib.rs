@@ -5,7 +5,8 @@
 //!
 //! The rooms, from the outside in; nothing imports upwards (docs/architecture.md):
 //!
-//! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`
+//! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`; `api`
+//!   the C API
 //! - [`background`] work ahead of the program's requests
 //! - `resolve` the ladder, one file per rung
 //! - `state` what is known of live instances, devices and their objects
@@ -15,9 +16,11 @@
 //! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
 //!   tests; `user_file` files that the user names
 //!
-//! Below all of them is the crate `vkstash-store`: the stash on disk, and what every floor stands on.
+//! Below all of them are the crates `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk, and
+//! what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
+mod api;
 pub mod background;
 pub mod config;
 mod faults;

@@ -48,11 +48,13 @@ pub(crate) fn is_disabled_in(folder: &Folder) -> bool {
     ops::statat(folder, DISABLED).is_ok()
 }
 
-/// Copies a value to the buffer of a find. Returns its length.
-fn deliver(value: &[u8], buffer: Option<&mut [u8]>) -> Result<usize, Error> {
+/// Hands a value over if there is room for it. Returns its length.
+fn deliver(value: &[u8], room: Option<usize>, take: impl FnOnce(&[u8])) -> Result<usize, Error> {
     let needed = value.len();
-    if let Some(buffer) = buffer {
-        buffer.get_mut(..needed).ok_or(Error::BufferTooSmall { needed })?.copy_from_slice(value);
+    match room {
+        Some(room) if room < needed => return Err(Error::BufferTooSmall { needed }),
+        Some(_) => take(value),
+        None => {}
     }
     Ok(needed)
 }
@@ -107,32 +109,36 @@ impl Cache {
         self.front.follow(files.number());
     }
 
-    /// Copies the value of a key to the buffer, if there is one. Returns its length.
-    pub(crate) fn find(&self, key: &[u8], buffer: Option<&mut [u8]>) -> Result<usize, Error> {
+    /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room` only
+    /// the length is asked for.
+    pub(crate) fn find(
+        &self,
+        key: &[u8],
+        room: Option<usize>,
+        take: impl FnOnce(&[u8]),
+    ) -> Result<usize, Error> {
         check_key(key)?;
         self.available()?;
         let hash = (self.hash)(key);
-        let mut buffer = Some(buffer);
-        let in_memory = self.front.find(hash, key, |value| deliver(value, buffer.take().flatten()));
-        if let Some(found) = in_memory {
+        let mut take = Some(take);
+        let mut deliver = |value: &[u8]| match take.take() {
+            Some(take) => deliver(value, room, take),
+            None => Ok(value.len()),
+        };
+        if let Some(found) = self.front.find(hash, key, &mut deliver) {
             return found;
         }
-        let (Some(files), buffer) = (&self.files, buffer.flatten()) else { return Err(Error::NotFound) };
-        let room = buffer.as_ref().map_or(0, |buffer| buffer.len());
-        let is_asked_for = buffer.is_some();
-        let found = files.find(
-            hash,
-            key,
-            |length| length <= room || self.front.has_room_for(key.len() + length),
-            |number, found| match found {
-                Answer::Value(value) => {
-                    self.front.insert(number, hash, key, value);
-                    deliver(value, buffer)
-                }
-                Answer::Length(needed) if is_asked_for => Err(Error::BufferTooSmall { needed }),
-                Answer::Length(length) => Ok(length),
-            },
-        );
+        let Some(files) = &self.files else { return Err(Error::NotFound) };
+        let wants_value =
+            |length| room.is_some_and(|room| length <= room) || self.front.has_room_for(key.len() + length);
+        let found = files.find(hash, key, wants_value, |number, found| match (found, room) {
+            (Answer::Value(value), _) => {
+                self.front.insert(number, hash, key, value);
+                deliver(value)
+            }
+            (Answer::Length(needed), Some(_)) => Err(Error::BufferTooSmall { needed }),
+            (Answer::Length(length), None) => Ok(length),
+        });
         if matches!(found, Err(Error::NotFound)) {
             self.front.follow(files.number());
         }

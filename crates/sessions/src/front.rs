@@ -14,8 +14,21 @@ use crate::error::Error;
 
 /// An entry in memory.
 struct Entry {
-    key: Vec<u8>,
-    value: Vec<u8>,
+    /// The key, and the value after it.
+    bytes: Vec<u8>,
+    key: usize,
+}
+
+impl Entry {
+    /// A copy, for which there may be no memory.
+    fn copied(key: &[u8], value: &[u8]) -> Option<Entry> {
+        Some(Entry { bytes: memory::joined(&[key, value])?, key: key.len() })
+    }
+
+    /// The value, if this is the entry of the key.
+    fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
+        self.bytes.strip_prefix(key).filter(|_| self.key == key.len())
+    }
 }
 
 /// What is needed to evict.
@@ -34,11 +47,6 @@ pub(crate) struct Front {
     most_entries: usize,
     /// The number of the value file that the entries are in. Changed with `order` locked.
     number: AtomicU64,
-}
-
-/// A copy that may fail.
-fn entry(key: &[u8], value: &[u8]) -> Option<Entry> {
-    Some(Entry { key: memory::copied(key)?, value: memory::copied(value)? })
 }
 
 impl Front {
@@ -66,7 +74,7 @@ impl Front {
     ) -> Option<Result<R, Error>> {
         let entries = self.entries.pin();
         let entry = entries.get(&hash)?;
-        Some(if entry.key == key { deliver(&entry.value) } else { Err(Error::HashCollision) })
+        Some(entry.value_of(key).ok_or(Error::HashCollision).and_then(deliver))
     }
 
     /// Adds what was stored or found on disk, and evicts older entries. Left out if it is too large, or if another
@@ -81,19 +89,21 @@ impl Front {
             Err(TryLockError::Poisoned(order)) => order.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        let entries = self.entries.pin();
-        if self.number.load(Ordering::Relaxed) != number || entries.contains_key(&hash) {
+        if self.number.load(Ordering::Relaxed) != number {
             return;
         }
-        let Some(entry) = entry(key, value) else { return };
-        while order.bytes + size > self.most_bytes || order.queue.len() >= self.most_entries {
+        let Some(entry) = Entry::copied(key, value) else { return };
+        let entries = self.entries.pin();
+        if entries.try_insert(hash, entry).is_err() {
+            return;
+        }
+        order.queue.push_back((hash, size));
+        order.bytes += size;
+        while order.bytes > self.most_bytes || order.queue.len() > self.most_entries {
             let Some((oldest, freed)) = order.queue.pop_front() else { break };
             entries.remove(&oldest);
             order.bytes -= freed;
         }
-        order.queue.push_back((hash, size));
-        order.bytes += size;
-        entries.insert(hash, entry);
     }
 
     /// Adds an entry to a cache that has no other place for it.
@@ -102,12 +112,13 @@ impl Front {
         let mut order = lock(&self.order);
         let entries = self.entries.pin();
         if let Some(entry) = entries.get(&hash) {
-            return Err(if entry.key == key { Error::AlreadyExists } else { Error::HashCollision });
+            let is_same = entry.value_of(key).is_some();
+            return Err(if is_same { Error::AlreadyExists } else { Error::HashCollision });
         }
         if order.bytes.saturating_add(size) > self.most_bytes || order.queue.len() >= self.most_entries {
             return Err(Error::CacheFull);
         }
-        let entry = entry(key, value).ok_or(Error::NoMemory)?;
+        let entry = Entry::copied(key, value).ok_or(Error::NoMemory)?;
         order.queue.push_back((hash, size));
         order.bytes += size;
         entries.insert(hash, entry);

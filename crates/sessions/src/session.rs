@@ -152,7 +152,24 @@ impl Session {
     ///
     /// After an error the content of the buffer is unchanged.
     pub fn find(&self, key: &[u8], buffer: Option<&mut [u8]>) -> Result<usize, Error> {
-        self.live()?.find(key, buffer)
+        match buffer {
+            None => self.live()?.find(key, None, |_| ()),
+            Some(buffer) => {
+                let room = buffer.len();
+                // There is room, as `take` is not called otherwise.
+                let take = |value: &[u8]| {
+                    if let Some(buffer) = buffer.get_mut(..value.len()) {
+                        buffer.copy_from_slice(value);
+                    }
+                };
+                self.live()?.find(key, Some(room), take)
+            }
+        }
+    }
+
+    /// [`Session::find`] for a buffer that is no slice: `take` is called with the value if it has at most `room` bytes.
+    pub fn find_with(&self, key: &[u8], room: usize, take: impl FnOnce(&[u8])) -> Result<usize, Error> {
+        self.live()?.find(key, Some(room), take)
     }
 
     /// Adds an entry. When this returns, the entry outlives the process.

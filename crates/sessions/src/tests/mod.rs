@@ -72,7 +72,18 @@ fn create(root: &Path, description: &Description) -> Result<Session, Error> {
 }
 
 fn open(root: &Path) -> Session {
-    create(root, &disk()).unwrap()
+    patiently(|| create(root, &disk()))
+}
+
+/// Tries again what another process keeps waiting for too long, because the machine is busy.
+fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> T {
+    for _ in 0..1000 {
+        match call() {
+            Err(Error::NotCurrentlyAvailable(_)) => std::thread::yield_now(),
+            other => return other.unwrap(),
+        }
+    }
+    panic!("not available for a long time");
 }
 
 /// The files of the usual cache, apart from all sessions: like another process, as far as locks and files go.

@@ -14,14 +14,16 @@ fn processes_see_at_once_what_others_store() {
         let session = open(&root);
         let first: u64 = std::env::var("FIRST").unwrap().parse().unwrap();
         for number in first..first + count {
-            session.store(&key(number), &value(number)).unwrap();
+            patiently(|| session.store(&key(number), &value(number)));
             assert_eq!(get(&session, &key(number)).unwrap(), value(number));
         }
         // Exactly one of all processes may store each of these.
-        let won = (0..100u64).filter(|number| match session.store(&key(number + (1 << 40)), b"first") {
-            Ok(()) => true,
-            Err(Error::AlreadyExists) => false,
-            Err(error) => panic!("{error}"),
+        let won = (0..100u64).filter(|number| {
+            patiently(|| match session.store(&key(number + (1 << 40)), b"first") {
+                Ok(()) => Ok(true),
+                Err(Error::AlreadyExists) => Ok(false),
+                Err(error) => Err(error),
+            })
         });
         fs::write(root.join(format!("won-{first}")), won.count().to_string()).unwrap();
         return;
@@ -75,7 +77,7 @@ fn of_two_versions_only_one_is_open_at_any_time() {
                 Ok(session) => {
                     // While it is open, nobody wipes it.
                     let key = key(u64::from(std::process::id()) << 20 | round);
-                    session.store(&key, b"mine").unwrap();
+                    patiently(|| session.store(&key, b"mine"));
                     std::thread::yield_now();
                     assert_eq!(get_from(&fresh(&root, version), &key).unwrap(), b"mine");
                     opened += 1;
@@ -108,7 +110,8 @@ fn of_two_versions_only_one_is_open_at_any_time() {
 fn fresh(root: &Path, version: u64) -> Files {
     let folder = Folder::root(&folder(root), false).unwrap();
     let identity = Identity { identifier: GUID.0, version, driver: [0; 32], number: 0 };
-    Files::open(Location::Working(folder), Names::of(&GUID.text()), identity, Versions::Own, 1 << 30).unwrap()
+    let location = || Location::Working(Folder::root(folder.path(), false).unwrap());
+    patiently(|| Files::open(location(), Names::of(&GUID.text()), identity, Versions::Own, 1 << 30))
 }
 
 #[test]

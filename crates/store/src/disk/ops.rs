@@ -1,4 +1,4 @@
-//! All file operations of the store, one function each. Tests can make each of them fail ([`faults`]). Operations that
+//! All file operations of the store, one function each. Tests can make each of them fail (`faults`). Operations that
 //! change a file's length or content raise no signal ([`crate::base::signals`]). Operations that change anything check
 //! first that the descriptor is still the file that was opened ([`crate::base::descriptor`]).
 

@@ -1,0 +1,194 @@
+/* vkstash: shader cache sessions for programs and translators; docs/sessions.md describes them.
+ *
+ * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::header`: change that. */
+#ifndef VKSTASH_H
+#define VKSTASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call answers. docs/sessions.md has the values of D3D12 that correspond. */
+typedef enum VkstashResult {
+    /* Done. */
+    VKSTASH_SUCCESS = 0,
+    /* NULL where something must be, a size of 0, an unknown flag, or a key that is too long. */
+    VKSTASH_ERROR_INVALID_ARGUMENT = -1,
+    /* Not the handle of a live session. */
+    VKSTASH_ERROR_INVALID_HANDLE = -2,
+    /* There is no entry with this key. */
+    VKSTASH_ERROR_NOT_FOUND = -3,
+    /* There is an entry with this key; or the cache is open with another mode, other flags or another version. */
+    VKSTASH_ERROR_ALREADY_EXISTS = -4,
+    /* The entry would make the cache larger than its maximum. */
+    VKSTASH_ERROR_CACHE_FULL = -5,
+    /* There is an entry whose key is another one with the same hash. */
+    VKSTASH_ERROR_HASH_COLLISION = -6,
+    /* Disabled, busy, without a folder, or a session of the parent in a forked process. */
+    VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE = -7,
+    /* The value is longer than the buffer. Its size is returned. */
+    VKSTASH_ERROR_BUFFER_TOO_SMALL = -8,
+    /* The entry is damaged on disk. Storing it again replaces it. */
+    VKSTASH_ERROR_DAMAGED = -9,
+    /* A file or folder is not the cache's, or others may write to it. It is left as it is. */
+    VKSTASH_ERROR_REFUSED = -10,
+    /* The cache can be read only. */
+    VKSTASH_ERROR_READ_ONLY = -11,
+    /* The file system is full, or a limit of the process is reached. */
+    VKSTASH_ERROR_DISK_FULL = -12,
+    /* There is not enough memory. */
+    VKSTASH_ERROR_OUT_OF_MEMORY = -13,
+    /* Another error of the system. */
+    VKSTASH_ERROR_IO = -14,
+    /* This version does not do that. */
+    VKSTASH_ERROR_NOT_SUPPORTED = -15,
+    /* A fault of the library. Nothing was changed that the program could see. */
+    VKSTASH_ERROR_INTERNAL = -16
+} VkstashResult;
+
+/* The entries are in memory, and end with the last session. */
+#define VKSTASH_SESSION_MODE_MEMORY 0u
+
+/* The entries are in files. */
+#define VKSTASH_SESSION_MODE_DISK 1u
+
+/* Each adapter has a cache of its own, and another driver wipes it. */
+#define VKSTASH_SESSION_FLAG_DRIVER_VERSIONED 0x1u
+
+/* The files lie in the working directory. */
+#define VKSTASH_SESSION_FLAG_USE_WORKING_DIR 0x2u
+
+/* The cache of what drivers compile. */
+#define VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER 0x1u
+
+/* The cache of conversions between kinds of shaders. */
+#define VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS 0x2u
+
+/* The driver's own cache. */
+#define VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED 0x4u
+
+/* The caches of sessions. */
+#define VKSTASH_CACHE_KIND_APPLICATION_MANAGED 0x8u
+
+/* Nothing is looked up or stored from now on. */
+#define VKSTASH_CACHE_CONTROL_DISABLE 0x1u
+
+/* The end of VKSTASH_CACHE_CONTROL_DISABLE. */
+#define VKSTASH_CACHE_CONTROL_ENABLE 0x2u
+
+/* All entries are deleted. */
+#define VKSTASH_CACHE_CONTROL_CLEAR 0x4u
+
+/* A session. 0 is none. */
+typedef uint64_t VkstashSession;
+
+/* A GUID, as Windows has it. */
+typedef struct VkstashGuid {
+    uint32_t data1;
+    uint16_t data2;
+    uint16_t data3;
+    uint8_t data4[8];
+} VkstashGuid;
+
+/* What a program asks for. Sizes and numbers of 0 mean the defaults. */
+typedef struct VkstashSessionDesc {
+    /* The cache. Sessions with the same identifier share it. */
+    VkstashGuid identifier;
+    /* VKSTASH_SESSION_MODE_... */
+    uint32_t mode;
+    /* VKSTASH_SESSION_FLAG_... */
+    uint32_t flags;
+    /* Bytes of keys and values in memory; 0 means 1024. */
+    uint32_t maximum_in_memory_cache_size_bytes;
+    /* Entries in memory; 0 means 128. */
+    uint32_t maximum_in_memory_cache_entries;
+    /* Length of the value file; 0 means 134217728. */
+    uint32_t maximum_value_file_size_bytes;
+    /* Must be 0. */
+    uint32_t reserved;
+    /* Another version than that of the files wipes the cache. */
+    uint64_t version;
+} VkstashSessionDesc;
+
+/* The adapter and the driver of a driver-versioned cache, with the values that Vulkan gives them. */
+typedef struct VkstashAdapter {
+    /* VkPhysicalDeviceProperties::vendorID */
+    uint32_t vendor_id;
+    /* VkPhysicalDeviceProperties::deviceID */
+    uint32_t device_id;
+    /* VkPhysicalDeviceDriverProperties::driverID, or 0 */
+    uint32_t driver_id;
+    /* VkPhysicalDeviceProperties::driverVersion */
+    uint32_t driver_version;
+    /* VkPhysicalDeviceIDProperties::deviceUUID */
+    uint8_t device_uuid[16];
+    /* VkPhysicalDeviceProperties::pipelineCacheUUID */
+    uint8_t pipeline_cache_uuid[16];
+} VkstashAdapter;
+
+/* Creates a session, and opens or creates its cache.
+ *
+ * adapter is needed with VKSTASH_SESSION_FLAG_DRIVER_VERSIONED, and may be NULL otherwise. application_name is
+ * VkApplicationInfo::pApplicationName of the program, or NULL: the caches of a program are in its stash, whose folder
+ * VKSTASH_DIR names as for the layer. *session is 0 after an error. */
+VkstashResult vkstash_create_session(
+    const VkstashSessionDesc *desc,
+    const VkstashAdapter *adapter,
+    const char *application_name,
+    VkstashSession *session);
+
+/* Finds the value of a key, which is compared as a whole.
+ *
+ * With value NULL, *value_size becomes the size of the value. Otherwise *value_size says how many bytes value has room
+ * for, and becomes the size of the value, also with VKSTASH_ERROR_BUFFER_TOO_SMALL. After an error value is unchanged.
+ * key and value must not overlap. */
+VkstashResult vkstash_find_value(
+    VkstashSession session,
+    const void *key,
+    size_t key_size,
+    void *value,
+    size_t *value_size);
+
+/* Adds an entry. When this returns VKSTASH_SUCCESS, the entry of a cache on disk outlives the process. */
+VkstashResult vkstash_store_value(
+    VkstashSession session,
+    const void *key,
+    size_t key_size,
+    const void *value,
+    size_t value_size);
+
+/* Deletes the entries when the last session of the cache is destroyed. */
+VkstashResult vkstash_set_delete_on_destroy(
+    VkstashSession session);
+
+/* Returns the description that the session was created with. */
+VkstashResult vkstash_get_session_desc(
+    VkstashSession session,
+    VkstashSessionDesc *desc);
+
+/* Destroys a session. 0 is no session, and no error. Other threads may be using the session: their calls end as they
+ * would have. */
+VkstashResult vkstash_destroy_session(
+    VkstashSession session);
+
+/* Changes what caches do: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a combination of
+ * VKSTASH_CACHE_KIND_...
+ *
+ * VKSTASH_CACHE_KIND_APPLICATION_MANAGED means all sessions of this process, and for VKSTASH_CACHE_CONTROL_CLEAR also
+ * the caches in the stash of the program that application_name names as in vkstash_create_session. With any other kind
+ * the answer is VKSTASH_ERROR_NOT_SUPPORTED, and nothing is done. DISABLE and ENABLE exclude each other, and at least
+ * one control is needed. Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
+ * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE. */
+VkstashResult vkstash_cache_control(
+    uint32_t kinds,
+    uint32_t control,
+    const char *application_name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

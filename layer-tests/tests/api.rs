@@ -1,0 +1,130 @@
+//! The C API: the header in C and in C++, and programs that link the layer's library.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use vkstash_layer_tests::{paths, skip};
+
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A compiler with the name that the language's programs usually have.
+fn compiler(name: &str) -> Option<Command> {
+    let there = Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        skip::missing(&skip::this_test(), &format!("no compiler {name}"));
+    }
+    there.then(|| Command::new(name))
+}
+
+fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(status.success(), "{command:?}: {status}\n{}\n{}", text[0], text[1]);
+    text[0].clone()
+}
+
+#[test]
+fn c_and_cpp_take_the_header_without_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("header.c");
+    fs::write(&source, "#include <vkstash.h>\n#include <vkstash.h>\nint main(void) { return 0; }\n").unwrap();
+    for (name, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++17")] {
+        let Some(mut compiler) = compiler(name) else { continue };
+        compiler.args(WARNINGS).args([standard, "-x", language, "-fsyntax-only"]);
+        succeed(compiler.arg("-I").arg(repository().join("include")).arg(&source));
+    }
+}
+
+/// What pkg-config says of the library under test.
+fn flags(folder: &Path) -> Vec<String> {
+    let library = paths::layer_library();
+    let text = fs::read_to_string(repository().join("include/vkstash.pc.in")).unwrap();
+    let text = text.replace("@PREFIX@", "/usr").replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+    let text = text.replace("@LIBDIR@", library.parent().unwrap().to_str().unwrap());
+    let text = text.replace("@INCLUDEDIR@", repository().join("include").to_str().unwrap());
+    assert!(!text.contains('@'), "{text}");
+    fs::write(folder.join("vkstash.pc"), text).unwrap();
+    let mut command = Command::new("pkg-config");
+    if command.args(["--cflags", "--libs", "vkstash"]).env("PKG_CONFIG_PATH", folder).output().is_err() {
+        // It says the same.
+        let library = library.parent().unwrap().display();
+        return [format!("-I{}", repository().join("include").display()), format!("-L{library}")]
+            .into_iter()
+            .chain(["-lVkLayer_vkstash".to_owned()])
+            .collect();
+    }
+    succeed(&mut command).split_whitespace().map(str::to_owned).collect()
+}
+
+/// The program, as C or as C++.
+fn program(folder: &Path, name: &str, language: &str, standard: &str) -> Option<PathBuf> {
+    let mut compiler = compiler(name)?;
+    let program = folder.join(format!("session-{language}"));
+    let source = repository().join("layer-tests/tests/api/session.c");
+    compiler
+        .args(WARNINGS)
+        .args([standard, "-g", "-pthread", "-x", language])
+        .arg(source)
+        .args(["-x", "none"]);
+    succeed(compiler.arg("-o").arg(&program).args(flags(folder)));
+    Some(program)
+}
+
+/// Runs the program with a stash of its own.
+fn run(program: &Path, root: &Path, what: &str, environment: &[(&str, &str)]) {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"VKSTASH") {
+            command.env_remove(name);
+        }
+    }
+    let library = paths::layer_library();
+    command.arg(what).env("LD_LIBRARY_PATH", library.parent().unwrap());
+    command.env("VKSTASH_DIR", root).envs(environment.iter().copied());
+    assert_eq!(succeed(&mut command), "done\n");
+}
+
+fn sessions(root: &Path) -> Vec<PathBuf> {
+    let applications = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path().join("sessions"));
+    applications
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect()
+}
+
+#[test]
+fn programs_in_c_and_cpp_use_sessions() {
+    for (name, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++17")] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program(folder.path(), name, language, standard) else { continue };
+        let root = folder.path().join("stash");
+        run(&program, &root, "store", &[]);
+        assert_eq!(sessions(&root).len(), 3, "{:?}", sessions(&root));
+        run(&program, &root, "find", &[]);
+        run(&program, &root, "find", &[("VKSTASH_DEVELOPER_MODE", "1")]);
+        assert_eq!(sessions(&root).len(), 3);
+        // It was cleared.
+        run(&program, &root, "store", &[("DELETE", "1")]);
+        assert!(sessions(&root).is_empty(), "{:?}", sessions(&root));
+    }
+}
+
+/// An exported function answers, whatever the environment.
+#[test]
+fn a_disabled_layer_has_no_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "cc", "c", "-std=c99") else { return };
+    let mut command = Command::new(&program);
+    command.arg("store").env("LD_LIBRARY_PATH", paths::layer_library().parent().unwrap());
+    command.env("VKSTASH_DIR", folder.path()).env("VKSTASH_DISABLE", "");
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("is -7, not VKSTASH_SUCCESS"), "{stderr}");
+}

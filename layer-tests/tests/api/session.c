@@ -1,0 +1,174 @@
+/* A program that uses sessions through the C API. With the argument "store" it stores, with "find" it expects what another
+ * process has stored. Also compiled as C++. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vkstash.h"
+
+#define EXPECT(result, expected)                                                                      \
+    do {                                                                                              \
+        int got_ = (int)(result);                                                                     \
+        if (got_ != (int)(expected)) {                                                                \
+            fprintf(stderr, "line %d: %s is %d, not %s\n", __LINE__, #result, got_, #expected);       \
+            exit(1);                                                                                  \
+        }                                                                                             \
+    } while (0)
+
+static VkstashSessionDesc description(void) {
+    VkstashSessionDesc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.identifier.data1 = 0x01234567u;
+    desc.identifier.data4[7] = 0xef;
+    desc.mode = VKSTASH_SESSION_MODE_DISK;
+    desc.flags = VKSTASH_SESSION_FLAG_DRIVER_VERSIONED;
+    desc.version = 7;
+    return desc;
+}
+
+static VkstashAdapter adapter(void) {
+    VkstashAdapter adapter;
+    memset(&adapter, 0, sizeof adapter);
+    adapter.vendor_id = 0x1002;
+    adapter.driver_version = 1;
+    return adapter;
+}
+
+static void bad_input(VkstashSession session) {
+    const VkstashAdapter on = adapter();
+    VkstashSessionDesc desc = description();
+    VkstashSession other = 5;
+    size_t size = 8;
+    char buffer[8];
+
+    EXPECT(vkstash_create_session(NULL, &on, NULL, &other), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(other, 0);
+    EXPECT(vkstash_create_session(&desc, &on, NULL, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_create_session(&desc, NULL, NULL, &other), VKSTASH_ERROR_INVALID_ARGUMENT);
+    desc.mode = 2;
+    EXPECT(vkstash_create_session(&desc, &on, NULL, &other), VKSTASH_ERROR_INVALID_ARGUMENT);
+    desc = description();
+    desc.flags |= 0x80000000u;
+    EXPECT(vkstash_create_session(&desc, &on, NULL, &other), VKSTASH_ERROR_INVALID_ARGUMENT);
+    desc = description();
+    desc.version = 8;
+    EXPECT(vkstash_create_session(&desc, &on, "api test", &other), VKSTASH_ERROR_ALREADY_EXISTS);
+
+    EXPECT(vkstash_find_value(session, NULL, 3, NULL, &size), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_find_value(session, "key", 0, NULL, &size), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_find_value(session, "key", 3, buffer, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_find_value(session, "key", 0xffffffffu, NULL, &size), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_find_value(session, "key", (size_t)-1, NULL, &size), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, NULL, 3, "x", 1), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, "k", 1, NULL, 1), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, "k", 0, "x", 1), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, "k", 1, "x", 0), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, "k", 0xffffffffu, "x", 1), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_store_value(session, "k", 1, "x", 0xffffffffu), VKSTASH_ERROR_CACHE_FULL);
+    EXPECT(vkstash_store_value(session, "k", 1, "x", (size_t)-1), VKSTASH_ERROR_CACHE_FULL);
+    EXPECT(vkstash_get_session_desc(session, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+
+    {
+        const VkstashSession wild[] = {0, 1, 42, session + 1, session - 1, session << 1, (VkstashSession)-1};
+        size_t i;
+        for (i = 0; i < sizeof wild / sizeof *wild; ++i) {
+            EXPECT(vkstash_find_value(wild[i], "key", 3, NULL, &size), VKSTASH_ERROR_INVALID_HANDLE);
+            EXPECT(vkstash_store_value(wild[i], "key", 3, "x", 1), VKSTASH_ERROR_INVALID_HANDLE);
+            EXPECT(vkstash_set_delete_on_destroy(wild[i]), VKSTASH_ERROR_INVALID_HANDLE);
+            EXPECT(vkstash_get_session_desc(wild[i], &desc), VKSTASH_ERROR_INVALID_HANDLE);
+            EXPECT(vkstash_destroy_session(wild[i]), i == 0 ? VKSTASH_SUCCESS : VKSTASH_ERROR_INVALID_HANDLE);
+        }
+    }
+}
+
+static void control(VkstashSession session) {
+    size_t size = 0;
+    const uint32_t sessions = VKSTASH_CACHE_KIND_APPLICATION_MANAGED;
+    const uint32_t off = VKSTASH_CACHE_CONTROL_DISABLE, on = VKSTASH_CACHE_CONTROL_ENABLE;
+    EXPECT(vkstash_cache_control(sessions, 0, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_cache_control(sessions, off | on, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_cache_control(0, off, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_cache_control(0x10, off, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_cache_control(VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, off, NULL), VKSTASH_ERROR_NOT_SUPPORTED);
+    EXPECT(vkstash_cache_control(sessions | 0x1, off, NULL), VKSTASH_ERROR_NOT_SUPPORTED);
+    if (getenv("VKSTASH_DEVELOPER_MODE") == NULL) {
+        EXPECT(vkstash_cache_control(sessions, off, NULL), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
+        return;
+    }
+    EXPECT(vkstash_cache_control(sessions, off, NULL), VKSTASH_SUCCESS);
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
+    EXPECT(vkstash_cache_control(sessions, on, NULL), VKSTASH_SUCCESS);
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_SUCCESS);
+    EXPECT(vkstash_cache_control(sessions, VKSTASH_CACHE_CONTROL_CLEAR, NULL), VKSTASH_SUCCESS);
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_FOUND);
+}
+
+static void *find_until_destroyed(void *handle) {
+    const VkstashSession session = *(VkstashSession *)handle;
+    for (;;) {
+        char buffer[16];
+        size_t size = sizeof buffer;
+        const VkstashResult result = vkstash_find_value(session, "key", 3, buffer, &size);
+        if (result == VKSTASH_ERROR_INVALID_HANDLE || result == VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE) {
+            return NULL;
+        }
+        EXPECT(result, VKSTASH_SUCCESS);
+        EXPECT(size, 6);
+    }
+}
+
+int main(int count, char **arguments) {
+    const VkstashAdapter on = adapter();
+    VkstashSessionDesc desc = description(), same;
+    VkstashSession session = 0, second = 0;
+    pthread_t threads[4];
+    char value[8];
+    size_t size = 99;
+    size_t i;
+
+    EXPECT(count, 2);
+    EXPECT(vkstash_create_session(&desc, &on, "api test", &session), VKSTASH_SUCCESS);
+    EXPECT(session == 0, 0);
+    if (strcmp(arguments[1], "store") == 0) {
+        EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_FOUND);
+        EXPECT(vkstash_store_value(session, "key", 3, "value", 6), VKSTASH_SUCCESS);
+        bad_input(session);
+    }
+    EXPECT(vkstash_store_value(session, "key", 3, "other", 6), VKSTASH_ERROR_ALREADY_EXISTS);
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_SUCCESS);
+    EXPECT(size, 6);
+    size = 5;
+    memset(value, 1, sizeof value);
+    EXPECT(vkstash_find_value(session, "key", 3, value, &size), VKSTASH_ERROR_BUFFER_TOO_SMALL);
+    EXPECT(size, 6);
+    EXPECT(value[0], 1);
+    /* No more is written than the value has, whatever is claimed. */
+    size = (size_t)-1;
+    EXPECT(vkstash_find_value(session, "key", 3, value, &size), VKSTASH_SUCCESS);
+    EXPECT(strcmp(value, "value"), 0);
+    EXPECT(value[6], 1);
+    EXPECT(vkstash_get_session_desc(session, &same), VKSTASH_SUCCESS);
+    EXPECT(memcmp(&desc, &same, sizeof desc), 0);
+
+    EXPECT(vkstash_create_session(&desc, &on, "api test", &second), VKSTASH_SUCCESS);
+    for (i = 0; i < 4; ++i) {
+        EXPECT(pthread_create(&threads[i], NULL, find_until_destroyed, &second), 0);
+    }
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_SUCCESS);
+    EXPECT(vkstash_destroy_session(second), VKSTASH_SUCCESS);
+    for (i = 0; i < 4; ++i) {
+        EXPECT(pthread_join(threads[i], NULL), 0);
+    }
+    EXPECT(vkstash_destroy_session(second), VKSTASH_ERROR_INVALID_HANDLE);
+    if (strcmp(arguments[1], "find") == 0) {
+        control(session);
+    }
+    if (getenv("DELETE") != NULL) {
+        EXPECT(vkstash_set_delete_on_destroy(session), VKSTASH_SUCCESS);
+    }
+    EXPECT(vkstash_destroy_session(session), VKSTASH_SUCCESS);
+    EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_INVALID_HANDLE);
+    puts("done");
+    return 0;
+}

@@ -1,0 +1,17 @@
+//! The C API: what a program or a translator calls by name, from this library in its process. docs/sessions.md has it
+//! beside the calls of D3D12.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `sessions` | the exported functions for sessions |
+//! | `control` | the exported functions for control over caches |
+//! | `live` | the live sessions, by number |
+//! | `types` | structures, constants and results of the header |
+//! | `header` | `include/vkstash.h`, made of these files |
+
+mod control;
+#[cfg(test)]
+mod header;
+mod live;
+mod sessions;
+mod types;
