@@ -243,7 +243,12 @@ unsafe fn compile(
     // that it has nothing for the program's own call. `compile.rs`, `source`, says why other calls decide otherwise.
     let asked = attempts.iter().all(|attempt| attempt.asked);
     let free = match passed {
-        Passed::Null | Passed::Known { .. } => asked,
+        Passed::Null => asked,
+        // RADV says that it has nothing of ray tracing libraries where it has (`compile.rs`, `source`).
+        Passed::Known { cache, .. } => {
+            let unsure = attempts.iter().any(|attempt| attempt.library.is_some());
+            asked && !(unsure && cache.holds_earlier_runs())
+        }
         Passed::Unknown(_) => false,
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);

@@ -5,7 +5,7 @@
 //! - [`state`] graphics state, member by member
 //! - [`conversions`] YCbCr conversions in immutable samplers
 //! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations,
-//!   [`deferral_threads`] with several threads
+//!   [`deferral_threads`] with several threads, [`deferred_libraries`] libraries with a loaded cache
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
@@ -16,6 +16,7 @@ mod binaries;
 mod conversions;
 mod deferral;
 mod deferral_threads;
+mod deferred_libraries;
 mod draft;
 mod later_calls;
 mod libraries;
