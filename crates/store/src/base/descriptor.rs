@@ -2,10 +2,11 @@
 //! program's own files then get the numbers.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
+use std::ffi::CStr;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, StatxFlags, StatxTimestamp, fstat, makedev, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, StatxTimestamp, fstat, makedev, open, statx};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 /// The first descriptor that is not standard input, output or error, even if a program has closed those.
@@ -43,9 +44,21 @@ impl Identity {
     }
 }
 
+/// Closes a descriptor. The standard library ends a process with debug assertions in which it was closed already, which is
+/// the program's right here.
+fn close(fd: OwnedFd) {
+    // SAFETY: an owned descriptor, given up here. If the program has closed it, the call fails.
+    unsafe { libc::close(fd.into_raw_fd()) };
+}
+
 /// Moves a descriptor above those of the standard streams: what a program prints would land in the file.
 fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
-    if fd.as_raw_fd() < FIRST { fcntl_dupfd_cloexec(fd, FIRST) } else { Ok(fd) }
+    if fd.as_raw_fd() >= FIRST {
+        return Ok(fd);
+    }
+    let moved = fcntl_dupfd_cloexec(&fd, FIRST);
+    close(fd);
+    moved
 }
 
 /// A descriptor that is kept for longer than one call. Before anything is changed through it, and before it is closed,
@@ -61,8 +74,18 @@ impl Descriptor {
     /// Takes over a descriptor that was just opened.
     pub fn new(fd: OwnedFd) -> Result<Descriptor, Errno> {
         let fd = moved_up(fd)?;
-        let file = Identity::of(fd.as_fd())?;
-        Ok(Descriptor { fd: ManuallyDrop::new(fd), file })
+        match Identity::of(fd.as_fd()) {
+            Ok(file) => Ok(Descriptor { fd: ManuallyDrop::new(fd), file }),
+            Err(Errno::BADF) => {
+                // The program has closed it, and may get the number for a file of its own.
+                std::mem::forget(fd);
+                Err(Errno::BADF)
+            }
+            Err(error) => {
+                close(fd);
+                Err(error)
+            }
+        }
     }
 
     /// Asked before a call that changes something. `BADF`: the descriptor is another file now.
@@ -88,29 +111,50 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         if self.still().is_ok() {
             // SAFETY: the field is not used after this.
-            unsafe { ManuallyDrop::drop(&mut self.fd) };
+            close(unsafe { ManuallyDrop::take(&mut self.fd) });
         }
     }
 }
 
-/// A descriptor for one or two reads. It is never compared, and nothing can be changed through it.
-pub struct Brief(OwnedFd);
+/// A descriptor for a few reads. It is never compared, and nothing can be changed through it.
+pub struct Brief(ManuallyDrop<OwnedFd>);
 
 impl Brief {
     /// Takes over a descriptor that was just opened.
     pub fn new(fd: OwnedFd) -> Result<Brief, Errno> {
-        moved_up(fd).map(Brief)
+        moved_up(fd).map(|fd| Brief(ManuallyDrop::new(fd)))
     }
 
     /// Turns it into a descriptor that is kept.
     pub fn keep(self) -> Result<Descriptor, Errno> {
-        Descriptor::new(self.0)
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: the value is neither used nor dropped after this.
+        Descriptor::new(unsafe { ManuallyDrop::take(&mut this.0) })
+    }
+}
+
+impl Drop for Brief {
+    fn drop(&mut self) {
+        // SAFETY: the field is not used after this.
+        close(unsafe { ManuallyDrop::take(&mut self.0) });
     }
 }
 
 impl AsFd for Brief {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// The content of a small file that the system makes.
+pub(crate) fn read_system_file(path: &CStr) -> Result<String, Errno> {
+    let file = Brief::new(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
+    let (mut bytes, mut block) = (Vec::new(), [0; 1024]);
+    loop {
+        match rustix::io::read(&file, &mut block)? {
+            0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            read => bytes.extend_from_slice(&block[..read]),
+        }
     }
 }
 
@@ -146,6 +190,27 @@ mod tests {
         // SAFETY: the descriptor belongs to this test, and dropping `kept` has not closed it.
         let left: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(number) };
         assert_eq!(left.metadata().unwrap().len(), 4);
+    }
+
+    /// The standard library would end this process.
+    #[test]
+    fn what_the_program_closes_during_one_read_ends_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = descriptor(&folder.path().join("kept"));
+        // Nothing else in this program uses so high a number.
+        let high = fcntl_dupfd_cloexec(&kept, 950).unwrap();
+        let number = high.as_raw_fd();
+        let brief = Brief::new(high).unwrap();
+        // SAFETY: the descriptor belongs to this test.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+        assert_eq!(brief.keep().map(drop), Err(Errno::BADF));
+        let high = fcntl_dupfd_cloexec(&kept, 950).unwrap();
+        assert_eq!(high.as_raw_fd(), number);
+        let brief = Brief::new(high).unwrap();
+        // SAFETY: the descriptor belongs to this test.
+        assert_eq!(unsafe { libc::close(number) }, 0);
+        drop(brief);
+        assert_eq!(read_system_file(c"/proc/self/comm").unwrap().lines().count(), 1);
     }
 
     #[test]

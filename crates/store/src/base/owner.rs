@@ -8,12 +8,14 @@ use std::path::Path;
 use rustix::fs::{Gid, Uid, fchown, fstat};
 use rustix::process::geteuid;
 
+use crate::base::descriptor::read_system_file;
+
 /// The user id of files whose owner has no id in this user namespace.
 const NOBODY: u32 = 65534;
 
 /// Whether this is the initial user namespace, in which [`NOBODY`] is a user like any other.
 fn all_users_have_numbers() -> bool {
-    std::fs::read_to_string("/proc/self/uid_map")
+    read_system_file(c"/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
 

@@ -3,6 +3,8 @@
 
 use std::thread::JoinHandle;
 
+use crate::base::descriptor::read_system_file;
+
 /// Stack for the thread, and for the static thread-local storage of all libraries in the process.
 const STACK_BYTES: usize = 1 << 20;
 /// Nice value of a thread for which nobody waits.
@@ -36,7 +38,7 @@ const WHO_THREAD: libc::c_int = 1;
 
 /// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
 pub fn main_has_ended() -> bool {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = read_system_file(c"/proc/self/stat").unwrap_or_default();
     // The state follows the name, which may hold anything.
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }

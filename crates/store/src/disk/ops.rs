@@ -69,6 +69,9 @@ pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
+/// Opens a folder to list it.
+const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
 /// The names in a folder, in no order.
 pub(crate) fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
     list_until(folder, &|| false).map(|(names, _)| names)
@@ -83,8 +86,12 @@ pub(crate) fn list_until(
         return Ok((Vec::new(), false));
     }
     ask(Op::List)?;
+    // Opened again, because the position belongs to the open file.
+    let listed = Brief::new(fs::openat(folder, c".", LISTED, Mode::empty())?)?;
+    let mut buffer = [MaybeUninit::uninit(); 8192];
+    let mut entries = fs::RawDir::new(listed, &mut buffer);
     let mut names = Vec::new();
-    for entry in fs::Dir::read_from(folder)? {
+    while let Some(entry) = entries.next() {
         names.push(entry?.file_name().to_owned());
         if names.len() % 256 == 0 && interrupted() {
             return Ok((names, false));

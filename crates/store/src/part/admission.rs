@@ -1,7 +1,7 @@
 //! Whether a driver may have an artifact: crash counts, verified artifacts, and the marks of those in flight.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
@@ -95,8 +95,17 @@ impl Part {
     /// counted, because the files cannot be listed or `interrupted` said true.
     pub(crate) fn count_crashes(&self, interrupted: &dyn Fn() -> bool) -> bool {
         let Some(folder) = self.open_folder().filter(|_| self.is_of_a_device()) else { return true };
+        // Of two threads that read the part at once, one would find the files locked by the other, and mark nothing.
+        let _counting = match self.counting.try_lock() {
+            Ok(counting) => counting,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
         let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
-        self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
+        // Whoever counts again finds the files locked or removed by this process, which goes on marking.
+        if self.crashes_uncounted.swap(false, Ordering::Relaxed) || !guards.is_empty() {
+            self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
+        }
         // The writer may write the first count before the last guard file is in the list; the lock makes it wait.
         let mut counted = lock(&self.counted_guards);
         for mut guard in guards {

@@ -73,7 +73,9 @@ pub struct Part {
     /// The folder's time stamp says that this run uses the part.
     pub(super) stamped: AtomicBool,
     /// The guard files of dead processes are still to be counted.
-    crashes_uncounted: AtomicBool,
+    pub(super) crashes_uncounted: AtomicBool,
+    /// Locked while they are counted.
+    pub(super) counting: Mutex<()>,
     /// The part turned out to be unusable after it was opened.
     refused: AtomicBool,
     /// Failed attempts in a row to read the rest of the part.
@@ -122,6 +124,7 @@ impl Part {
             closed_until: AtomicU64::new(0),
             stamped: AtomicBool::new(false),
             crashes_uncounted: AtomicBool::new(true),
+            counting: Mutex::default(),
             refused: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             written: AtomicBool::new(false),

@@ -10,6 +10,7 @@ use crate::disk::faults::{Fault, Plan};
 use crate::disk::folder::Folder;
 use crate::disk::op::Op;
 use crate::forks as fork;
+use crate::part::admission::Admission;
 use crate::part::crash_guard::CrashGuard;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
@@ -72,6 +73,20 @@ fn a_crash_that_one_process_counts_is_not_counted_by_another() {
     one.flush(LONG);
     assert!(files(&folder, "vkg").is_empty(), "gone as soon as the death is written");
     assert_eq!(crashes_found(root.path(), &artifact), 1);
+}
+
+/// The helper may read a part while the thread that opens it counts: it finds the file locked, by its own process.
+#[test]
+fn a_second_count_in_a_process_finds_nothing_and_marks_go_on() {
+    let root = root();
+    let (artifact, _) = after_a_crash(root.path());
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    for _ in 0..3 {
+        assert!(device.count_crashes(&|| false));
+        assert_eq!(device.crash_count(&artifact), 1);
+        assert!(matches!(device.admit(&artifact), Admission::Granted(Some(_))), "it is marked");
+    }
 }
 
 #[test]
