@@ -43,8 +43,10 @@ pub(super) struct Gate {
     ending: AtomicBool,
     /// Told whether there are workers.
     hint: Option<&'static AtomicBool>,
-    /// Driver calls so far.
+    /// Driver calls since a library was loaded.
     made: AtomicU64,
+    /// [`libraries_loaded`] when a worker last looked.
+    loaded: AtomicU64,
     after_call: OnceLock<fn()>,
 }
 
@@ -213,8 +215,8 @@ impl Gate {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// `after` is called at the end of the first, the second, the fourth driver call and so on, before a fork that waits for
-    /// that call begins.
+    /// `after` is called by a new worker if a library was loaded since the last one, and then at the end of the first, the
+    /// second, the fourth driver call and so on. No fork begins meanwhile.
     pub(super) fn after_calls(&self, after: fn()) {
         // Set once.
         let _ = self.after_call.set(after);
@@ -226,10 +228,18 @@ impl Gate {
         }
     }
 
-    /// Calls what is called after driver calls, on a new worker.
+    /// Calls what is called after driver calls, on a new worker, where there may be a driver that is not known yet. Each call
+    /// may cost memory that is never released, so a program with many devices pays once.
     pub(super) fn begin_worker(self: &Arc<Gate>) {
-        if let Some(_no_fork) = self.enter(&AtomicBool::new(false), true) {
-            self.call_after_call();
+        let loaded = libraries_loaded();
+        if self.loaded.load(Ordering::Relaxed) == loaded {
+            return;
+        }
+        if let Some(entered) = self.enter(&AtomicBool::new(false), true) {
+            self.loaded.store(loaded, Ordering::Relaxed);
+            self.made.store(0, Ordering::Relaxed);
+            // As after a first driver call.
+            drop(entered);
         }
     }
 
@@ -249,6 +259,26 @@ impl Gate {
             hint.store(false, Ordering::Relaxed);
         }
     }
+}
+
+/// How often this process has loaded a library, plus one.
+fn libraries_loaded() -> u64 {
+    unsafe extern "C" fn look(
+        info: *mut libc::dl_phdr_info,
+        size: libc::size_t,
+        found: *mut libc::c_void,
+    ) -> libc::c_int {
+        if size >= std::mem::offset_of!(libc::dl_phdr_info, dlpi_subs) {
+            // SAFETY: the C library passes a structure of `size` bytes, which the field is within, and the pointer below.
+            unsafe { *found.cast::<u64>() = (*info).dlpi_adds };
+        }
+        // Each library says the same.
+        1
+    }
+    let mut found = 0_u64;
+    // SAFETY: the function is called during this call only, with the pointer to a number on this stack.
+    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
+    found + 1
 }
 
 /// Looks until `condition` holds. False: the time is over.

@@ -1,6 +1,6 @@
 //! When workers start and end, what they are, and what they wait for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,33 @@ fn workers_that_become_idle_together_do_not_forget_a_later_task() {
         until(|| ends.all().len() == 3 * round + 3);
     }
     assert!(pool.leave(owner));
+}
+
+static REGISTERED: AtomicUsize = AtomicUsize::new(0);
+
+/// A handler that is registered at exit is never given back.
+#[test]
+fn a_process_registers_its_handler_once_however_many_workers_begin_until_a_library_is_loaded() {
+    let gate = Arc::new(Gate::default());
+    gate.after_calls(|| _ = REGISTERED.fetch_add(1, Ordering::SeqCst));
+    for device in 0..200 {
+        let pool = pool_at(&gate, 1);
+        let (ends, owner) = (Ends::default(), pool.new_owner());
+        pool.queue(owner, ends.task(device, || ()));
+        until(|| ends.all().len() == 1);
+        assert!(pool.leave(owner));
+        pool.join();
+    }
+    assert!(
+        REGISTERED.load(Ordering::SeqCst) <= 2,
+        "{} for 200 devices; a test beside this one may load a library",
+        REGISTERED.load(Ordering::SeqCst)
+    );
+    let before = REGISTERED.load(Ordering::SeqCst);
+    // SAFETY: a library of the C library's, without constructors that matter.
+    assert!(!unsafe { libc::dlopen(c"libresolv.so.2".as_ptr(), libc::RTLD_NOW) }.is_null());
+    (0..10).for_each(|_| gate.begin_worker());
+    assert_eq!(REGISTERED.load(Ordering::SeqCst), before + 1);
 }
 
 #[test]
