@@ -6,7 +6,7 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -31,6 +31,23 @@ fn filled(scenario: &Scenario, driver: Driver) -> Option<Env> {
         assert_eq!(run.reports.sum(count), u64::from(COUNT), "{:?}", run.reports.counters());
     }
     Some(env.var("VKSTASH_BACKGROUND_WORKERS", "2"))
+}
+
+/// Waits until workers have made so many pipelines. Whatever the driver objects to is a failure.
+fn until_workers_made(driver: &TestDriver, count: u64) {
+    let (mut made, deadline) = (0, Instant::now() + Duration::from_secs(60));
+    while made < count {
+        assert!(Instant::now() < deadline, "workers have made {made} of {count}");
+        std::thread::sleep(Duration::from_millis(5));
+        made += creating(&driver.take_record());
+    }
+}
+
+/// How many calls of a record create pipelines.
+fn creating(record: &Value) -> u64 {
+    assert_eq!(record["violations"], json!([]), "{record}");
+    let calls = record["calls"].as_array().unwrap().iter();
+    calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64
 }
 
 /// Creates a device, waits for so many microseconds, and ends as the input says.
@@ -111,7 +128,7 @@ fn global_destructor(_: &Value) -> Value {
     unsafe { libc::atexit(late_destructor) };
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    until_workers_made(&TestDriver::open(), COUNT.into());
     *IN_HANDLER.lock().unwrap() = Some(device);
     std::process::exit(3)
 }
@@ -136,14 +153,17 @@ fn without_memory(_: &Value) -> Value {
     let driver = TestDriver::open();
     driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    let record = driver.take_record();
-    assert_eq!(record["violations"], json!([]), "{record}");
-    let calls = record["calls"].as_array().unwrap().iter();
-    let creating = calls.filter(|call| call["command"] == "vkCreateComputePipelines").count();
+    let (mut asked, mut quiet, deadline) = (0, 0, Instant::now() + Duration::from_secs(60));
+    // Both workers may ask before either knows; then nobody does.
+    while asked == 0 || quiet < 40 {
+        assert!(Instant::now() < deadline, "workers have asked {asked} times");
+        std::thread::sleep(Duration::from_millis(5));
+        let more = creating(&driver.take_record());
+        (asked, quiet) = (asked + more, if more == 0 { quiet + 1 } else { 0 });
+    }
     driver.control(&json!({ "faults": null }));
     assert!(work().run(&device).all_made());
-    json!(creating)
+    json!(asked)
 }
 
 #[test]
@@ -261,7 +281,7 @@ fn with_allocators(input: &Value) -> Value {
     // SAFETY: a live physical device and a valid create info.
     let raw = unsafe { instance.raw.create_device(physical, &info, chosen("device")) }.unwrap();
     let device = Device::adopt(&instance, physical, raw);
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(input["wait_ms"].as_u64().unwrap()));
     assert!(work().run(&device).all_made());
     // Destroying them would need the allocators again.
     std::mem::forget((device, instance));
@@ -273,10 +293,15 @@ fn allocators_of_the_program_are_called_on_its_own_threads() {
     scenario(&[("work", work::step), ("allocators", with_allocators)], |scenario| {
         let machine = std::env::var_os(MACHINE_DRIVER).map(|_| Driver::Machine);
         let Some(env) = filled(scenario, machine.unwrap_or(Driver::Radv)) else { return };
-        let none = scenario.run_ok::<Value>("allocators", &env, &json!({}));
-        assert_eq!(none.reports.sum("parked"), u64::from(COUNT), "{:?}", none.reports.counters());
+        // So long as this workers need without allocators of the program's.
+        let is_enough = |wait_ms: &u64| {
+            let none = scenario.run_ok::<Value>("allocators", &env, &json!({ "wait_ms": wait_ms }));
+            none.reports.sum("parked") == u64::from(COUNT)
+        };
+        let enough = (7..15).map(|power| 1 << power).find(is_enough).expect("workers park all of them");
         for place in ["instance", "device"] {
-            let run = scenario.run_ok::<Value>("allocators", &env, &json!({ place: true }));
+            let input = json!({ place: true, "wait_ms": 2 * enough });
+            let run = scenario.run_ok::<Value>("allocators", &env, &input);
             let counters = run.reports.counters();
             assert!(run.value[0].as_u64().unwrap() > 0, "{place}: the driver uses them");
             assert_eq!(run.value[1], 0, "{place}");
@@ -302,9 +327,11 @@ fn a_driver_that_dies_in_a_worker_is_left_alone_after_a_few_runs() {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
         let dies = json!({ "faults": [{ "command": "vkCreateComputePipelines", "die": "segv" }] });
         let dying = env.clone().var("VKSTASH_TEST_ICD", dies.to_string());
-        let ends: Vec<_> = (0..8).map(|_| scenario.run("idle", &dying, &500).signal()).collect();
-        assert_eq!(ends[0], Some(libc::SIGSEGV), "the first run cannot know");
-        assert_eq!(ends[4..], [None; 4], "{ends:?}");
+        let dies = |wait_ms: &u64| scenario.run("idle", &dying, wait_ms).signal() == Some(libc::SIGSEGV);
+        let enough: u64 =
+            (7..15).map(|power| 1 << power).find(dies).expect("the first run cannot know, and dies");
+        let ends: Vec<_> = (1..8).map(|_| scenario.run("idle", &dying, &(2 * enough)).signal()).collect();
+        assert_eq!(ends[3..], [None; 4], "{ends:?}");
         let after = scenario.run_ok::<Done>("work", &env, &work());
         assert_eq!(after.reports.sum("parked"), 0, "{:?}", after.reports.counters());
     });
@@ -314,7 +341,8 @@ fn a_driver_that_dies_in_a_worker_is_left_alone_after_a_few_runs() {
 fn end_main_thread(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let driver = TestDriver::open();
+    until_workers_made(&driver, COUNT.into());
     std::mem::forget((device, instance));
     // The harness waits on the main thread for this one: a forked child has this thread only, as its main thread.
     // SAFETY: the child ends its only thread of the program's.
@@ -323,7 +351,7 @@ fn end_main_thread(_: &Value) -> Value {
         if child == 0 {
             let instance = Instance::new(&InstanceOptions::default()).unwrap();
             let device = Device::new(&instance, &work().device_options()).unwrap();
-            std::thread::sleep(Duration::from_millis(500));
+            until_workers_made(&driver, COUNT.into());
             std::mem::forget((device, instance));
             libc::pthread_exit(std::ptr::null_mut());
         }

@@ -182,7 +182,9 @@ fn what_is_killed_goes_on_where_it_was() {
         let mut first = tool(&updated, &["--all", "--jobs", "1"]);
         let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let before = device_segments(&env.stash_folder()).len();
+        let deadline = Instant::now() + Duration::from_secs(120);
         while device_segments(&env.stash_folder()).len() == before {
+            assert!(Instant::now() < deadline, "nothing is made");
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(Duration::from_millis(1500));
