@@ -212,6 +212,59 @@ fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
     });
 }
 
+/// The step: waits until workers have asked for so many pipelines and then for none any more, and ends.
+fn asked_by_workers(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let (mut asked, mut quiet, begun) = (0, 0, Instant::now());
+    let least = input["least"].as_u64().unwrap();
+    while asked < least || quiet < input["quiet"].as_u64().unwrap() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "workers have asked {asked} times");
+        std::thread::sleep(Duration::from_millis(5));
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap().iter();
+        let more = calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
+        (asked, quiet) = (asked + more, if more == 0 { quiet + 1 } else { 0 });
+    }
+    drop(device);
+    json!(asked)
+}
+
+/// A program is served them all the same, so the artifacts stay as they are.
+#[test]
+fn what_the_driver_always_refuses_to_workers_is_passed_by_in_later_runs() {
+    scenario(&[("work", work::step), ("asked", asked_by_workers)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        for count in ["compiled", "served"] {
+            assert_eq!(scenario.run_ok::<Done>("work", &env, &work).reports.sum(count), COUNT);
+        }
+        let required =
+            json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": 1_000_297_000 }] });
+        let refusing = with_parking(&env).var("VKSTASH_TEST_ICD", required.to_string());
+        let asked = |least: u64, quiet: u64| {
+            let input = json!({ "work": work, "least": least, "quiet": quiet });
+            let run = scenario.run_ok::<u64>("asked", &refusing, &input);
+            (run.value, run.reports.sum("parking_failed"))
+        };
+        // Once may be chance.
+        assert_eq!([asked(COUNT, 20), asked(COUNT, 20)], [(COUNT, COUNT); 2]);
+        assert_eq!(asked(0, 200), (0, 0));
+
+        // The artifacts are as good as before for the program, which makes them again if the driver refuses them. Then they
+        // are others.
+        assert_eq!(scenario.run_ok::<Done>("work", &env, &work).reports.sum("served"), COUNT);
+        let ignoring = json!({ "ignore_blobs": true, "compile_us": 5_000 });
+        let ignoring = env.clone().var("VKSTASH_TEST_ICD", ignoring.to_string());
+        let made = scenario.run_ok::<Done>("work", &ignoring, &work);
+        assert_eq!(made.reports.sum("compiled"), COUNT, "{:?}", made.reports.counters());
+        let (parked, failed) = asked(COUNT, 20);
+        assert_eq!((parked, failed), (COUNT, COUNT));
+    });
+}
+
 /// lavapipe keeps nothing, so there are no artifacts: a worker compiles, and only what took little time before.
 #[test]
 fn a_driver_that_keeps_nothing_compiles_ahead() {

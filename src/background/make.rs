@@ -15,12 +15,14 @@ use crate::recipe::{check, key, payload};
 use crate::resolve::artifact;
 use crate::resolve::call::Call;
 use crate::resolve::create_info::{CreateInfo, Creation};
+use crate::resolve::outcome::ArtifactOutcome;
 use crate::resolve::passed::Passed;
 use crate::resolve::request::{DescribedPipeline, Request};
 use crate::state::device::Device;
 use crate::state::parked::Finished;
 use crate::state::stored::Stored;
 use crate::stats::BypassReason;
+use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
 /// How a pipeline is made in the program's process: only in ways that cannot keep a worker for long.
@@ -67,7 +69,7 @@ pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
     if device.keeps_artifacts() {
         // One that no driver has taken yet may be what ends the process (docs/format.md, guard files).
         let taken = has(Kind::Verified) && has(Kind::Artifact) && device.cache_control;
-        return taken.then_some(Way::Artifact);
+        return (taken && !is_refused(stored, key)).then_some(Way::Artifact);
     }
     let mut record = Vec::new();
     if !device.records_recipes_alone() || !stored.device.read(Kind::Cost, key, &mut record) {
@@ -75,6 +77,47 @@ pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
     }
     let cost = payload::cost(&record)?;
     (cost <= LONGEST_COMPILE).then_some(Way::Compile(cost))
+}
+
+/// First byte of a record of the kind failed: the driver has refused this artifact to workers (docs/format.md).
+const REFUSED: u8 = 5;
+/// An artifact that was refused so often is not offered by workers any more. Once may be chance.
+const REFUSALS: u8 = 2;
+
+/// How often the driver has refused this artifact to workers. None: something else is known of the key.
+fn refusals(stored: &Stored, key: &Key, artifact: &[u8]) -> Option<u8> {
+    let mut record = Vec::new();
+    if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
+        return Some(0);
+    }
+    match record.as_slice() {
+        [REFUSED, count, of @ ..] => Some(if artifact.starts_with(of) { *count } else { 0 }),
+        [0] => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether the artifact of this key is the one that the driver has refused to workers.
+fn is_refused(stored: &Stored, key: &Key) -> bool {
+    if !stored.device.has_any(Kind::Failed) || !stored.device.contains(Kind::Failed, key) {
+        return false;
+    }
+    let mut artifact = Vec::new();
+    stored.device.read(Kind::Artifact, key, &mut artifact)
+        && refusals(stored, key, &artifact).is_some_and(|count| count >= REFUSALS)
+}
+
+/// Remembers that the driver has refused an artifact to a worker. Programs may be served it all the same: of a link the recipe
+/// does not say everything.
+fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
+    let (Some(count), Some(prefix)) = (refusals(stored, key, artifact), artifact.get(..payload::PREFIX))
+    else {
+        return;
+    };
+    // What is dropped is noted the next time.
+    if let Some(record) = memory::joined(&[&[REFUSED, count.saturating_add(1)], prefix]) {
+        stored.device.put(Kind::Failed, key, record.into_boxed_slice());
+    }
 }
 
 /// Makes a pipeline on the calling thread.
@@ -99,9 +142,9 @@ pub unsafe fn make(
     // SAFETY: the caller's contract; the create infos and what they point to live until the call is over.
     unsafe {
         match pipeline(&recipe, &objects)? {
-            Info::Compute(rebuilt) => create(device, &objects, rebuilt.info(), key, way),
-            Info::Graphics(rebuilt, _) => create(device, &objects, rebuilt.info(), key, way),
-            Info::RayTracing(rebuilt) => create(device, &objects, rebuilt.info(), key, way),
+            Info::Compute(rebuilt) => create(device, stored, &objects, rebuilt.info(), key, way),
+            Info::Graphics(rebuilt, _) => create(device, stored, &objects, rebuilt.info(), key, way),
+            Info::RayTracing(rebuilt) => create(device, stored, &objects, rebuilt.info(), key, way),
         }
     }
 }
@@ -110,6 +153,7 @@ pub unsafe fn make(
 /// As [`make`]; a valid create info, made of `objects`.
 unsafe fn create<I: CreateInfo>(
     device: &Device,
+    stored: &Stored,
     objects: &RecipeObjects<'_>,
     info: &I,
     key: &Key,
@@ -140,7 +184,12 @@ unsafe fn create<I: CreateInfo>(
         match way {
             Way::Artifact => match artifact::make(&request, &mut buffer, None) {
                 Some(Ok(made)) => (made.answer, made.cost, buffer.len().saturating_sub(payload::PREFIX)),
-                Some(Err(_)) => return Err(NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED)),
+                Some(Err(outcome)) => {
+                    if matches!(outcome, ArtifactOutcome::Refused(_)) {
+                        note_refusal(stored, key, &buffer);
+                    }
+                    return Err(NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED));
+                }
                 None => return Err(NotMade::NoWay),
             },
             Way::Compile(cost) => (call.create(), cost, 0),
