@@ -7,11 +7,12 @@
 //! | `control` | the exported functions for control over caches |
 //! | `live` | the live sessions, by number |
 //! | `types` | structures, constants and results of the header |
-//! | `header` | `include/vkstash.h`, made of these files |
+//! | `tests` | `include/vkstash.h`, made of these files |
 
 mod control;
-#[cfg(test)]
-mod header;
 mod live;
 mod sessions;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests;
 mod types;

@@ -133,7 +133,10 @@ impl Cache {
             |length| room.is_some_and(|room| length <= room) || self.front.has_room_for(key.len() + length);
         let found = files.find(hash, key, wants_value, |number, found| match (found, room) {
             (Answer::Value(value), _) => {
-                self.front.insert(number, hash, key, value);
+                // Whoever asks for the length asks for the value next.
+                if room.is_none() || self.front.is_found_again(hash) {
+                    self.front.insert(number, hash, key, value);
+                }
                 deliver(value)
             }
             (Answer::Length(needed), Some(_)) => Err(Error::BufferTooSmall { needed }),

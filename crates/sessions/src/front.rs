@@ -47,7 +47,12 @@ pub(crate) struct Front {
     most_entries: usize,
     /// The number of the value file that the entries are in. Changed with `order` locked.
     number: AtomicU64,
+    /// Hashes that were found on disk of late.
+    found: [AtomicU64; FOUND],
 }
+
+/// How many hashes are remembered.
+const FOUND: usize = 256;
 
 impl Front {
     pub(crate) fn new(limits: &Limits) -> Front {
@@ -57,6 +62,7 @@ impl Front {
             most_bytes: limits.bytes,
             most_entries: limits.entries,
             number: AtomicU64::new(0),
+            found: [const { AtomicU64::new(0) }; FOUND],
         }
     }
 
@@ -75,6 +81,19 @@ impl Front {
         let entries = self.entries.pin();
         let entry = entries.get(&hash)?;
         Some(entry.value_of(key).ok_or(Error::HashCollision).and_then(deliver))
+    }
+
+    /// Whether a value that was found on disk, and handed over, is worth a copy in memory: if it was found before. To copy
+    /// each one would cost a program that asks for each value once a sixth of its time.
+    pub(crate) fn is_found_again(&self, hash: u64) -> bool {
+        let last = self.found.get(hash as usize % FOUND);
+        last.is_some_and(|last| {
+            let again = last.load(Ordering::Relaxed) == hash;
+            if !again {
+                last.store(hash, Ordering::Relaxed);
+            }
+            again
+        })
     }
 
     /// Adds what was stored or found on disk, and evicts older entries. Left out if it is too large, or if another

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::signals::Quiet;
 use vkstash_store::base::util::lock;
 use vkstash_store::disk::folder::{Folder, write_all_at};
 use vkstash_store::disk::home::Home;
@@ -259,6 +260,7 @@ impl Files {
     /// Adds an entry. When this returns, the entry is in the page cache. Returns the number of the value file too.
     pub(crate) fn store(&self, hash: u64, key: &[u8], value: &[u8]) -> Result<(u64, Stored), Error> {
         self.changing(|mut state| {
+            let quiet = Quiet::begin()?;
             for _ in 0..ROUNDS {
                 let (at, stored) = match state.index.look(hash) {
                     Ok(Look::Nowhere(Some(free))) => (free, Stored::New),
@@ -279,8 +281,8 @@ impl Files {
                     }
                     Err(error) => return Err(error),
                 };
-                let (place, before) = state.values.append(hash, key, value, self.most)?;
-                if let Err(error) = state.index.put(at, &Slot { hash, place }) {
+                let (place, before) = state.values.append(&quiet, hash, key, value, self.most)?;
+                if let Err(error) = state.index.put(&quiet, at, &Slot { hash, place }) {
                     state.values.cut(before);
                     return Err(error);
                 }

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::memory;
-use vkstash_store::disk::folder::{read_at, write_all_at};
+use vkstash_store::base::signals::Quiet;
+use vkstash_store::disk::folder::read_at;
 use vkstash_store::disk::ops;
 
+use crate::disk::write::write_all;
 use crate::error::Error;
-use crate::format::{BLOCK, PROBES, Place, SLOT, SLOTS, Slot, Words, block_at, home, index_length};
+use crate::format::{ALIGN, BLOCK, PROBES, Place, SLOT, SLOTS, Slot, Words, block_at, home, index_length};
 use crate::scratch;
 
 /// 32-bit words of a block.
@@ -56,18 +58,29 @@ impl Remembered {
         }
     }
 
-    /// Where the hash is, if a slot has it. Only slots with its low half are looked at as a whole.
+    /// The numbers of the slots that begin with the low half of the hash.
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> {
+        let firsts = self.0.iter().step_by(SLOT / 4).take(SLOTS).enumerate();
+        firsts.filter(move |(_, first)| first.load(Ordering::Relaxed) == hash as u32).map(|(slot, _)| slot)
+    }
+
+    /// Where the hash is, if a slot has it.
     fn position(&self, hash: u64) -> Option<(usize, Slot)> {
-        let low = hash as u32;
-        (0..SLOTS).find_map(|slot| {
-            let first = self.0.get(slot * (SLOT / 4))?;
-            if first.load(Ordering::Relaxed) != low {
-                return None;
-            }
-            match self.content(slot) {
-                Content::Used(found) if found.hash == hash => Some((slot, found)),
-                _ => None,
-            }
+        self.candidates(hash).find_map(|slot| match self.content(slot) {
+            Content::Used(found) if found.hash == hash => Some((slot, found)),
+            _ => None,
+        })
+    }
+
+    /// [`Remembered::position`] without the slot's checksum: the record itself says whether it is the right one.
+    fn likely_place(&self, hash: u64) -> Option<Place> {
+        self.candidates(hash).find_map(|slot| {
+            let word =
+                |at: usize| self.0.get(slot * (SLOT / 4) + at).map(|word| word.load(Ordering::Relaxed));
+            let (high, offset, length) = (word(1)?, word(2)?, word(3)?);
+            // Half a slot, if another thread is updating it.
+            let is_whole = high == (hash >> 32) as u32 && offset != 0 && length != 0;
+            is_whole.then_some(Place { offset: u64::from(offset) * ALIGN, length })
         })
     }
 
@@ -147,8 +160,8 @@ impl Index {
     pub(crate) fn remembered(&self, hash: u64) -> Option<Place> {
         for block in self.probes(hash) {
             let block = self.known(block)?;
-            if let Some((_, slot)) = block.position(hash) {
-                return Some(slot.place);
+            if let Some(place) = block.likely_place(hash) {
+                return Some(place);
             }
             if matches!(block.content(SLOTS - 1), Content::Empty) {
                 return None;
@@ -232,10 +245,10 @@ impl Index {
     }
 
     /// Writes a slot.
-    pub(crate) fn put(&self, at: Position, slot: &Slot) -> Result<(), Error> {
+    pub(crate) fn put(&self, quiet: &Quiet, at: Position, slot: &Slot) -> Result<(), Error> {
         let bytes = slot.encode();
         let offset = block_at(at.block) + (at.slot * SLOT) as u64;
-        write_all_at(&self.file, &bytes, offset).map_err(|(_, error)| Error::from(error))?;
+        write_all(quiet, self.file.still()?, &bytes, offset)?;
         if let Some(remembered) = self.known(at.block) {
             remembered.update_slot(at.slot, &bytes);
         }

@@ -8,6 +8,7 @@
 //! | `state` | the two files that are in use |
 //! | `index` | the slots |
 //! | `values` | the records |
+//! | `write` | the two writes of a store |
 //! | `names` | the files' names, and which files are trusted |
 
 pub(crate) mod files;
@@ -17,3 +18,4 @@ mod open;
 mod rewrite;
 mod state;
 mod values;
+mod write;

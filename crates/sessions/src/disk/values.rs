@@ -1,9 +1,11 @@
 //! The value file: records that are appended, and never changed.
 
 use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::signals::Quiet;
 use vkstash_store::disk::folder::{read_at, write_all_at};
 use vkstash_store::disk::ops;
 
+use crate::disk::write::write_all;
 use crate::error::Error;
 use crate::format::{ALIGN, HEAD, Head, Place, VALUE_HEADER, payload_crc};
 use crate::scratch;
@@ -78,12 +80,13 @@ impl Values {
     /// before.
     pub(crate) fn append(
         &self,
+        quiet: &Quiet,
         hash: u64,
         key: &[u8],
         value: &[u8],
         most: u64,
     ) -> Result<(Place, u64), Error> {
-        let before = self.length()?;
+        let (file, before) = self.file.still_with_length()?;
         let offset = padded(before.max(VALUE_HEADER as u64));
         let length = HEAD as u64 + key.len() as u64 + value.len() as u64;
         if offset.saturating_add(length) > most {
@@ -100,8 +103,7 @@ impl Values {
             buffer.extend_from_slice(&head.encode());
             buffer.extend_from_slice(key);
             buffer.extend_from_slice(with);
-            let write =
-                |bytes: &[u8], at| write_all_at(&self.file, bytes, at).map_err(|(_, error)| error.into());
+            let write = |bytes: &[u8], at| write_all(quiet, file, bytes, at);
             write(buffer, offset)?;
             if after.is_empty() { Ok(()) } else { write(after, offset + buffer.len() as u64) }
         });

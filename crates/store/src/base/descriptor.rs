@@ -24,17 +24,28 @@ struct Identity {
 impl Identity {
     fn of(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
         // These fields never change, so a network file system need not ask its server.
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        Self::with_length(fd, AtFlags::STATX_DONT_SYNC).map(|(identity, _)| identity)
+    }
+
+    /// The length of the file, too.
+    fn with_length(fd: BorrowedFd<'_>, flags: AtFlags) -> Result<(Identity, u64), Errno> {
         let made = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
-        match statx(fd, c"", flags, StatxFlags::INO | StatxFlags::BTIME) {
-            Ok(found) => Ok(Identity {
-                device: makedev(found.stx_dev_major, found.stx_dev_minor),
-                inode: found.stx_ino,
-                made: (found.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| made(found.stx_btime)),
-            }),
+        let fields = StatxFlags::INO | StatxFlags::BTIME | StatxFlags::SIZE;
+        match statx(fd, c"", AtFlags::EMPTY_PATH | flags, fields) {
+            Ok(found) => {
+                let identity = Identity {
+                    device: makedev(found.stx_dev_major, found.stx_dev_minor),
+                    inode: found.stx_ino,
+                    made: (found.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| made(found.stx_btime)),
+                };
+                Ok((identity, found.stx_size))
+            }
             Err(Errno::BADF) => Err(Errno::BADF),
             // Old kernels do not have statx, and sandboxes refuse it.
-            Err(_) => fstat(fd).map(|stat| Identity { device: stat.st_dev, inode: stat.st_ino, made: None }),
+            Err(_) => fstat(fd).map(|stat| {
+                let identity = Identity { device: stat.st_dev, inode: stat.st_ino, made: None };
+                (identity, u64::try_from(stat.st_size).unwrap_or(0))
+            }),
         }
     }
 
@@ -92,6 +103,15 @@ impl Descriptor {
     pub fn still(&self) -> Result<BorrowedFd<'_>, Errno> {
         let fd = self.fd.as_fd();
         if Identity::of(fd)?.is(&self.file) { Ok(fd) } else { Err(Errno::BADF) }
+    }
+}
+
+impl Descriptor {
+    /// [`Descriptor::still`], and the length of the file, with one call.
+    pub fn still_with_length(&self) -> Result<(BorrowedFd<'_>, u64), Errno> {
+        let fd = self.fd.as_fd();
+        let (found, length) = Identity::with_length(fd, AtFlags::empty())?;
+        if found.is(&self.file) { Ok((fd, length)) } else { Err(Errno::BADF) }
     }
 }
 
@@ -247,5 +267,8 @@ mod tests {
         let kept = descriptor(&folder.path().join("kept"));
         let stat = fstat(&kept).unwrap();
         assert_eq!((kept.file.device, kept.file.inode), (stat.st_dev, stat.st_ino));
+        assert_eq!(kept.still_with_length().unwrap().1, 0);
+        crate::base::signals::write(&kept, b"three").unwrap();
+        assert_eq!(kept.still_with_length().unwrap().1, 5);
     }
 }

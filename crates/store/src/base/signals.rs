@@ -6,6 +6,7 @@
 //! way.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
@@ -45,15 +46,37 @@ pub fn silenced(body: impl FnOnce()) {
 }
 
 fn quietly<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
-    let held = Held::hold()?;
-    let done = write();
-    match done {
-        Err(Errno::PIPE) => held.take_back(libc::SIGPIPE),
-        Err(Errno::FBIG) => held.take_back(libc::SIGXFSZ),
-        // While SIGTTOU is blocked, the kernel lets the write through and raises nothing.
-        _ => {}
+    Quiet::begin()?.run(write)
+}
+
+/// Several writes of one thread, for which the signals are blocked once, until this is dropped.
+pub struct Quiet {
+    held: Held,
+    /// The signals are those of the thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Quiet {
+    /// Blocks the signals on this thread.
+    pub fn begin() -> Result<Quiet, Errno> {
+        Ok(Quiet { held: Held::hold()?, _thread: PhantomData })
     }
-    done
+
+    /// [`pwrite()`].
+    pub fn pwrite(&self, fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+        self.run(|| rustix::io::pwrite(fd, bytes, offset))
+    }
+
+    fn run<T>(&self, write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+        let done = write();
+        match done {
+            Err(Errno::PIPE) => self.held.take_back(libc::SIGPIPE),
+            Err(Errno::FBIG) => self.held.take_back(libc::SIGXFSZ),
+            // While SIGTTOU is blocked, the kernel lets the write through and raises nothing.
+            _ => {}
+        }
+        done
+    }
 }
 
 /// Blocks the signals of a write on this thread until it is dropped.

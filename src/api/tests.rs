@@ -13,7 +13,7 @@ const SOURCES: [&str; 3] =
 const BEGIN: &str = "\
 /* vkstash: shader cache sessions for programs and translators; docs/sessions.md describes them.
  *
- * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::header`: change that. */
+ * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::tests`: change that. */
 #ifndef VKSTASH_H
 #define VKSTASH_H
 
