@@ -69,7 +69,8 @@ struct Made {
     samplers: HashMap<Vec<u8>, (vk::Sampler, vk::SamplerYcbcrConversion), FxBuildHasher>,
     /// By their encoding.
     sets: HashMap<Vec<u8>, vk::DescriptorSetLayout, FxBuildHasher>,
-    layouts: HashMap<Key, vk::PipelineLayout, FxBuildHasher>,
+    /// And whether they have independent sets.
+    layouts: HashMap<Key, (vk::PipelineLayout, bool), FxBuildHasher>,
     passes: HashMap<Key, (vk::RenderPass, Vec<SubpassUse>), FxBuildHasher>,
 }
 
@@ -77,7 +78,8 @@ struct Made {
 pub struct RecipeObjects<'a> {
     own: &'a OwnObjects,
     modules: SmallVec<[(Key, vk::ShaderModule); 5]>,
-    layout: Option<(Key, vk::PipelineLayout)>,
+    /// And whether it has independent sets.
+    layout: Option<(Key, vk::PipelineLayout, bool)>,
     pass: Option<(Key, vk::RenderPass, Vec<SubpassUse>)>,
     libraries: &'a [LiveLibrary],
 }
@@ -105,7 +107,8 @@ impl OwnObjects {
         // SAFETY: the caller's contract: a live device, whose commands the table has.
         unsafe {
             if let Some(digest) = parts.layout {
-                ready.layout = Some((digest, self.layout(&digest, read, &mut buffer)?));
+                let (layout, is_independent) = self.layout(&digest, read, &mut buffer)?;
+                ready.layout = Some((digest, layout, is_independent));
             }
             if let Some(digest) = parts.render_pass {
                 let (pass, uses) = self.pass(&digest, read, &mut buffer)?;
@@ -131,7 +134,7 @@ impl OwnObjects {
         let made = std::mem::take(&mut *self.made());
         // SAFETY: the caller's contract; each was created on this device without an allocator, and is destroyed once.
         unsafe {
-            for layout in made.layouts.into_values() {
+            for (layout, _) in made.layouts.into_values() {
                 if let Some(destroy) = self.table.destroy_pipeline_layout {
                     destroy(self.device, layout, ptr::null());
                 }
@@ -184,7 +187,7 @@ impl OwnObjects {
         digest: &Key,
         read: ReadRecord<'_>,
         buffer: &mut Vec<u8>,
-    ) -> Result<vk::PipelineLayout, ObjectError> {
+    ) -> Result<(vk::PipelineLayout, bool), ObjectError> {
         let mut known = self.made();
         if let Some(layout) = known.layouts.get(digest) {
             return Ok(*layout);
@@ -212,8 +215,10 @@ impl OwnObjects {
         // SAFETY: the caller's contract; a create info rebuilt of a program's, with set layouts of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut layout) };
         succeeded(result, "layout")?;
-        known.layouts.insert(*digest, layout);
-        Ok(layout)
+        let flags = vk::PipelineLayoutCreateFlags::from_raw(described.flags);
+        let made = (layout, flags.contains(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT));
+        known.layouts.insert(*digest, made);
+        Ok(made)
     }
 
     /// # Safety
@@ -343,7 +348,7 @@ impl RecipeObjects<'_> {
 
     /// The digest of the layout, if it is that of this recipe.
     pub fn digest_of_layout(&self, layout: vk::PipelineLayout) -> Option<Key> {
-        self.layout.filter(|(_, made)| *made == layout).map(|(digest, _)| digest)
+        self.layout.filter(|(_, made, _)| *made == layout).map(|(digest, ..)| digest)
     }
 
     /// The digest of the render pass, if it is that of this recipe, and what the subpass uses.
@@ -365,7 +370,11 @@ impl rebuild::Device for RecipeObjects<'_> {
     }
 
     fn layout(&self, digest: &Key) -> Option<vk::PipelineLayout> {
-        self.layout.filter(|(known, _)| known == digest).map(|(_, layout)| layout)
+        self.layout.filter(|(known, ..)| known == digest).map(|(_, layout, _)| layout)
+    }
+
+    fn has_independent_sets(&self, layout: &Key) -> bool {
+        self.layout.is_some_and(|(known, _, is_independent)| known == *layout && is_independent)
     }
 
     fn render_pass(&self, digest: &Key, subpass: u32) -> Option<(vk::RenderPass, SubpassUse)> {

@@ -79,6 +79,9 @@ pub struct LibraryTraits {
     pub subsets: u32,
     /// Rasterizer discard is on, statically.
     pub discards: bool,
+    /// A layout in it has independent sets, so a link has to name the layout that they make together. Known of rebuilt
+    /// libraries only.
+    pub has_independent_sets: bool,
 }
 
 /// The identities of SPIR-V that stands inside stages, in the order of the stages.

@@ -57,6 +57,10 @@ pub trait Device {
     fn has_identifiers_of(&self, algorithm: &[u8; 16]) -> bool;
     /// The pipeline layout with this digest.
     fn layout(&self, digest: &Key) -> Option<vk::PipelineLayout>;
+    /// Whether this layout has VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
+    fn has_independent_sets(&self, _layout: &Key) -> bool {
+        false
+    }
     /// The render pass with this digest, and what the subpass uses.
     fn render_pass(&self, digest: &Key, subpass: u32) -> Option<(vk::RenderPass, SubpassUse)>;
     /// The pipeline library with this key, and what a link has to know of it.
@@ -117,6 +121,10 @@ pub enum RebuildError {
     /// The pipeline derives from one that the recipe does not name.
     #[error("the base of a derivative is not recorded")]
     Derivative,
+    /// Libraries whose layouts have independent sets are linked without the layout that these make together. Drivers take
+    /// that from some programs, but the create info is not valid.
+    #[error("a link of libraries with independent sets names no layout")]
+    LinkWithoutLayout,
     /// Flags that capture refuses.
     #[error("unknown flags {0:#x}")]
     Flags(u64),

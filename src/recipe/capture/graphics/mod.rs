@@ -49,7 +49,8 @@ pub unsafe fn graphics<'a>(
     let subsets = parsed.subsets;
     // SAFETY: pDynamicState is NULL or valid.
     let dynamic = unsafe { Dynamic::read(info.p_dynamic_state) }?;
-    let mut traits = LibraryTraits { subsets: subsets.0.as_raw(), discards: false };
+    let mut traits =
+        LibraryTraits { subsets: subsets.0.as_raw(), discards: false, ..LibraryTraits::default() };
     let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(parsed.libraries.len());
     for &library in parsed.libraries {
         let library = objects.library(library)?;

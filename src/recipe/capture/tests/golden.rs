@@ -59,7 +59,11 @@ fn recipes() -> Vec<Vec<u8>> {
     let graphics = full_with(|f| f.dynamic.push(vk::DynamicState::VIEWPORT));
     let mut recipes = vec![of_compute(&compute_info()).unwrap().0, graphics];
     recipes.extend(SUBSETS.map(|subset| Full::library(subset).bytes()));
-    let traits = |subset: Subset| LibraryTraits { subsets: subset.as_raw(), discards: false };
+    let traits = |subset: Subset| LibraryTraits {
+        subsets: subset.as_raw(),
+        discards: false,
+        ..LibraryTraits::default()
+    };
     recipes.push(Full::linking(&SUBSETS.map(traits)).bytes());
     recipes.extend([ray_tracing(), with_structures()]);
     recipes

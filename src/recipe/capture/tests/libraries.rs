@@ -48,7 +48,11 @@ fn a_library_of_all_subsets_is_not_a_pipeline() {
 
 #[test]
 fn a_link_is_its_libraries_in_any_order_its_layout_and_its_flags() {
-    let traits = |subsets: Subset| LibraryTraits { subsets: subsets.as_raw(), discards: false };
+    let traits = |subsets: Subset| LibraryTraits {
+        subsets: subsets.as_raw(),
+        discards: false,
+        ..LibraryTraits::default()
+    };
     let link = Full::linking(&SUBSETS.map(traits));
     assert_changes(&link);
     let (base, options) = link.capture_after(|_| {}).unwrap();
@@ -75,7 +79,11 @@ fn a_link_is_its_libraries_in_any_order_its_layout_and_its_flags() {
 #[test]
 fn a_link_may_add_subsets_of_its_own() {
     for discards in [false, true] {
-        let pre = LibraryTraits { subsets: Subset::PRE_RASTERIZATION_SHADERS.as_raw(), discards };
+        let pre = LibraryTraits {
+            subsets: Subset::PRE_RASTERIZATION_SHADERS.as_raw(),
+            discards,
+            ..LibraryTraits::default()
+        };
         let mut link = Full { libraries: vec![handle(11)], ..Full::dynamic_rendering() };
         link.known.libraries = vec![(handle(11), pre)];
         link.subsets = Some(Subset::FRAGMENT_SHADER | Subset::FRAGMENT_OUTPUT_INTERFACE);
@@ -83,7 +91,10 @@ fn a_link_may_add_subsets_of_its_own() {
         let mattered = assert_changes(&link);
         assert_eq!(mattered > 40, !discards, "{mattered}: a library that discards leaves no fragment state");
         let (_, options) = link.capture_after(|_| {}).unwrap();
-        assert_eq!(options.traits, LibraryTraits { subsets: 2 | 4 | 8, discards });
+        assert_eq!(
+            options.traits,
+            LibraryTraits { subsets: 2 | 4 | 8, discards, ..LibraryTraits::default() }
+        );
     }
 }
 
@@ -97,7 +108,10 @@ fn what_a_library_is_remembered_for_follows_from_its_state() {
         }
         let (_, options) = library.capture_after(|_| {}).unwrap();
         assert!(options.library && !options.linked && !options.nothing_to_compile);
-        assert_eq!(options.traits, LibraryTraits { subsets: 2, discards: !dynamic });
+        assert_eq!(
+            options.traits,
+            LibraryTraits { subsets: 2, discards: !dynamic, ..LibraryTraits::default() }
+        );
     }
     for subset in [Subset::VERTEX_INPUT_INTERFACE, Subset::FRAGMENT_OUTPUT_INTERFACE] {
         let (_, options) = Full::library(subset).capture_after(|_| {}).unwrap();

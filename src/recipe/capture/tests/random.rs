@@ -79,7 +79,7 @@ prop_compose! {
             1 => Full::dynamic_rendering(),
             2 => Full::library(subsets),
             _ => {
-                let traits = LibraryTraits { subsets: 15 & !subsets.as_raw(), discards };
+                let traits = LibraryTraits { subsets: 15 & !subsets.as_raw(), discards, ..LibraryTraits::default() };
                 let mut link = Full::linking(&[traits, LibraryTraits::default()]);
                 link.stages = Full::default().stages;
                 link.subsets = Some(subsets);

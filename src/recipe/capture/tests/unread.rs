@@ -162,7 +162,7 @@ fn depth_and_blending() {
     // A link whose library discards has no fragment state of its own.
     let mut link =
         Full { subsets: Some(Subset::FRAGMENT_SHADER | Subset::FRAGMENT_OUTPUT_INTERFACE), ..all[3].clone() };
-    link.known.libraries[0].1 = LibraryTraits { subsets: 3, discards: true };
+    link.known.libraries[0].1 = LibraryTraits { subsets: 3, discards: true, ..LibraryTraits::default() };
     link.stages = vec![shader(vk::ShaderStageFlags::FRAGMENT, 2)];
     assert_unread(&link, |info, p| {
         info.p_multisample_state = p.cast();

@@ -35,9 +35,13 @@ pub fn graphics<'a>(
     let subsets = Subsets(vk::GraphicsPipelineLibraryFlagsEXT::from_raw(graphics.subsets));
     ensure(Subsets::ALL.0.contains(subsets.0), "a subset that is not one")?;
     let (dynamic, p_dynamic_state) = dynamic(&mut arena, &graphics.dynamic)?;
-    let mut traits = LibraryTraits { subsets: graphics.subsets, discards: false };
+    let mut traits = LibraryTraits { subsets: graphics.subsets, discards: false, ..LibraryTraits::default() };
 
     let linked = link(&mut arena, graphics, device, &mut traits)?;
+    if traits.has_independent_sets && graphics.layout.is_none() {
+        return Err(RebuildError::LinkWithoutLayout);
+    }
+    traits.has_independent_sets |= graphics.layout.is_some_and(|layout| device.has_independent_sets(&layout));
     if Subsets::provided(graphics.flags, None, linked.as_ref()) != subsets {
         let info = vk::GraphicsPipelineLibraryCreateInfoEXT { flags: subsets.0, ..Default::default() };
         chain.push(&mut arena, info)?;
@@ -214,6 +218,7 @@ fn link(
         let (library, its) = found(device.library(key), "library", key)?;
         traits.subsets |= its.subsets;
         traits.discards |= its.discards;
+        traits.has_independent_sets |= its.has_independent_sets;
         Ok(library)
     })?;
     Ok(Some(vk::PipelineLibraryCreateInfoKHR {

@@ -1,13 +1,14 @@
 //! What a test of capture does not show: objects made of random parts, both forms of render passes, code that is given
 //! in several ways, and what stands where the recipe says nothing.
 
-use ash::vk::{self, DynamicState as D};
+use ash::vk::{self, DynamicState as D, Handle};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::again::{Described, Everything, round_trip};
+use crate::recipe::capture::LibraryTraits;
 use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::tests::random::ray_tracing_pipelines;
@@ -423,4 +424,37 @@ fn what_was_rebuilt_may_change_threads() {
     is_send(&rebuilt);
     assert_ne!(rebuilt.info().stage.module, handle(0));
     assert!(matches!(crate::recipe::rebuild::Device::module(&device, &[1; 32]), Some(Source::Module(_))));
+}
+
+#[test]
+fn a_link_of_independent_sets_names_the_layout_that_they_make_or_is_not_rebuilt() {
+    for (independent, with_layout, expected) in [
+        (false, true, Ok(())),
+        (false, false, Ok(())),
+        (true, true, Ok(())),
+        (true, false, Err(RebuildError::LinkWithoutLayout)),
+    ] {
+        let traits = |subsets, has_independent_sets| LibraryTraits {
+            subsets,
+            has_independent_sets,
+            ..LibraryTraits::default()
+        };
+        // Capture knows nothing of sets.
+        let link = Full::linking(&[traits(1 | 8, false), traits(2, false), traits(4, false)]);
+        let rebuilt = Full::linking(&[traits(1 | 8, false), traits(2, independent), traits(4, independent)]);
+        let bytes = match with_layout {
+            true => link.bytes(),
+            false => link.bytes_after(|info| info.layout = vk::PipelineLayout::null()).unwrap(),
+        };
+        let recipe = decoded(&bytes);
+        let Pipeline::Graphics(recipe) = &recipe.pipeline else { panic!("{recipe:?}") };
+        let device = Everything::new(&rebuilt.known);
+        let rebuilt = graphics::graphics(recipe, &device);
+        let has_layout = |rebuilt: &vk::GraphicsPipelineCreateInfo<'_>| !rebuilt.layout.is_null();
+        if let Ok((rebuilt, traits)) = &rebuilt {
+            assert_eq!(has_layout(rebuilt.info()), with_layout);
+            assert_eq!(traits.has_independent_sets, independent);
+        }
+        assert_eq!(rebuilt.map(|_| ()), expected, "{independent} {with_layout}");
+    }
 }
