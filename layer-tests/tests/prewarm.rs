@@ -326,6 +326,22 @@ fn an_artifact_that_the_driver_never_takes_is_reported_and_given_up() {
     });
 }
 
+/// Each worker writes files of its own, and the last ones to end seal and merge them while others open the folder.
+#[test]
+fn many_workers_at_a_time_find_what_the_others_have_made() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(200));
+        for version in 2..6 {
+            let uuid = format!("{version:032}");
+            let script =
+                json!({ "driver_version": version, "pipeline_cache_uuid": uuid, "compile_us": 1_000 });
+            let (report, well) = prewarm(&under(scenario, env, script), &["--all", "--jobs", "16"]);
+            let counts = ["made", "checked"].map(|name| report[name].as_u64().unwrap());
+            assert_eq!((counts, well), ([200, 200], true), "{report:#}");
+        }
+    });
+}
+
 /// The limit is below what any process has.
 #[test]
 fn workers_that_grow_too_large_are_given_up() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
@@ -84,12 +85,14 @@ pub struct Pipelines {
     // Field order does not matter: `drop` destroys the pipelines, and then the fields are dropped.
     program: Program,
     libraries: HashMap<Key, (vk::Pipeline, LibraryTraits), FxBuildHasher>,
+    /// The stash was waited for in vain once.
+    is_impatient: bool,
 }
 
 impl Pipelines {
     /// Nothing is made yet.
     pub fn new(program: Program) -> Pipelines {
-        Pipelines { program, libraries: HashMap::default() }
+        Pipelines { program, libraries: HashMap::default(), is_impatient: false }
     }
 
     fn stored(&self) -> Result<&Stored, MakeError> {
@@ -101,10 +104,24 @@ impl Pipelines {
         Ok(self.stored()?.device.read(Kind::Artifact, key, &mut Vec::new()))
     }
 
+    /// Another worker may be sealing or merging files while this one reads the folder. What it could not read then is read by
+    /// another thread, and until that is done an artifact may seem to be missing, or is not offered.
+    fn wait_for_the_stash(&mut self) -> Result<(), MakeError> {
+        let begun = Instant::now();
+        let is_incomplete =
+            |stored: &Stored| stored.device.is_incomplete() || stored.portable.is_incomplete();
+        while !self.is_impatient && is_incomplete(self.stored()?) {
+            std::thread::sleep(Duration::from_millis(2));
+            self.is_impatient = begun.elapsed() > COMPLETE;
+        }
+        Ok(())
+    }
+
     /// Has the layer compile and record a pipeline, unless its artifact is there. When it returns, the artifact is on
     /// disk: a worker that is killed afterwards loses nothing that was reported. `again`: an artifact that is there does not
     /// count unless the driver takes it.
     pub fn make(&mut self, key: &Key, again: bool) -> Result<Made, MakeError> {
+        self.wait_for_the_stash()?;
         let mut old = Vec::new();
         if self.stored()?.device.read(Kind::Artifact, key, &mut old) && !again {
             return Ok(Made::There);
@@ -131,6 +148,7 @@ impl Pipelines {
     /// Asks for a pipeline and forbids to compile it. True: it was made of its artifact, and the driver confirmed that,
     /// where it can. Then the artifact is verified, so that it may be made ahead in the program's next run.
     pub fn check(&mut self, key: &Key) -> Result<bool, MakeError> {
+        self.wait_for_the_stash()?;
         match self.create(key, true, DEEPEST) {
             Ok(Created { pipeline, before: (served, confirmed), .. }) => {
                 self.destroy(pipeline);
@@ -278,7 +296,9 @@ impl Pipelines {
 }
 
 /// How long a worker waits until an artifact is written. A disk that takes longer is no reason to hang for ever.
-const FLUSH: std::time::Duration = std::time::Duration::from_secs(30);
+const FLUSH: Duration = Duration::from_secs(30);
+/// And until the stash is read.
+const COMPLETE: Duration = Duration::from_secs(20);
 
 impl Drop for Pipelines {
     fn drop(&mut self) {

@@ -414,12 +414,17 @@ impl<'a> Crew<'a> {
                 } else {
                     made.there += u64::from(!task.again);
                 }
-                (task.present, task.alone, task.made_at) = (false, false, self.marks);
+                (task.present, task.alone, task.doubted, task.made_at) = (false, false, false, self.marks);
                 *to_check += 1;
                 self.groups[group].checks.push_back(task);
             }
             (Phase::Make, "unrecorded") => made.unrecorded += 1,
             (Phase::Check, "served") => checked.good += 1,
+            // The worker may have read the folder while another process changed it.
+            (Phase::Check, "missed") if !task.doubted => {
+                (task.doubted, task.alone, task.made_at) = (true, false, self.marks);
+                self.groups[group].checks.push_back(task);
+            }
             // Of a link the recipe does not say everything: what a program has recorded may be right.
             (Phase::Check, "missed") if task.present && task.is_link => {
                 *unconfirmed += 1;

@@ -29,6 +29,8 @@ pub(crate) struct Task {
     pub(crate) again: bool,
     /// The recipe names libraries, and so does not say everything about the pipeline (docs/prewarm.md, known limits).
     pub(crate) is_link: bool,
+    /// A worker has not found its artifact, or the driver has not taken it; another worker asks once more.
+    pub(crate) doubted: bool,
     /// The number of the newest worker when its artifact was made. Workers with higher numbers find it when they open
     /// the stash.
     pub(crate) made_at: u64,
@@ -37,7 +39,16 @@ pub(crate) struct Task {
 impl Task {
     /// One that is to be made.
     pub(crate) fn new(key: Key, cost: u64) -> Task {
-        Task { key, cost, alone: false, present: false, again: false, is_link: false, made_at: 0 }
+        Task {
+            key,
+            cost,
+            alone: false,
+            present: false,
+            again: false,
+            is_link: false,
+            doubted: false,
+            made_at: 0,
+        }
     }
 }
 
