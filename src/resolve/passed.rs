@@ -54,12 +54,11 @@ impl Passed {
         }
     }
 
-    /// The program's habit, as far as the stash and the driver are compared for it. A loaded cache has a judgement of its
-    /// own (state/asked_first.rs).
+    /// The program's habit, for the comparison of the stash with the driver.
     pub fn habit(&self) -> Option<CacheHabit> {
         match self {
             Passed::Null => Some(CacheHabit::NoCache),
-            Passed::Known { cache, .. } if cache.holds_earlier_runs() => None,
+            Passed::Known { cache, .. } if cache.holds_earlier_runs() => Some(CacheHabit::LoadedCache),
             Passed::Known { contents: Contents::Anything, .. } => Some(CacheHabit::SharedCache),
             Passed::Known { .. } => Some(CacheHabit::FreshCache),
             Passed::Unknown(_) => None,

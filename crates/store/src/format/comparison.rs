@@ -22,11 +22,14 @@ pub enum CacheHabit {
     FreshCache = 2,
     /// A cache that holds other pipelines of this run.
     SharedCache = 3,
+    /// A cache that the program has loaded with the data of earlier runs.
+    LoadedCache = 4,
 }
 
 impl CacheHabit {
     /// All habits.
-    pub const ALL: [CacheHabit; 3] = [CacheHabit::NoCache, CacheHabit::FreshCache, CacheHabit::SharedCache];
+    pub const ALL: [CacheHabit; 4] =
+        [CacheHabit::NoCache, CacheHabit::FreshCache, CacheHabit::SharedCache, CacheHabit::LoadedCache];
 
     /// The key of the habit's record.
     pub const fn key(self) -> Key {
@@ -41,6 +44,7 @@ impl CacheHabit {
             CacheHabit::NoCache => "no_cache",
             CacheHabit::FreshCache => "fresh_cache",
             CacheHabit::SharedCache => "shared_cache",
+            CacheHabit::LoadedCache => "loaded_cache",
         }
     }
 

@@ -126,6 +126,7 @@ fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
         let calls = match habit.as_str() {
             "no_cache" => "calls without a cache",
             "fresh_cache" => "calls with a fresh cache",
+            "loaded_cache" => "calls with a loaded cache",
             _ => "calls with a shared cache",
         };
         let what = match asked_first.as_deref() {
