@@ -159,10 +159,11 @@ impl Config {
             |name| lookup(name).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis);
         let mode = Background::from_lookup(&lookup).mode;
         let ask_first = match lookup(ASK_FIRST).as_deref().and_then(|value| value.to_str()) {
+            // Workers of `vkstash prewarm` ask for what programs will ask for, and not as programs do.
+            _ if lookup(APPLICATION).is_some() => AskFirst::Stash,
             Some("driver") => AskFirst::Driver,
             Some("stash") => AskFirst::Stash,
-            // Workers of `vkstash prewarm` ask for what programs will ask for, and not as programs do.
-            _ if mode == Some(BackgroundMode::Profiling) || lookup(APPLICATION).is_some() => AskFirst::Stash,
+            _ if mode == Some(BackgroundMode::Profiling) => AskFirst::Stash,
             _ => AskFirst::Auto,
         };
         Config {

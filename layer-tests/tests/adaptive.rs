@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Work};
-use vkstash_store::stash::inspect::{ComparisonInfo, list_applications};
+use vkstash_store::stash::inspect::{ComparisonInfo, PartInfo, list_applications};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step)];
 
@@ -39,13 +39,16 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> (u64, u64) {
     (run.reports.sum("served"), run.reports.sum("driver_had"))
 }
 
-fn comparison(env: &Env, habit: &str) -> Option<ComparisonInfo> {
+/// What is known of this version of the driver.
+fn comparison(env: &Env, version: u32, habit: &str) -> Option<ComparisonInfo> {
     let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
-    application.parts.iter().find_map(|part| part.comparisons.get(habit).cloned())
+    let is_of =
+        |part: &&PartInfo| part.device.as_ref().is_some_and(|device| device.driver_version == version);
+    application.parts.iter().find(is_of)?.comparisons.get(habit).cloned()
 }
 
-fn verdict(env: &Env, habit: &str) -> Option<String> {
-    comparison(env, habit)?.asked_first
+fn verdict(env: &Env, version: u32, habit: &str) -> Option<String> {
+    comparison(env, version, habit)?.asked_first
 }
 
 const ALL: u64 = COUNT as u64;
@@ -55,17 +58,18 @@ fn a_driver_that_answers_sooner_is_asked_first_until_its_next_update() {
     scenario(STEPS, |scenario| {
         let (old, new) = (slow_beside_the_disk(scenario, 1), slow_beside_the_disk(scenario, 2));
         let work = program(Caches::None);
-        for env in [&old, &new] {
+        for (version, env) in [(1, &old), (2, &new)] {
             assert_eq!(run(scenario, env, &work), (0, 0), "the first run records");
             assert_eq!(run(scenario, env, &work), (ALL, 0));
             assert_eq!(run(scenario, env, &work), (ALL, 0));
-            assert_eq!(verdict(env, "no_cache"), None);
+            assert_eq!(verdict(env, version, "no_cache"), None);
             assert_eq!(run(scenario, env, &work), (0, ALL), "the trial");
+            assert_eq!(verdict(env, version, "no_cache").as_deref(), Some("driver"));
             for _ in 0..3 {
                 assert_eq!(run(scenario, env, &work), (0, ALL));
             }
         }
-        assert_eq!(verdict(&old, "no_cache").as_deref(), Some("driver"));
+        assert_eq!(verdict(&new, 1, "no_cache").as_deref(), Some("driver"));
     });
 }
 
@@ -76,7 +80,7 @@ fn a_shared_cache_has_one_way_from_its_first_pipeline_on() {
         let env = slow_beside_the_disk(scenario, 1);
         let work = program(Caches::Shared);
         let seen: Vec<_> = (0..6).map(|_| run(scenario, &env, &work)).collect();
-        assert_eq!(verdict(&env, "shared_cache").as_deref(), Some("driver"), "{seen:?}");
+        assert_eq!(verdict(&env, 1, "shared_cache").as_deref(), Some("driver"), "{seen:?}");
         assert_eq!(seen.last(), Some(&(0, ALL)), "{seen:?}");
     });
 }
@@ -89,7 +93,7 @@ fn what_the_driver_lacks_is_still_served() {
         for _ in 0..5 {
             run(scenario, &env, &work);
         }
-        assert_eq!(verdict(&env, "no_cache").as_deref(), Some("driver"));
+        assert_eq!(verdict(&env, 1, "no_cache").as_deref(), Some("driver"));
         // The user clears the driver's cache.
         std::fs::remove_dir_all(scenario.folder().join("disk 1")).unwrap();
         assert_eq!(run(scenario, &env, &work), (ALL, 0));
@@ -110,7 +114,9 @@ fn a_stash_that_answers_sooner_stays_first_after_one_trial() {
             let work = program(caches);
             let served: Vec<u64> = (0..7).map(|_| run(scenario, &env, &work).0).collect();
             let trials = served.iter().skip(1).filter(|served| **served == 0).count();
-            assert!(trials <= 1 && served[4..] == [ALL; 3], "{caches:?}: {served:?}");
+            assert!(trials == 1 && served[4..] == [ALL; 3], "{caches:?}: {served:?}");
+            let habit = ["no_cache", "fresh_cache", "shared_cache"][version as usize - 1];
+            assert_eq!(verdict(&env, version, habit).as_deref(), Some("stash"));
         }
     });
 }
@@ -130,12 +136,12 @@ fn the_user_may_choose() {
         for _ in 0..5 {
             assert_eq!(run(scenario, &profiled, &work), (ALL, 0));
         }
-        assert_eq!(comparison(&stash, "no_cache"), None, "nothing was compared");
+        assert_eq!(comparison(&stash, 1, "no_cache"), None, "nothing was compared");
     });
 }
 
 #[test]
-fn a_program_with_few_pipelines_or_without_cache_control_is_not_compared() {
+fn a_program_with_few_pipelines_is_not_compared() {
     scenario(STEPS, |scenario| {
         let env = slow_beside_the_disk(scenario, 1);
         let few = Work { count: 15, ..program(Caches::None) };
@@ -143,6 +149,58 @@ fn a_program_with_few_pipelines_or_without_cache_control_is_not_compared() {
         for _ in 0..6 {
             assert_eq!(run(scenario, &env, &few), (15, 0));
         }
-        assert_eq!(comparison(&env, "no_cache"), None);
+        assert_eq!(comparison(&env, 1, "no_cache"), None);
+    });
+}
+
+/// What cannot be read now is not replaced.
+#[test]
+fn a_slow_disk_costs_no_verdict() {
+    scenario(STEPS, |scenario| {
+        let env = slow_beside_the_disk(scenario, 1);
+        let work = program(Caches::None);
+        for _ in 0..5 {
+            run(scenario, &env, &work);
+        }
+        let known = comparison(&env, 1, "no_cache");
+        assert_eq!(known.as_ref().and_then(|known| known.asked_first.as_deref()), Some("driver"));
+        let hurried = env.clone().var("VKSTASH_OPEN_MS", "0");
+        for _ in 0..3 {
+            run(scenario, &hurried, &work);
+            assert_eq!(comparison(&env, 1, "no_cache"), known);
+        }
+    });
+}
+
+/// A failing call is known by its key, so the driver is not asked before the key is known.
+#[test]
+fn a_call_that_fails_keeps_its_single_driver_call_and_the_others_are_served() {
+    scenario(STEPS, |scenario| {
+        let env = slow_beside_the_disk(scenario, 1);
+        let work = program(Caches::None);
+        for _ in 0..5 {
+            run(scenario, &env, &work);
+        }
+        assert_eq!(run(scenario, &env, &work), (0, ALL));
+        let fault = json!([{ "command": "vkCreateComputePipelines", "result": -8 }]);
+        let script = json!({ "driver_version": 1, "compile_us": 20, "faults": fault });
+        let one = Work { first: 1000, count: 1, ..program(Caches::None) };
+        let failing = on(scenario, script);
+        let seen = scenario.run_ok::<Done>("work", &failing, &one);
+        assert_eq!(seen.reports.sum("failed"), 1);
+        assert_eq!(run(scenario, &env, &work), (ALL, 0));
+    });
+}
+
+#[test]
+fn a_program_that_allows_no_compiling_is_not_compared() {
+    scenario(STEPS, |scenario| {
+        let env = slow_beside_the_disk(scenario, 1);
+        run(scenario, &env, &program(Caches::None));
+        let work = Work { fail_on: true, ..program(Caches::None) };
+        for _ in 0..5 {
+            assert_eq!(run(scenario, &env, &work), (ALL, 0));
+        }
+        assert_eq!(comparison(&env, 1, "no_cache"), None);
     });
 }

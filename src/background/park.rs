@@ -80,9 +80,6 @@ pub fn start(device: &Arc<Device>) {
     if at_once && device.stored().is_none() {
         return;
     }
-    if device.stands_aside() {
-        return;
-    }
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,
@@ -101,6 +98,9 @@ pub fn start(device: &Arc<Device>) {
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
+    if device.leaves_all_to_driver() {
+        return;
+    }
     if at_once {
         return parker.begin(device);
     }
@@ -317,6 +317,7 @@ impl Producer for AsProducer {
         if !device.stored().is_some_and(|stored| stored.stash.forget_order()) {
             tracing::debug!("the order of use was not forgotten");
         }
+        device.forget_comparisons();
     }
 
     fn wants_measurements(&self) -> bool {

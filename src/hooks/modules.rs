@@ -56,13 +56,14 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
         let room = device.may_put_hashing_off(code.len())?;
         Some((module_record(info.flags, code)?, room))
     };
+    let started = Instant::now();
     if let Some(record) = put_off() {
         let unhashed = Unhashed { record: Mutex::new(Some(record)) };
         let waiting = Module { identity: OnceLock::new(), unhashed: Some(unhashed), refusal };
         device.modules.insert(module, waiting);
+        device.comparisons.note_module(started.elapsed());
         return;
     }
-    let started = Instant::now();
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
     if device.keeps_modules() {

@@ -48,4 +48,4 @@ mod recent;
 mod record;
 pub mod refuse;
 pub mod request;
-mod timed;
+pub mod timed;

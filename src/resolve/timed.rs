@@ -13,13 +13,19 @@ use vkstash_store::format::comparison::CacheHabit;
 pub struct Timed(Option<(CacheHabit, Instant)>);
 
 impl Timed {
-    /// A call begins. Only as many are timed as are compared.
+    /// A call begins. Only those are timed that either may answer, and only as many as are compared.
     pub fn begin<I: CreateInfo>(call: &Call<'_, I>) -> Timed {
-        let device = call.device;
-        let habit = call.passed.habit().filter(|_| device.may_ask_driver_first() && !device.knows_failures());
-        let timed = habit.filter(|&habit| {
-            device.asked_first(habit);
-            device.comparisons.is_timed(habit)
+        let (device, parsed) = (call.device, call.parsed());
+        let is_either_ones = device.may_ask_driver_first()
+            && !parsed.fails_on_compile_required()
+            && !parsed.is_library()
+            && !device.knows_failures()
+            && !device.has_no_artifacts();
+        let timed = call.passed.habit().filter(|&habit| {
+            is_either_ones && {
+                device.asked_first(habit);
+                device.comparisons.is_timed(habit)
+            }
         });
         Timed(timed.map(|habit| (habit, Instant::now())))
     }
@@ -28,14 +34,21 @@ impl Timed {
     pub fn end(self, device: &Device) {
         let Some((habit, since)) = self.0 else { return };
         let Some(now) = device.comparisons.note_call(habit, since.elapsed()) else { return };
-        // A run that still records says nothing of those that will be served.
         if !compiles_much(device) {
             device.record_comparison(habit, &now);
         }
     }
 }
 
-/// Whether more than an eighth of this run's pipelines were compiled.
+/// The program destroys the device: what its run has shown is recorded.
+pub fn end_run(device: &Device) {
+    if !compiles_much(device) {
+        device.comparisons.at_end().for_each(|(habit, now)| device.record_comparison(habit, &now));
+    }
+}
+
+/// Whether more than an eighth of this run's pipelines were compiled, whatever the habit: such a run says nothing of those
+/// that will be served.
 fn compiles_much(device: &Device) -> bool {
     let sum = |counts: &[Count]| counts.iter().map(|count| device.counters().get(*count)).sum::<u64>();
     let compiled = sum(&[Count::Compiled, Count::CompiledUnrecorded]);

@@ -8,10 +8,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use vkstash_store::format::record::Kind;
-use vkstash_store::part::open::Part;
+use vkstash_store::settings::BackgroundMode;
 
+use super::stored::Stored;
 use crate::config::AskFirst;
 
 /// This run, by cache habit.
@@ -34,50 +36,77 @@ struct Running {
 struct Start {
     /// None: nothing is compared.
     before: Option<Comparison>,
-    was_compared: bool,
     way: AskedFirst,
 }
 
 impl Start {
-    fn of(ask: AskFirst, part: Option<&Part>, habit: CacheHabit) -> Start {
-        let way = match (ask, part) {
-            (AskFirst::Stash, _) | (AskFirst::Auto, None) => AskedFirst::Stash,
-            (AskFirst::Driver, _) => AskedFirst::Driver,
-            (AskFirst::Auto, Some(part)) => {
-                let mut payload = Vec::new();
-                let read = part.read(Kind::Comparison, &habit.key(), &mut payload);
-                let known = read.then(|| Comparison::decode(&payload)).flatten();
-                let before = known.unwrap_or_default();
-                let (was_compared, way) = (known.is_some(), before.next_run());
-                return Start { before: Some(before), was_compared, way };
+    /// Nothing is compared.
+    fn fixed(way: AskedFirst) -> Start {
+        Start { before: None, way }
+    }
+
+    fn of(ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> Start {
+        match (ask, stored) {
+            (AskFirst::Driver, _) => Start::fixed(AskedFirst::Driver),
+            (AskFirst::Stash, _) | (AskFirst::Auto, None) => Start::fixed(AskedFirst::Stash),
+            (AskFirst::Auto, Some(stored)) => {
+                Start::known(stored, habit).unwrap_or(Start::fixed(AskedFirst::Stash))
             }
+        }
+    }
+
+    /// None: what is known cannot be told now, so it must not be replaced, or the user wants nothing to adapt.
+    fn known(stored: &Stored, habit: CacheHabit) -> Option<Start> {
+        let (part, key) = (&stored.device, habit.key());
+        if part.is_incomplete()
+            || stored.stash.background_mode_at_opening() == Some(BackgroundMode::Profiling)
+        {
+            return None;
+        }
+        let mut payload = Vec::new();
+        let before = if part.read(Kind::Comparison, &key, &mut payload) {
+            Comparison::decode(&payload)?
+        } else if part.contains(Kind::Comparison, &key) {
+            return None;
+        } else {
+            Comparison::default()
         };
-        Start { before: None, was_compared: false, way }
+        Some(Start { before: Some(before), way: before.next_run(today()) })
+    }
+
+    fn was_compared(&self) -> bool {
+        self.before.is_some_and(|before| before.power().is_some())
     }
 }
 
+/// Days since 1970.
+fn today() -> u16 {
+    u16::try_from(unix_ms() / (24 * 60 * 60 * 1000)).unwrap_or(u16::MAX)
+}
+
 impl Comparisons {
-    fn start(&self, ask: AskFirst, part: Option<&Part>, habit: CacheHabit) -> &Start {
-        self.habits[habit.position()].start.get_or_init(|| Start::of(ask, part, habit))
+    fn start(&self, ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> &Start {
+        self.habits[habit.position()].start.get_or_init(|| {
+            let start = Start::of(ask, stored, habit);
+            if habit != CacheHabit::FreshCache || start.was_compared() {
+                return start;
+            }
+            // The first pipeline of a cache that many will share.
+            Start { way: self.start(ask, stored, CacheHabit::SharedCache).way, ..start }
+        })
     }
 
     /// Who is asked first.
-    pub fn way(&self, ask: AskFirst, part: Option<&Part>, habit: CacheHabit) -> AskedFirst {
-        let start = self.start(ask, part, habit);
-        if habit == CacheHabit::FreshCache && !start.was_compared {
-            // The first pipeline of a cache that many will share.
-            return self.start(ask, part, CacheHabit::SharedCache).way;
-        }
-        start.way
+    pub fn way(&self, ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> AskedFirst {
+        self.start(ask, stored, habit).way
     }
 
-    /// Whether nothing of the stash is wanted before the driver was asked: that is so for every habit that this program
-    /// is known to have.
-    pub fn all_ask_driver(&self, ask: AskFirst, part: Option<&Part>) -> bool {
+    /// Whether nothing of the stash is wanted before the driver was asked: that is so for every habit that was compared.
+    pub fn all_ask_driver(&self, ask: AskFirst, stored: Option<&Stored>) -> bool {
         let mut known = CacheHabit::ALL
-            .map(|habit| self.start(ask, part, habit))
+            .map(|habit| self.start(ask, stored, habit))
             .into_iter()
-            .filter(|start| start.was_compared || ask == AskFirst::Driver)
+            .filter(|start| start.was_compared() || ask == AskFirst::Driver)
             .peekable();
         known.peek().is_some() && known.all(|start| start.way == AskedFirst::Driver)
     }
@@ -85,8 +114,9 @@ impl Comparisons {
     /// Whether calls of this habit are timed.
     pub fn is_timed(&self, habit: CacheHabit) -> bool {
         let Running { start, calls, .. } = &self.habits[habit.position()];
-        start.get().is_some_and(|start| start.before.is_some())
-            && calls.load(Ordering::Relaxed) < 1 << Comparison::MOST_POWER
+        let before = start.get().and_then(|start| start.before);
+        let most = before.map(|before| before.power().unwrap_or(Comparison::MOST_POWER));
+        most.is_some_and(|most| calls.load(Ordering::Relaxed) < 1 << most)
     }
 
     /// The layer needed so long for a shader module.
@@ -95,28 +125,48 @@ impl Comparisons {
     }
 
     /// A pipeline was had without a compile in so long. Returns the habit's comparison with this run, if it is due to be
-    /// recorded: each time that the number of calls has doubled, because a program may end without notice.
+    /// recorded: when there are as many calls as in the runs before. The first run is recorded each time that the number
+    /// has doubled, because a program may end without notice.
     pub fn note_call(&self, habit: CacheHabit, took: Duration) -> Option<Comparison> {
         let Running { start, calls, nanos } = &self.habits[habit.position()];
-        let mut sum = nanos.fetch_add(took.as_nanos() as u64, Ordering::Relaxed) + took.as_nanos() as u64;
-        let mut calls = calls.fetch_add(1, Ordering::Relaxed) + 1;
+        nanos.fetch_add(took.as_nanos() as u64, Ordering::AcqRel);
+        let calls = calls.fetch_add(1, Ordering::AcqRel) + 1;
         let power = calls.trailing_zeros() as u8;
-        if !calls.is_power_of_two() || !(Comparison::LEAST_POWER..=Comparison::MOST_POWER).contains(&power) {
-            return None;
-        }
-        let Start { before, way, .. } = start.get()?;
+        let before = start.get()?.before?;
+        let is_due = before.power().map_or(power >= Comparison::LEAST_POWER, |known| known == power);
+        if calls.is_power_of_two() && is_due { self.with_run(habit, power) } else { None }
+    }
+
+    /// The device is destroyed. A run that was too short for the comparison may begin another one.
+    pub fn at_end(&self) -> impl Iterator<Item = (CacheHabit, Comparison)> + '_ {
+        CacheHabit::ALL.into_iter().filter_map(|habit| {
+            let Running { start, calls, .. } = &self.habits[habit.position()];
+            let known = start.get()?.before?.power()?;
+            let power = calls.load(Ordering::Acquire).checked_ilog2()? as u8;
+            let is_short = (Comparison::LEAST_POWER..known).contains(&power);
+            if is_short { Some((habit, self.with_run(habit, power)?)) } else { None }
+        })
+    }
+
+    /// The habit's comparison with this run. None: the run tells nothing new.
+    fn with_run(&self, habit: CacheHabit, power: u8) -> Option<Comparison> {
+        let running = &self.habits[habit.position()];
+        let Start { before, way } = running.start.get()?;
+        let mut calls = running.calls.load(Ordering::Acquire);
+        let mut sum = running.nanos.load(Ordering::Acquire);
         if habit == CacheHabit::SharedCache {
             let first = &self.habits[CacheHabit::FreshCache.position()];
-            let first_calls = first.calls.load(Ordering::Relaxed);
+            let first_calls = first.calls.load(Ordering::Acquire);
             // The first pipelines of caches that many share: a driver may open its disk cache for them.
             if first_calls < 1 << Comparison::LEAST_POWER {
                 calls += first_calls;
-                sum += first.nanos.load(Ordering::Relaxed);
+                sum += first.nanos.load(Ordering::Acquire);
             }
         }
-        let sum = sum.saturating_add(self.module_nanos.load(Ordering::Relaxed));
-        let mean = u32::try_from(sum / u64::from(calls)).unwrap_or(u32::MAX);
-        Some((*before)?.with_run(*way, power, mean))
+        sum = sum.saturating_add(self.module_nanos.load(Ordering::Relaxed));
+        let mean = u32::try_from(sum / u64::from(calls.max(1))).unwrap_or(u32::MAX);
+        let before = (*before)?;
+        before.is_news(*way, mean).then(|| before.with_run(*way, power, mean, today()))
     }
 }
 
@@ -127,7 +177,7 @@ mod tests {
     fn started(way: AskedFirst) -> Comparisons {
         let comparisons = Comparisons::default();
         for running in &comparisons.habits {
-            let start = Start { before: Some(Comparison::default()), was_compared: false, way };
+            let start = Start { before: Some(Comparison::default()), way };
             assert!(running.start.set(start).is_ok());
         }
         comparisons
@@ -137,14 +187,15 @@ mod tests {
     fn a_run_is_recorded_each_time_that_its_calls_double() {
         let comparisons = started(AskedFirst::Stash);
         let mut due = Vec::new();
-        for call in 1..=5000_u32 {
+        for call in 1..=1024_u32 {
             if let Some(now) = comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4)) {
                 due.push(call);
-                let expected = Comparison::default().with_run(AskedFirst::Stash, call.ilog2() as u8, 4000);
+                let expected =
+                    Comparison::default().with_run(AskedFirst::Stash, call.ilog2() as u8, 4000, today());
                 assert_eq!(now, expected);
             }
         }
-        assert_eq!(due, (4..=12).map(|power| 1 << power).collect::<Vec<u32>>());
+        assert_eq!(due, (4..=10).map(|power| 1 << power).collect::<Vec<u32>>());
         assert!(!comparisons.is_timed(CacheHabit::NoCache) && comparisons.is_timed(CacheHabit::FreshCache));
     }
 
@@ -154,7 +205,7 @@ mod tests {
         comparisons.note_module(Duration::from_micros(160));
         let call = || comparisons.note_call(CacheHabit::SharedCache, Duration::from_micros(5));
         let now = (0..16).find_map(|_| call());
-        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 15_000)));
+        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 15_000, today())));
     }
 
     #[test]
@@ -163,7 +214,22 @@ mod tests {
         assert_eq!(comparisons.note_call(CacheHabit::FreshCache, Duration::from_micros(85)), None);
         let call = || comparisons.note_call(CacheHabit::SharedCache, Duration::from_micros(0));
         let now = (0..16).find_map(|_| call());
-        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 5_000)));
+        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 5_000, today())));
+    }
+
+    #[test]
+    fn a_run_is_recorded_at_the_size_of_those_before_or_at_its_end() {
+        let before = Comparison::default().with_run(AskedFirst::Stash, 6, 9_000, today());
+        let comparisons = Comparisons::default();
+        let place = &comparisons.habits[CacheHabit::NoCache.position()];
+        assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+        let call = || comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4));
+        assert_eq!((0..40).find_map(|_| call()), None);
+        let begun_again = before.with_run(AskedFirst::Stash, 5, 4_000, today());
+        assert_eq!(comparisons.at_end().collect::<Vec<_>>(), [(CacheHabit::NoCache, begun_again)]);
+        let with_run = before.with_run(AskedFirst::Stash, 6, 4_000, today());
+        assert_eq!((0..24).find_map(|_| call()), Some(with_run));
+        assert!(!comparisons.is_timed(CacheHabit::NoCache) && comparisons.at_end().next().is_none());
     }
 
     #[test]

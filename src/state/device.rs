@@ -421,16 +421,24 @@ impl Device {
         if !self.may_ask_driver_first() {
             return AskedFirst::Stash;
         }
-        let part = self.stored().map(|stored| &*stored.device);
-        self.comparisons.way(self.instance.config.ask_first, part, habit)
+        self.comparisons.way(self.instance.config.ask_first, self.stored(), habit)
     }
 
-    /// Whether the driver is asked first for all that this program has requested so far: what the stash could have ready
-    /// is not wanted.
-    pub fn stands_aside(&self) -> bool {
-        self.may_ask_driver_first() && {
-            let part = self.stored().map(|stored| &*stored.device);
-            self.comparisons.all_ask_driver(self.instance.config.ask_first, part)
+    /// Whether the driver is asked first for all that earlier runs have requested: what the stash could have ready is not
+    /// wanted.
+    pub fn leaves_all_to_driver(&self) -> bool {
+        self.may_ask_driver_first()
+            && !self.knows_failures()
+            && self.comparisons.all_ask_driver(self.instance.config.ask_first, self.stored())
+    }
+
+    /// Forgets what was compared.
+    pub fn forget_comparisons(&self) {
+        for habit in CacheHabit::ALL {
+            let known = self.stored().is_some_and(|s| s.device.contains(Kind::Comparison, &habit.key()));
+            if known {
+                self.record_comparison(habit, &Comparison::default());
+            }
         }
     }
 
@@ -470,7 +478,7 @@ impl Device {
 
     /// Room for a module of this size that may be left unhashed.
     pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
-        if self.may_ask_driver_first() && (self.has_no_artifacts() || self.stands_aside()) {
+        if self.may_ask_driver_first() && (self.has_no_artifacts() || self.leaves_all_to_driver()) {
             UNHASHED.take(bytes)
         } else {
             None

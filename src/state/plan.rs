@@ -51,7 +51,7 @@ impl Plan {
                     continue;
                 }
                 // So that counting on does not come around.
-                self.stop();
+                self.next.fetch_min(self.keys.len(), Ordering::Relaxed);
                 return None;
             };
             let is_wanted = !self.asked[position].load(Ordering::Relaxed);

@@ -16,6 +16,7 @@ use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::update;
 use crate::recipe::chain::Arena;
+use crate::resolve::timed;
 use crate::state::device::{Decided, Device, IdentifierMode};
 use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
@@ -242,6 +243,7 @@ pub unsafe extern "system" fn destroy_device(
                 std::mem::forget(device);
                 return;
             }
+            guard(command, || timed::end_run(&device), || ());
             guard(command, || device.drop_companions(), || ());
             guard(command, || drop(device), || ());
             next

@@ -11,6 +11,8 @@ const RUNS: usize = 3;
 const FAST_ENOUGH: u32 = 3_000;
 /// How often a comparison begins again. A program whose runs always differ is not compared for ever.
 const RESTARTS: u8 = 4;
+/// Days after which the way that the verdict is against has a run.
+const DAYS: u16 = 7;
 
 /// A program's habit of passing caches to the calls that create pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,30 +105,37 @@ pub struct Comparison {
     /// Runs that asked the driver first.
     pub driver: Means,
     verdict: Option<AskedFirst>,
-    /// The number of calls behind each mean, as a power of two.
+    /// The number of calls behind each mean, as a power of two; 0: nothing was measured.
     power: u8,
     restarts: u8,
+    /// The day of the latest run of the way that the verdict is against, in days since 1970.
+    day: u16,
 }
 
 impl Comparison {
     /// The fewest calls that are compared, as a power of two.
     pub const LEAST_POWER: u8 = 4;
     /// The most calls of a run that are measured, as a power of two.
-    pub const MOST_POWER: u8 = 12;
+    pub const MOST_POWER: u8 = 10;
 
-    /// Who is asked first in the next run. Until there is a verdict the ways take turns, from the third run on: the
-    /// second is the first one that the stash can serve, and the third is the first that has parked pipelines.
-    pub fn next_run(&self) -> AskedFirst {
-        if let Some(verdict) = self.verdict {
-            return verdict;
-        }
+    /// Who is asked first in the next run. Until there is a verdict the ways take turns, once two runs that asked the
+    /// stash first are known: one that it serves, and one that has parked pipelines. Later the other way has a run a week.
+    pub fn next_run(&self, today: u16) -> AskedFirst {
         let is_slow = self.stash.0.iter().all(|mean| *mean == 0 || *mean > FAST_ENOUGH);
-        let (stash, driver) = (self.stash.runs(), self.driver.runs());
-        if is_slow && self.restarts < RESTARTS && stash >= 2 && driver < stash {
-            AskedFirst::Driver
-        } else {
-            AskedFirst::Stash
+        match self.verdict {
+            Some(AskedFirst::Driver) if self.is_old(today) => AskedFirst::Stash,
+            Some(AskedFirst::Stash) if self.is_old(today) && is_slow => AskedFirst::Driver,
+            Some(verdict) => verdict,
+            None => {
+                let (stash, driver) = (self.stash.runs(), self.driver.runs());
+                let is_due = stash >= 2 && driver < stash && self.restarts < RESTARTS;
+                if is_due && is_slow { AskedFirst::Driver } else { AskedFirst::Stash }
+            }
         }
+    }
+
+    fn is_old(&self, today: u16) -> bool {
+        today.abs_diff(self.day) >= DAYS
     }
 
     /// Who answers sooner, once that is known.
@@ -134,41 +143,63 @@ impl Comparison {
         self.verdict
     }
 
-    /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds.
-    pub fn with_run(mut self, way: AskedFirst, power: u8, mean: u32) -> Comparison {
+    /// The number of calls behind each mean, as a power of two. None: nothing was measured.
+    pub fn power(&self) -> Option<u8> {
+        Some(self.power).filter(|power| *power > 0)
+    }
+
+    /// Whether a run of this mean tells something new: the verdict was not made yet or is against it, or the mean differs.
+    pub fn is_news(&self, way: AskedFirst, mean: u32) -> bool {
+        let known = match way {
+            AskedFirst::Stash => self.stash.typical(),
+            AskedFirst::Driver => self.driver.typical(),
+        };
+        let near = |known: u32| u64::from(known.abs_diff(mean)) * 4 <= u64::from(known);
+        self.verdict != Some(way) || !known.is_some_and(near)
+    }
+
+    /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds. Runs of another size are not
+    /// mixed, because costs that arise once in a run are spread over its calls: without a verdict the comparison begins
+    /// again.
+    pub fn with_run(mut self, way: AskedFirst, power: u8, mean: u32, today: u16) -> Comparison {
         let power = power.clamp(Comparison::LEAST_POWER, Comparison::MOST_POWER);
-        if self.power == 0 {
-            self.power = power;
-        }
-        // Costs that arise once in a run are spread over its calls.
-        if self.power.abs_diff(power) > 1 {
+        if self.power != power {
             if self.verdict.is_some() {
                 return self;
             }
-            let restarts = self.restarts.saturating_add(1);
+            let restarts = self.restarts.saturating_add(u8::from(self.power > 0));
             self = Comparison { power, restarts, ..Comparison::default() };
         }
         match way {
             AskedFirst::Stash => self.stash.add(mean),
             AskedFirst::Driver => self.driver.add(mean),
         }
+        let before = self.verdict;
         self.verdict = self.judge();
+        if self.verdict.is_some() && (before != self.verdict || before != Some(way)) {
+            self.day = today;
+        }
         self
     }
 
     fn judge(&self) -> Option<AskedFirst> {
         let (stash, driver) = (u64::from(self.stash.typical()?), u64::from(self.driver.typical()?));
-        if self.stash.runs() < 2 {
-            return None;
-        }
+        let runs = (self.stash.runs(), self.driver.runs());
+        // The fewer the runs, the larger the difference that noise does not explain.
+        let factor = match runs {
+            (2.., 1) => 4,
+            (2, 2..) | (2.., 2) => 2,
+            _ => 1,
+        };
         match self.verdict {
             // A program whose requests have changed is judged by its latest runs, and not for a little noise.
             Some(AskedFirst::Stash) if 4 * stash > 5 * driver => Some(AskedFirst::Driver),
             Some(AskedFirst::Driver) if 4 * driver > 5 * stash => Some(AskedFirst::Stash),
             Some(verdict) => Some(verdict),
-            None if driver >= 2 * stash => Some(AskedFirst::Stash),
-            None if stash >= 2 * driver => Some(AskedFirst::Driver),
-            None if self.stash.runs() < RUNS || self.driver.runs() < RUNS => None,
+            None if runs.0 < 2 => None,
+            None if factor > 1 && driver >= factor * stash => Some(AskedFirst::Stash),
+            None if factor > 1 && stash >= factor * driver => Some(AskedFirst::Driver),
+            None if factor > 1 => None,
             // What is no faster than the driver is not worth its memory.
             None if driver <= stash => Some(AskedFirst::Driver),
             None => Some(AskedFirst::Stash),
@@ -188,6 +219,7 @@ impl Comparison {
         };
         bytes[25] = self.power;
         bytes[26] = self.restarts;
+        bytes[27..29].copy_from_slice(&self.day.to_le_bytes());
         bytes
     }
 
@@ -207,10 +239,11 @@ impl Comparison {
             2 => Some(AskedFirst::Driver),
             _ => return None,
         };
-        let power = payload[25];
+        let (power, restarts) = (payload[25], payload[26]);
+        let day = u16::from_le_bytes([payload[27], payload[28]]);
+        let comparison = Comparison { stash: means(0)?, driver: means(12)?, verdict, power, restarts, day };
         let is_known = (Comparison::LEAST_POWER..=Comparison::MOST_POWER).contains(&power);
-        let (stash, driver, restarts) = (means(0)?, means(12)?, payload[26]);
-        is_known.then_some(Comparison { stash, driver, verdict, power, restarts })
+        (is_known || comparison == Comparison::default()).then_some(comparison)
     }
 }
 
@@ -221,12 +254,14 @@ mod tests {
     use super::*;
     use AskedFirst::{Driver, Stash};
 
+    const TODAY: u16 = 20_000;
+
     /// Runs a program whose calls take so long in each way; what was asked first in each run, from the second on.
     fn runs(count: usize, stash: impl Fn(usize) -> u32, driver: u32) -> (Vec<AskedFirst>, Comparison) {
         let mut now = Comparison::default();
         let asked = (0..count).map(|run| {
-            let way = now.next_run();
-            now = now.with_run(way, 8, if way == Stash { stash(run) } else { driver });
+            let way = now.next_run(TODAY);
+            now = now.with_run(way, 8, if way == Stash { stash(run) } else { driver }, TODAY);
             way
         });
         (asked.collect(), now)
@@ -244,9 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_is_enough_where_the_difference_is_large() {
+    fn the_larger_the_difference_the_fewer_trials_are_needed() {
         assert_eq!(runs(5, |_| 7_000, 61_000).0, [Stash, Stash, Driver, Stash, Stash]);
         assert_eq!(runs(5, |_| 61_000, 7_000).0, [Stash, Stash, Driver, Driver, Driver]);
+        assert_eq!(runs(6, |_| 7_000, 15_000).0, [Stash, Stash, Driver, Driver, Stash, Stash]);
+        assert_eq!(runs(6, |_| 15_000, 7_000).0, [Stash, Stash, Driver, Driver, Driver, Driver]);
     }
 
     #[test]
@@ -259,24 +296,49 @@ mod tests {
     fn a_program_that_changes_is_judged_by_its_latest_runs() {
         let (_, mut now) = runs(9, |_| 8_000, 11_000);
         for _ in 0..3 {
-            now = now.with_run(Stash, 8, 12_000);
+            now = now.with_run(Stash, 8, 12_000, TODAY);
         }
         assert_eq!(now.verdict(), Some(Stash), "noise");
         for _ in 0..3 {
-            now = now.with_run(Stash, 8, 20_000);
+            now = now.with_run(Stash, 8, 20_000, TODAY);
         }
         assert_eq!(now.verdict(), Some(Driver));
-        assert_eq!(now.with_run(Driver, 12, 90_000), now, "a run of another size");
+        assert_eq!(now.with_run(Driver, 9, 90_000, TODAY), now, "a run of another size");
+    }
+
+    #[test]
+    fn the_other_way_has_a_run_a_week_and_a_wrong_verdict_ends() {
+        // The trials were the first runs after boots.
+        let (_, mut now) = runs(6, |_| 15_000, 70_000);
+        assert_eq!(now.verdict(), Some(Stash));
+        let mut looks = 0;
+        for day in TODAY..TODAY + 60 {
+            for _ in 0..3 {
+                let way = now.next_run(day);
+                looks += u32::from(Some(way) != now.verdict());
+                now = now.with_run(way, 8, if way == Stash { 15_000 } else { 5_000 }, day);
+            }
+        }
+        assert_eq!(now.verdict(), Some(Driver));
+        assert!((2..=10).contains(&looks), "{looks}");
+    }
+
+    #[test]
+    fn only_a_run_that_differs_is_news() {
+        let (_, now) = runs(9, |_| 8_000, 11_000);
+        assert!(!now.is_news(Stash, 8_000) && !now.is_news(Stash, 9_900));
+        assert!(now.is_news(Stash, 10_100) && now.is_news(Stash, 5_000) && now.is_news(Driver, 11_000));
+        assert!(Comparison::default().is_news(Stash, 1));
     }
 
     #[test]
     fn runs_of_other_sizes_are_not_mixed_and_not_compared_for_ever() {
         let mut now = Comparison::default();
         for run in 0..40_u8 {
-            let way = now.next_run();
-            now = now.with_run(way, if run % 4 < 2 { 5 } else { 9 }, 9_000);
+            let way = now.next_run(TODAY);
+            now = now.with_run(way, if run % 4 < 2 { 5 } else { 9 }, 9_000, TODAY);
         }
-        assert_eq!((now.verdict(), now.next_run()), (None, Stash));
+        assert_eq!((now.verdict(), now.next_run(TODAY)), (None, Stash));
         assert!(now.restarts >= RESTARTS);
     }
 
@@ -285,19 +347,22 @@ mod tests {
         let good = runs(9, |_| 8_000, 11_000).1.encode();
         assert!(Comparison::decode(&good).is_some());
         assert!(Comparison::decode(&good[1..]).is_none() && Comparison::decode(&[]).is_none());
-        for (at, value) in [(24, 3), (25, 3), (25, 13)] {
+        for (at, value) in [(24, 3), (25, 0), (25, 3), (25, 11)] {
             let mut bad = good;
             bad[at] = value;
             assert!(Comparison::decode(&bad).is_none(), "{at} {value}");
         }
+        assert_eq!(Comparison::decode(&[0; BYTES]), Some(Comparison::default()));
     }
 
     proptest! {
         #[test]
-        fn a_comparison_reads_back(given in proptest::collection::vec((any::<bool>(), 0_u8..20, any::<u32>()), 1..30)) {
+        fn a_comparison_reads_back(
+            given in proptest::collection::vec((any::<bool>(), 0_u8..20, any::<u32>(), any::<u16>()), 0..30)
+        ) {
             let mut now = Comparison::default();
-            for (stash, power, mean) in given {
-                now = now.with_run(if stash { Stash } else { Driver }, power, mean);
+            for (stash, power, mean, day) in given {
+                now = now.with_run(if stash { Stash } else { Driver }, power, mean, day);
                 prop_assert_eq!(Comparison::decode(&now.encode()), Some(now));
             }
         }

@@ -42,11 +42,11 @@ fn costs() -> Vec<u8> {
 /// A comparison with a verdict.
 fn comparison() -> Comparison {
     let runs = [(AskedFirst::Stash, 9000), (AskedFirst::Stash, 8000), (AskedFirst::Driver, 40_000)];
-    runs.into_iter().fold(Comparison::default(), |sum, (way, mean)| sum.with_run(way, 7, mean))
+    runs.into_iter().fold(Comparison::default(), |sum, (way, mean)| sum.with_run(way, 7, mean, 20_779))
 }
 
 fn comparisons() -> Vec<u8> {
-    let records = [Comparison::default().with_run(AskedFirst::Stash, 7, 9000), comparison()];
+    let records = [Comparison::default().with_run(AskedFirst::Stash, 7, 9000, 20_779), comparison()];
     let key = CacheHabit::SharedCache.key();
     let records = records.map(|record| (Kind::Comparison, key, record.encode().to_vec()));
     segment_of(PartIdentity::Device(header()), records.into_iter())

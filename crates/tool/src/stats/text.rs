@@ -130,9 +130,9 @@ fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
             _ => "calls with a shared cache",
         };
         let what = match asked_first.as_deref() {
-            Some("driver") => "the driver answers first, until its next update",
-            Some(_) => "the stash answers first",
-            None => "not decided yet",
+            Some("driver") => "the driver is asked first",
+            Some(_) => "the stash is asked first",
+            None => "still compared",
         };
         let (stash, driver) = (span(u64::from(*stash)), span(u64::from(*driver)));
         lines.push(format!("    {calls}: {what} (driver {driver} a call, stash {stash})"));
