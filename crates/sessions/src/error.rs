@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// The folder of the cache cannot be used.
     #[error(transparent)]
-    Folder(#[from] OpenError),
+    Folder(OpenError),
     /// The file system or the permissions allow no writing.
     #[error("the cache is read-only")]
     ReadOnly,
@@ -92,6 +92,21 @@ pub enum Reason {
     /// It has the identifier of another cache.
     #[error("belongs to another identifier")]
     OtherIdentifier,
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        let source = match &error {
+            OpenError::NotCreated { source, .. } | OpenError::Unreadable { source, .. } => {
+                Errno::from_io_error(source)
+            }
+            _ => None,
+        };
+        match source.map(Error::from) {
+            None | Some(Error::Io(_)) => Error::Folder(error),
+            Some(error) => error,
+        }
+    }
 }
 
 impl From<Errno> for Error {

@@ -92,14 +92,45 @@ impl Opening<'_> {
             ops::ftruncate(self.lock, 0)?;
             return Ok(state);
         }
+        match self.look(None)? {
+            Some(state) => Ok(state),
+            None => {
+                // Another process may be replacing the files at this moment.
+                let writing = Held::wait(self.lock, Byte::Writing)?;
+                let writing = writing.ok_or(Error::NotCurrentlyAvailable("another process is writing"))?;
+                self.look(Some(&writing))?.ok_or(Error::Damaged("the files"))
+            }
+        }
+    }
+
+    /// Opens the files, and repairs them if they are damaged. None: they are, and `writing` is not locked.
+    fn look(&self, writing: Option<&Held<'_>>) -> Result<Option<State>, Error> {
         let index = state::find_index(self.folder, self.names, true)?;
         let values = state::find_values(self.folder, self.names, true)?;
         let of_index = if let Found::Good(index) = &index { Some(index.identity) } else { None };
         let identity = if let Found::Good(values) = &values { Some(values.identity) } else { of_index };
-        match identity {
-            None => self.unknown(&index, &values),
-            Some(identity) => self.known(identity, index, values),
+        let identity = match identity {
+            Some(identity) => identity,
+            None => return self.unknown(&index, &values).map(Some),
+        };
+        if identity.identifier != self.wanted.identifier {
+            return Err(refused(&self.names.values, Reason::OtherIdentifier));
         }
+        if self.versions == Versions::Own && !identity.has_version_of(self.wanted) {
+            return self.wipe_alone().map(Some);
+        }
+        let state = match (index, values) {
+            (Found::Good(index), Found::Good(values)) if index.identity == values.identity => State {
+                identity,
+                index: Index::new(index.file, index.blocks)?,
+                values: Arc::new(Values::new(values.file, identity.tag())),
+            },
+            _ if writing.is_none() => return Ok(None),
+            (index, Found::Good(values)) => self.index_again(identity, index, values)?,
+            (Found::Good(index), Found::Bad(bad, file)) => self.header_again(identity, index, bad, file)?,
+            _ => self.wipe_alone()?,
+        };
+        Ok(Some(state))
     }
 
     /// Neither file has a valid header.
@@ -112,30 +143,6 @@ impl Opening<'_> {
         }
     }
 
-    fn known(
-        &self,
-        identity: Identity,
-        index: Found<IndexFile>,
-        values: Found<ValueFile>,
-    ) -> Result<State, Error> {
-        if identity.identifier != self.wanted.identifier {
-            return Err(refused(&self.names.values, Reason::OtherIdentifier));
-        }
-        if self.versions == Versions::Own && !identity.has_version_of(self.wanted) {
-            return self.wipe_alone();
-        }
-        match (index, values) {
-            (Found::Good(index), Found::Good(values)) if index.identity == values.identity => Ok(State {
-                identity,
-                index: Index::new(index.file, index.blocks)?,
-                values: Arc::new(Values::new(values.file, identity.tag())),
-            }),
-            (index, Found::Good(values)) => self.index_again(identity, index, values),
-            (Found::Good(index), Found::Bad(bad, file)) => self.header_again(identity, index, bad, file),
-            _ => self.wipe_alone(),
-        }
-    }
-
     /// The index is missing, damaged, or that of another value file.
     fn index_again(
         &self,
@@ -143,7 +150,6 @@ impl Opening<'_> {
         index: Found<IndexFile>,
         values: ValueFile,
     ) -> Result<State, Error> {
-        let _writing = self.writing()?;
         let old = match index {
             Found::Missing => None,
             Found::Good(IndexFile { file, .. }) | Found::Bad(_, file) => Some(Index::new(file, 0)?),
@@ -160,7 +166,6 @@ impl Opening<'_> {
         bad: Bad,
         file: Descriptor,
     ) -> Result<State, Error> {
-        let _writing = self.writing()?;
         let header = value_header(&identity);
         let mut found = Vec::new();
         read_at(&file, &mut found, VALUE_HEADER, 0)?;
@@ -171,11 +176,6 @@ impl Opening<'_> {
         let values = Values::new(file, identity.tag());
         values.write_header(&header)?;
         Ok(State { identity, index: Index::new(index.file, index.blocks)?, values: Arc::new(values) })
-    }
-
-    fn writing(&self) -> Result<Held<'_>, Error> {
-        let held = Held::wait(self.lock, Byte::Writing)?;
-        held.ok_or(Error::NotCurrentlyAvailable("another process is writing"))
     }
 
     /// Wipes the cache, if nobody else has it open.

@@ -145,6 +145,40 @@ fn the_last_process_deletes_what_another_one_was_told_to_delete() {
 }
 
 #[test]
+fn opening_a_cache_while_others_clear_it_and_let_it_grow_loses_nothing() {
+    let root = root();
+    let first = files(root.path()).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    drop(patiently(|| files(root.path())));
+                }
+            });
+        }
+        // Also after a failure.
+        let _end = End(&done);
+        for round in 0..100u64 {
+            patiently(|| first.clear());
+            patiently(|| store_in(&first, &key(round), b"value"));
+            let other = patiently(|| files(root.path()));
+            assert_eq!(get_from(&other, &key(round)).unwrap(), b"value", "round {round}");
+            patiently(|| store_in(&other, &key(round + (1 << 40)), b"other"));
+            assert_eq!(get_from(&first, &key(round + (1 << 40))).unwrap(), b"other", "round {round}");
+        }
+    });
+}
+
+struct End<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
 fn a_process_that_stands_still_keeps_nobody_waiting_for_long() {
     let root = root();
     let session = open(root.path());
