@@ -53,6 +53,8 @@ pub(crate) enum Plan {
     /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of
     /// other threads wait until the plan ends.
     Slow,
+    /// None; each operation takes so long. Those of the program's threads are counted, which are all but the layer's own.
+    Delayed { delay: Duration },
     /// None; operations of one kind are counted.
     Counted { op: Op },
     /// None; operations of one kind wait until the plan ends.
@@ -130,6 +132,14 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
             while !mine && ACTIVE.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(1));
             }
+            return None;
+        }
+        Plan::Delayed { delay } => {
+            let current = std::thread::current();
+            let is_layers = current.name().is_some_and(|name| name.starts_with("vkstash"));
+            state.calls += u64::from(!is_layers);
+            drop(locked);
+            std::thread::sleep(delay);
             return None;
         }
         Plan::Counted { op: counted } => {

@@ -155,3 +155,135 @@ fn a_stash_is_opened_once_a_descriptor_is_free() {
         }
     });
 }
+
+/// The most operations that a program's threads may begin within the time for opening, and the one under way.
+fn most_calls(delay: Duration) -> u64 {
+    (WaitLimits::PROGRAM.opening.as_micros() / delay.as_micros()) as u64 + 1
+}
+
+/// A part with so many segments.
+fn many_segments(root: &Path, count: u64) {
+    record(&open(root), 0);
+    for segment in segments(root) {
+        for number in 1..count / 2 {
+            let name = format!("{number:016x}-00000001-{number:016x}.vks");
+            fs::copy(&segment, segment.with_file_name(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_program_waits_for_few_calls_however_slow_each_is_and_however_many_segments_there_are() {
+    in_a_child(
+        "a_program_waits_for_few_calls_however_slow_each_is_and_however_many_segments_there_are",
+        &[],
+        || {
+            let root = root();
+            many_segments(root.path(), 1_000);
+            for delay in [1, 20, 500].map(Duration::from_millis) {
+                faults::begin(Plan::Delayed { delay });
+                let stash = open_within(root.path(), PROGRAM);
+                let device = stash.device(&header()).unwrap();
+                let calls = faults::calls();
+                assert!(calls <= most_calls(delay), "{delay:?}: {calls} calls");
+                assert!(device.is_incomplete(), "{delay:?}");
+                // A miss, and a request for an artifact: the disk is not asked by this thread.
+                assert!(!device.contains(Kind::Artifact, &key(1_000_000)), "{delay:?}");
+                assert_eq!(faults::calls(), calls, "{delay:?}");
+                faults::end();
+                await_that("the rest is read", || {
+                    !device.is_incomplete() && !stash.portable().is_incomplete()
+                });
+                assert_eq!(count_good(&device, Kind::Artifact, 0..10), 10, "{delay:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn threads_that_ask_at_once_wait_for_the_same_opening() {
+    in_a_child("threads_that_ask_at_once_wait_for_the_same_opening", &[], || {
+        let root = root();
+        record(&open(root.path()), 0);
+        let delay = Duration::from_millis(20);
+        faults::begin(Plan::Delayed { delay });
+        let stash = open_within(root.path(), PROGRAM);
+        let parts: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| stash.device(&header()).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(faults::calls() <= most_calls(delay), "{} calls", faults::calls());
+        assert!(parts.iter().all(|part| Arc::ptr_eq(part, &parts[0])));
+        faults::end();
+        await_that("the rest is read", || !parts[0].is_incomplete());
+        assert_eq!(count_good(&parts[0], Kind::Artifact, 0..10), 10);
+    });
+}
+
+/// Another thread of the process may be inside the disk, and hold locks, when the program forks or destroys its device.
+#[test]
+fn a_fork_and_an_end_during_opening_wait_for_nothing() {
+    in_a_child("a_fork_and_an_end_during_opening_wait_for_nothing", &[], || {
+        let root = root();
+        record(&open(root.path()), 0);
+        for round in 0..10 {
+            // The helper waits inside the disk until the plan ends.
+            faults::begin(Plan::Slow);
+            let stash = open_within(root.path(), WaitLimits::PROGRAM);
+            let device = stash.device(&header()).unwrap();
+            stash.set_reporter(Box::new(|_| Default::default()));
+            stash.touch();
+            std::thread::sleep(Duration::from_millis(20 * round));
+            // SAFETY: the child uses the stash as children of programs do, and ends with `_exit`.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let puts = device.put(Kind::Recipe, &key(1), payload(1));
+                let reads = device.read(Kind::Artifact, &key(1), &mut Vec::new());
+                drop((device, stash));
+                // SAFETY: ends the child without running the parent's handlers.
+                unsafe { libc::_exit(i32::from(puts || reads)) };
+            }
+            let mut status = 0;
+            // SAFETY: `child` is this process's child and `status` lives on this stack.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert_eq!(status, 0, "{round}: a child neither writes nor reads what was never read");
+            let weak = Arc::downgrade(&device);
+            drop((device, stash));
+            faults::end();
+            await_that("the layer's threads are done", || weak.upgrade().is_none());
+        }
+        expect(root.path(), 1);
+    });
+}
+
+/// `Home` uses a folder that another process is about to remove, if that takes long.
+#[test]
+fn a_folder_that_somebody_has_locked_for_its_removal_is_used_and_stays() {
+    let root = root();
+    drop(open(root.path()));
+    let folder = root.path().join(app().folder);
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let remover = fs::File::open(&folder).unwrap();
+    rustix::fs::flock(&remover, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let stash = open(root.path());
+    record(&stash, 0);
+    assert!(stash.flush(LONG));
+    assert!(fs::remove_dir(&folder).is_err(), "it is not empty any more");
+    drop(stash);
+    expect(root.path(), 1);
+    // Where it was removed before anything was created in it, this run records nothing, and the next one does.
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let remover = fs::File::open(&folder).unwrap();
+    rustix::fs::flock(&remover, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let home = crate::disk::home::Home::new(root.path(), &app().folder);
+    let opened = home.open().unwrap();
+    fs::remove_dir(&folder).unwrap();
+    assert!(opened.folder.sub("portable", true).is_err());
+    drop(remover);
+    record(&open(root.path()), 0);
+    expect(root.path(), 1);
+}
