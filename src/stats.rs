@@ -69,7 +69,7 @@ counters! {
     /// Of those, the ones that the stash served.
     IdentifierServed => "identifier_served",
     /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_COMPILE_STORED says so.
-    Rehydrated => "rehydrated",
+    CompiledFromStored => "rehydrated",
     /// Requests by identifier that the stash would have answered, had it still the code of their modules.
     ModuleMissing => "module_missing",
     /// Pipelines that the driver compiled and recorded although the stash had served them before on this

@@ -35,7 +35,8 @@ fn tasks(trace: &Path) -> usize {
     text.lines().filter(|line| line.contains("\"cat\":\"task\"")).count()
 }
 
-/// Creates a device, and what the input names on it. Then workers get time, as long as they need where tasks are expected.
+/// Creates a device, and what the input names on it. Then workers get time, as long as they need where tasks are
+/// expected.
 fn creates(input: &Value) -> Value {
     let (trace, what): (PathBuf, String) = serde_json::from_value(input.clone()).unwrap();
     let work = Work { first: 100, count: 1, ..work() };

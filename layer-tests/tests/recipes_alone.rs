@@ -400,7 +400,8 @@ fn without_background_work_nothing_is_recorded() {
             let all = application(&root);
             assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
         }
-        // What was recorded before stays. The environment comes before the settings, and the application's before the root's.
+        // What was recorded before stays. The environment comes before the settings, and the application's before the
+        // root's.
         run(
             scenario,
             &env.clone().var("VKSTASH_BACKGROUND", "allowed"),

@@ -1,8 +1,8 @@
 //! The gate before driver calls of workers.
 //!
-//! A worker must not be inside a driver when the process forks, because the child would inherit locks that nobody releases,
-//! nor when the process ends, because the driver's exit handlers destroy what the call uses. And it should not begin a call
-//! while the program waits for one, because drivers serialise them.
+//! A worker must not be inside a driver when the process forks, because the child would inherit locks that nobody
+//! releases, nor when the process ends, because the driver's exit handlers destroy what the call uses. And it should
+//! not begin a call while the program waits for one, because drivers serialise them.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
-pub(super) const PATIENCE: Duration = Duration::from_millis(10);
+pub(super) const YIELDS_FOR: Duration = Duration::from_millis(10);
 /// How long a worker waits for a fork.
 const FORK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a fork waits for the driver calls under way.
 const FORK_WAITS: Duration = Duration::from_millis(50);
-/// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer hangs.
+/// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer
+/// hangs.
 const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
@@ -89,8 +90,8 @@ pub struct InDriver {
 #[must_use]
 pub struct ProgramCall<'a>(Option<&'a Shard>);
 
-/// Waits until a worker may call a driver. None: it may not any more, so its task must end. The process ends or forks for too
-/// long, or the device of the task is being destroyed.
+/// Waits until a worker may call a driver. None: it may not any more, so its task must end. The process ends or forks
+/// for too long, or the device of the task is being destroyed.
 pub fn enter_driver() -> Option<InDriver> {
     let running = RUNNING.try_with(|running| running.borrow().clone()).ok().flatten();
     let running = running.unwrap_or_else(|| Running {
@@ -116,8 +117,8 @@ pub fn program_call() -> ProgramCall<'static> {
     GATE.known().map_or(ProgramCall(None), |gate| gate.program_call())
 }
 
-/// Runs a call of the program's while no worker is inside a driver: one that the specification forbids in parallel with any
-/// other on the same instance, which may be a worker's.
+/// Runs a call of the program's while no worker is inside a driver: one that the specification forbids in parallel with
+/// any other on the same instance, which may be a worker's.
 pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
     let Some(gate) = GATE.known() else { return call() };
     gate.forks.fetch_add(1, Ordering::SeqCst);
@@ -169,11 +170,12 @@ impl Gate {
                 if began.elapsed() > FORK_PATIENCE {
                     return None;
                 }
-            } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > PATIENCE {
+            } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > YIELDS_FOR {
                 self.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
                 let entered = InDriver { gate: self.clone(), _thread: PhantomData };
-                // Either this thread sees that the gate was closed meanwhile, or whoever closed it sees this thread inside.
+                // Either this thread sees that the gate was closed meanwhile, or whoever closed it sees this thread
+                // inside.
                 let closed = self.forks.load(Ordering::SeqCst) != 0 && !is_inside;
                 if !closed && !self.ending.load(Ordering::SeqCst) {
                     return Some(entered);
@@ -215,8 +217,8 @@ impl Gate {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// `after` is called by a new worker if a library was loaded since the last one, and then at the end of the first, the
-    /// second, the fourth driver call and so on. No fork begins meanwhile.
+    /// `after` is called by a new worker if a library was loaded since the last one, and then at the end of the first,
+    /// the second, the fourth driver call and so on. No fork begins meanwhile.
     pub(super) fn after_calls(&self, after: fn()) {
         // Set once.
         let _ = self.after_call.set(after);
@@ -228,8 +230,8 @@ impl Gate {
         }
     }
 
-    /// Calls what is called after driver calls, on a new worker, where there may be a driver that is not known yet. Each call
-    /// may cost memory that is never released, so a program with many devices pays once.
+    /// Calls what is called after driver calls, on a new worker, where there may be a driver that is not known yet.
+    /// Each call may cost memory that is never released, so a program with many devices pays once.
     pub(super) fn begin_worker(self: &Arc<Gate>) {
         let loaded = libraries_loaded();
         if self.loaded.load(Ordering::Relaxed) == loaded {
@@ -269,7 +271,8 @@ fn libraries_loaded() -> u64 {
         found: *mut libc::c_void,
     ) -> libc::c_int {
         if size >= std::mem::offset_of!(libc::dl_phdr_info, dlpi_subs) {
-            // SAFETY: the C library passes a structure of `size` bytes, which the field is within, and the pointer below.
+            // SAFETY: the C library passes a structure of `size` bytes, which the field is within, and the pointer
+            // below.
             unsafe { *found.cast::<u64>() = (*info).dlpi_adds };
         }
         // Each library says the same.
@@ -311,12 +314,13 @@ impl Drop for ProgramCall<'_> {
     }
 }
 
-/// Has every fork of this process wait until no worker is inside a driver. Children of `_Fork` and `clone` run no handlers.
+/// Has every fork of this process wait until no worker is inside a driver. Children of `_Fork` and `clone` run no
+/// handlers.
 fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Ordering::AcqRel) {
-        // SAFETY: the handlers take no lock and do not allocate. The library with their code is never unloaded (linked with
-        // `-z nodelete`).
+        // SAFETY: the handlers take no lock and do not allocate. The library with their code is never unloaded (linked
+        // with `-z nodelete`).
         unsafe {
             libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child))
         };

@@ -19,7 +19,7 @@ use crate::resolve::outcome::ArtifactOutcome;
 use crate::resolve::passed::Passed;
 use crate::resolve::request::{DescribedPipeline, Request};
 use crate::state::device::Device;
-use crate::state::parked::Finished;
+use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Stored;
 use crate::stats::BypassReason;
 use vkstash_store::base::memory;
@@ -107,8 +107,8 @@ fn is_refused(stored: &Stored, key: &Key) -> bool {
         && refusals(stored, key, &artifact).is_some_and(|count| count >= REFUSALS)
 }
 
-/// Remembers that the driver has refused an artifact to a worker. Programs may be served it all the same: of a link the recipe
-/// does not say everything.
+/// Remembers that the driver has refused an artifact to a worker. Programs may be served it all the same: of a link the
+/// recipe does not say everything.
 fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
     let (Some(count), Some(prefix)) = (refusals(stored, key, artifact), artifact.get(..payload::PREFIX))
     else {
@@ -123,7 +123,8 @@ fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
 /// Makes a pipeline on the calling thread.
 ///
 /// # Safety
-/// The device is alive until the call returns, and its commands may be called from this thread. `own` is of this device.
+/// The device is alive until the call returns, and its commands may be called from this thread. `own` is of this
+/// device.
 pub unsafe fn make(
     device: &Device,
     stored: &Stored,
@@ -180,10 +181,13 @@ unsafe fn create<I: CreateInfo>(
     let call = Call { device, passed: &passed, allocator: std::ptr::null(), creation: &creation };
     let request = Request { call, pipeline: &described };
     // SAFETY: the caller's contract.
-    let (answer, cost, bytes) = unsafe {
+    let (answer, cost, origin) = unsafe {
         match way {
             Way::Artifact => match artifact::make(&request, &mut buffer, None) {
-                Some(Ok(made)) => (made.answer, made.cost, buffer.len().saturating_sub(payload::PREFIX)),
+                Some(Ok(made)) => {
+                    let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
+                    (made.answer, made.cost, MadeOf::Artifact { bytes })
+                }
                 Some(Err(outcome)) => {
                     if matches!(outcome, ArtifactOutcome::Refused(_)) {
                         note_refusal(stored, key, &buffer);
@@ -192,13 +196,12 @@ unsafe fn create<I: CreateInfo>(
                 }
                 None => return Err(NotMade::NoWay),
             },
-            Way::Compile(cost) => (call.create(), cost, 0),
+            Way::Compile(cost) => (call.create(), cost, MadeOf::Compile),
         }
     };
     match answer.result {
         vk::Result::SUCCESS => {
-            let (pipeline, bytes) = (answer.pipeline, bytes as u64);
-            Ok(Finished { pipeline, cost, bytes, since: Instant::now() })
+            Ok(Finished { pipeline: answer.pipeline, cost, origin, since: Instant::now() })
         }
         result => Err(NotMade::Driver(result)),
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
@@ -10,6 +10,7 @@ use super::pool::{self, Event as Signal, Owner, Pool};
 use crate::config::{Background, Config};
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
+use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings;
 pub use vkstash_store::settings::BackgroundMode as Mode;
@@ -84,7 +85,8 @@ fn write_one(descriptor: &Descriptor) -> Result<(), Errno> {
 
 /// Sets the mode of background work in this process, and says what becomes of the measurements so far.
 ///
-/// A mode of the user's that forbids background work (`VKSTASH_BACKGROUND`, or the settings of the stash) stays in force.
+/// A mode of the user's that forbids background work (`VKSTASH_BACKGROUND`, or the settings of the stash) stays in
+/// force.
 pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<FurtherMeasurements, ModeError> {
     set_in(pool::of_process(), mode, action, event, is_developer_mode)
 }
@@ -126,7 +128,7 @@ pub(super) fn set_in(
     if let Some(what) = restricted.filter(|_| !is_developer_mode()) {
         return Err(ModeError::DeveloperModeNeeded(what));
     }
-    let turn = TURN.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = lock(TURN.get());
     // Tasks that the commit causes are accepted also if the new mode forbids them.
     pool.set_mode(mode, commits);
     let producers = pool.producers();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
@@ -15,6 +15,7 @@ use crate::recipe::rebuild::render_pass::{Form, render_pass};
 use crate::recipe::rebuild::{self, Limits, RebuildError, Source, objects};
 use crate::recipe::{check, key, payload};
 use crate::state::dispatch::DeviceTable;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 
 /// What of a device decides how recipes are made into calls again.
@@ -26,8 +27,8 @@ pub struct DeviceTraits {
     pub advanced_blend: bool,
     /// The device's limits.
     pub limits: Limits,
-    /// Whether layouts with immutable samplers are made. A pipeline made with a copy of a sampler is not compatible with
-    /// the program's descriptor sets (contract 3.9).
+    /// Whether layouts with immutable samplers are made. A pipeline made with a copy of a sampler is not compatible
+    /// with the program's descriptor sets (contract 3.9).
     pub immutable_samplers: bool,
 }
 
@@ -159,7 +160,7 @@ impl OwnObjects {
     }
 
     fn made(&self) -> std::sync::MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.made)
     }
 
     /// # Safety
@@ -175,7 +176,8 @@ impl OwnObjects {
         let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(&words);
         let create = command(self.table.create_shader_module, "module")?;
         let mut module = vk::ShaderModule::null();
-        // SAFETY: the caller's contract; SPIR-V that a program of this user has passed to a driver, as its digest shows.
+        // SAFETY: the caller's contract; SPIR-V that a program of this user has passed to a driver, as its digest
+        // shows.
         let result = unsafe { create(self.device, &info, ptr::null(), &mut module) };
         succeeded(result, "module").map(|()| module)
     }
@@ -297,7 +299,8 @@ impl OwnObjects {
     }
 
     /// # Safety
-    /// The device is alive, and the conversion, where it is one, was made without an allocator and is not used any more.
+    /// The device is alive, and the conversion, where it is one, was made without an allocator and is not used any
+    /// more.
     unsafe fn destroy_conversion(&self, conversion: vk::SamplerYcbcrConversion) {
         if let Some(destroy) = self.table.destroy_sampler_ycbcr_conversion {
             // SAFETY: the caller's contract; NULL is ignored.

@@ -13,8 +13,8 @@ struct Noted {
     key: Key,
 }
 
-/// The keys whose uses the stash has, what the last run used first. None if the task must end: vkDestroyDevice waits for it,
-/// and there may be many uses.
+/// The keys whose uses the stash has, what the last run used first. None if the task must end: vkDestroyDevice waits
+/// for it, and there may be many uses.
 pub fn of(stored: &Stored) -> Option<Vec<Key>> {
     let mut noted = Vec::new();
     let counts_from = stored.stash.order_counts_from();

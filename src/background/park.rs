@@ -1,7 +1,7 @@
 //! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -17,20 +17,22 @@ use crate::state::parked::Finished;
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use crate::stats::Count;
+use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
 /// How long a finished pipeline waits for the program.
-const PATIENCE: Duration = Duration::from_secs(20);
+const UNASKED_LIMIT: Duration = Duration::from_secs(20);
 /// How many pipelines are made at a time: there are no more workers by default.
 const CHAINS: usize = 2;
 /// What making one from an artifact is taken to cost until one was made.
 const USUAL: Duration = Duration::from_micros(200);
 /// A worker has a low priority, and may be interrupted for longer than making a pipeline takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
-/// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last time.
+/// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last
+/// time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
@@ -60,15 +62,15 @@ type Parkers = Mutex<Vec<Arc<Parker>>>;
 static PARKERS: PerProcess<Parkers> = PerProcess::empty();
 
 fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
-    PARKERS.get().lock().unwrap_or_else(PoisonError::into_inner)
+    lock(PARKERS.get())
 }
 
 /// A device was created: what the last runs of this program used first is made from now on. Nothing is started for a
 /// program of which there is no stash yet.
 ///
-/// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way. There
-/// they begin with the first shader module or pipeline, because most programs without any create a device only to look at
-/// it.
+/// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way.
+/// There they begin with the first shader module or pipeline, because most programs without any create a device only to
+/// look at it.
 pub fn start(device: &Arc<Device>) {
     if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
         return;
@@ -116,7 +118,7 @@ pub fn start(device: &Arc<Device>) {
 /// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more.
 pub fn leave_instance(instance: vk::Instance) {
     let Some(parkers) = PARKERS.known() else { return };
-    let parkers = parkers.lock().unwrap_or_else(PoisonError::into_inner);
+    let parkers = lock(parkers);
     let of_instance = |parker: &&Arc<Parker>| parker.instance == instance;
     let owners: Vec<Owner> = parkers.iter().filter(of_instance).map(|parker| parker.owner).collect();
     drop(parkers);
@@ -126,14 +128,14 @@ pub fn leave_instance(instance: vk::Instance) {
     pool::join();
 }
 
-/// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False: a
-/// driver call of a worker hangs, and what it uses must not be destroyed.
+/// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False:
+/// a driver call of a worker hangs, and what it uses must not be destroyed.
 ///
 /// # Safety
 /// The device is alive, and its pipelines that the program got are destroyed.
 pub unsafe fn leave(device: &Device) -> bool {
     let Some(parkers) = PARKERS.known() else { return true };
-    let mut parkers = parkers.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut parkers = lock(parkers);
     let Some(position) = parkers.iter().position(|parker| std::ptr::eq(parker.device.as_ptr(), device))
     else {
         return true;
@@ -210,7 +212,7 @@ impl Parker {
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver() else { return };
-        let Some(limit) = Instant::now().checked_sub(PATIENCE) else { return };
+        let Some(limit) = Instant::now().checked_sub(UNASKED_LIMIT) else { return };
         let unasked = device.parked.take_older_than(limit);
         self.release(device, &unasked);
         if !unasked.is_empty() {
@@ -263,8 +265,8 @@ impl Parker {
             return true;
         };
         let started = Instant::now();
-        // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver may call
-        // back into the program gets no tasks (`start`).
+        // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver
+        // may call back into the program gets no tasks (`start`).
         match unsafe { make::make(device, stored, &self.own, key, way) } {
             Ok(finished) => {
                 if way == Way::Artifact {
@@ -356,8 +358,8 @@ fn ends_it(reason: NotMade) -> bool {
     }
 }
 
-/// Finds out what the program is likely to ask for. Where parts of the stash were put off it looks again when they are read:
-/// after this time, twice this time and so on.
+/// Finds out what the program is likely to ask for. Where parts of the stash were put off it looks again when they are
+/// read: after this time, twice this time and so on.
 struct Begin {
     parker: Arc<Parker>,
     again: Duration,
@@ -406,7 +408,7 @@ impl Drop for Chain {
         }
         if let Some(device) = parker.device.upgrade() {
             device.parked.pause();
-            parker.release_after(&device, PATIENCE);
+            parker.release_after(&device, UNASKED_LIMIT);
             if device.parked.was_replanned() {
                 parker.go_on(&device);
             }
@@ -448,7 +450,7 @@ impl Task for Release {
         parker.releases.store(false, Ordering::SeqCst);
         let Some(device) = parker.device.upgrade() else { return };
         parker.release_old(&device);
-        parker.release_after(&device, PATIENCE / 4);
+        parker.release_after(&device, UNASKED_LIMIT / 4);
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {

@@ -1,7 +1,7 @@
 //! The worker pool: few threads at low priority, which exist while there is work.
 //!
-//! Each queued task ends in exactly one of `run` and `cancel`. docs/background.md describes when workers start and end, and
-//! what happens in vkDestroyDevice, in forked children and at the end of the process.
+//! Each queued task ends in exactly one of `run` and `cancel`. docs/background.md describes when workers start and end,
+//! and what happens in vkDestroyDevice, in forked children and at the end of the process.
 
 use std::cell::Cell;
 use std::os::unix::thread::JoinHandleExt as _;
@@ -18,6 +18,7 @@ use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
 use vkstash_store::base::thread;
+use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
 
@@ -40,7 +41,8 @@ pub trait Task: Send {
     fn name(&self) -> &'static str;
     /// Does the work, on a worker. Driver calls need [`gate::enter_driver`].
     fn run(self: Box<Self>);
-    /// Is called instead of `run`, on any thread. It calls no driver, and takes no lock that is held while tasks are queued.
+    /// Is called instead of `run`, on any thread. It calls no driver, and takes no lock that is held while tasks are
+    /// queued.
     fn cancel(self: Box<Self>, why: Cancelled);
 }
 
@@ -144,8 +146,9 @@ pub fn register(owner: Owner, producer: Arc<dyn Producer>) {
     of_process().register(owner, producer);
 }
 
-/// Queues a task. Tasks start in the order in which they were received. If the task cannot be run, `cancel` is called before
-/// this returns. A task that is queued by a running task is its successor: a commit that waits for one waits for both.
+/// Queues a task. Tasks start in the order in which they were received. If the task cannot be run, `cancel` is called
+/// before this returns. A task that is queued by a running task is its successor: a commit that waits for one waits for
+/// both.
 pub fn queue(owner: Owner, task: Box<dyn Task>) {
     of_process().queue(owner, task);
 }
@@ -155,14 +158,15 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
     of_process().queue_after(owner, delay, task);
 }
 
-/// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which this
-/// waits for. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver call uses must not be destroyed.
+/// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which
+/// this waits for. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver
+/// call uses must not be destroyed.
 pub fn leave(owner: Owner) -> bool {
     POOL.known().is_none_or(|pool| pool.leave(owner))
 }
 
-/// Waits until the workers that [`leave`] has told to end have ended. A driver may have destructors for its threads, and is
-/// unloaded with its instance. Workers have a low priority, so vkDestroyDevice does not wait for that.
+/// Waits until the workers that [`leave`] has told to end have ended. A driver may have destructors for its threads,
+/// and is unloaded with its instance. Workers have a low priority, so vkDestroyDevice does not wait for that.
 pub fn join() {
     if let Some(pool) = POOL.known() {
         pool.join();
@@ -279,9 +283,8 @@ impl Pool {
             if shared.gate.is_ending() && !wait_until(CANCEL_LIMIT, || handle.is_finished()) {
                 continue;
             }
-            // A worker that destroys the last instance itself ends later. `thread::current` would panic in an exit handler,
-            // where thread-local storage is gone.
-            // SAFETY: the call has no preconditions.
+            // A worker that destroys the last instance itself ends later. `thread::current` would panic in an exit
+            // handler, where thread-local storage is gone. SAFETY: the call has no preconditions.
             if handle.as_pthread_t() != unsafe { libc::pthread_self() } {
                 let _ = handle.join();
             }
@@ -292,8 +295,8 @@ impl Pool {
         !self.0.gate.is_ending() && self.0.lock().is_some_and(|state| state.queue.accepts)
     }
 
-    /// Changes the mode that the program has set. Tasks that are queued are run; `accepts`: new ones are accepted although
-    /// the mode forbids it.
+    /// Changes the mode that the program has set. Tasks that are queued are run; `accepts`: new ones are accepted
+    /// although the mode forbids it.
     pub(super) fn set_mode(&self, mode: BackgroundMode, accepts: bool) {
         if let Some(mut state) = self.0.lock() {
             state.mode = Some(mode);
@@ -311,8 +314,8 @@ impl Pool {
         forbidden.or(state.mode).or(users).unwrap_or_default()
     }
 
-    /// Signals the event when all tasks that are queued or running now, and their successors, are finished. If there are none
-    /// the event is given back.
+    /// Signals the event when all tasks that are queued or running now, and their successors, are finished. If there
+    /// are none the event is given back.
     pub(super) fn commit(&self, event: Option<Event>, in_haste: bool) -> Option<Event> {
         let shared = &self.0;
         let Some(mut state) = shared.lock() else { return event };
@@ -373,7 +376,7 @@ impl Shared {
     /// None: the process ends, and another thread holds the lock, perhaps for ever.
     fn lock(&self) -> Option<MutexGuard<'_, State>> {
         if !self.gate.is_ending() {
-            return Some(self.state.lock().unwrap_or_else(PoisonError::into_inner));
+            return Some(lock(&self.state));
         }
         let began = Instant::now();
         loop {
@@ -401,8 +404,8 @@ impl Shared {
         Vec::new()
     }
 
-    /// Starts workers at normal priority for a commit. They last until it is done: a worker that runs a task cannot start
-    /// them, because a thread inherits the low priority.
+    /// Starts workers at normal priority for a commit. They last until it is done: a worker that runs a task cannot
+    /// start them, because a thread inherits the low priority.
     fn hurry(self: &Arc<Shared>, state: &mut State) {
         let running = state.workers.iter().filter(|worker| worker.in_haste).count();
         let unfinished = state.queue.unfinished_in_haste();
@@ -455,8 +458,8 @@ impl Shared {
         }
     }
 
-    /// A worker ends. Called under the lock under which it finds nothing to do: whoever queues a task after that does not
-    /// count on it.
+    /// A worker ends. Called under the lock under which it finds nothing to do: whoever queues a task after that does
+    /// not count on it.
     fn remove(&self, state: &mut State, number: u64) {
         if let Some(index) = state.workers.iter().position(|worker| worker.number == number) {
             let worker = state.workers.swap_remove(index);
@@ -586,7 +589,8 @@ impl Shared {
 }
 
 impl State {
-    /// The next task for a worker. What a commit in haste waits for is left to the workers at normal priority, if there are any.
+    /// The next task for a worker. What a commit in haste waits for is left to the workers at normal priority, if there
+    /// are any.
     fn take(&mut self, in_haste: bool) -> Option<Taken<Box<dyn Task>>> {
         if in_haste {
             self.queue.take_in_haste()
@@ -639,11 +643,11 @@ fn usual_workers() -> usize {
     cores().saturating_sub(1).clamp(1, WORKERS)
 }
 
-/// Has the handler run at exit, before every handler that was registered until now: drivers register some in their calls,
-/// for example those of LLVM. The handler does its work once.
+/// Has the handler run at exit, before every handler that was registered until now: drivers register some in their
+/// calls, for example those of LLVM. The handler does its work once.
 ///
-/// Called on workers only: a signal handler that calls `exit` in the middle of this would wait for the C library's lock. And
-/// only while no fork begins: its child would wait for that lock when it exits.
+/// Called on workers only: a signal handler that calls `exit` in the middle of this would wait for the C library's
+/// lock. And only while no fork begins: its child would wait for that lock when it exits.
 fn at_exit_again() {
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
     unsafe { libc::atexit(at_exit) };

@@ -44,8 +44,8 @@ type Number = u64;
 /// A task that somebody has taken, to run it or to cancel it. Until [`Queue::finish`] the task counts as unfinished.
 pub(super) struct Taken<T> {
     pub(super) number: Number,
-    /// The number of the task that began the chain of successors to which this one belongs: its own, or that of a task that
-    /// queued the next one, and so on. It decides which commits wait for the task.
+    /// The number of the task that began the chain of successors to which this one belongs: its own, or that of a task
+    /// that queued the next one, and so on. It decides which commits wait for the task.
     root: Number,
     pub(super) owner: u64,
     /// Set when the task must end.
@@ -128,8 +128,8 @@ impl<T, E, O> Queue<T, E, O> {
         !self.owners.is_empty()
     }
 
-    /// Queues a task, or gives it back with the reason. `by`: the running task that queues it as its successor. The commits
-    /// that wait for that one wait for the successor, too, and it is accepted where new tasks are not.
+    /// Queues a task, or gives it back with the reason. `by`: the running task that queues it as its successor. The
+    /// commits that wait for that one wait for the successor, too, and it is accepted where new tasks are not.
     pub(super) fn push(&mut self, owner: u64, task: T, by: Option<Number>) -> Result<(), (T, Cancelled)> {
         let root = by.and_then(|by| self.running.get(&by)).map(|running| running.root);
         let is_committed = root.is_some_and(|root| self.commits.iter().any(|commit| root <= commit.last));

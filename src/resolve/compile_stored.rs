@@ -60,6 +60,6 @@ pub unsafe fn compile_stored<I: CreateInfo>(
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
-    device.count(Count::Rehydrated);
+    device.count(Count::CompiledFromStored);
     Some(answer)
 }

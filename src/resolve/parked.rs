@@ -13,7 +13,7 @@ use super::feedback;
 use super::outcome::{Origin, Served};
 use super::passed::Passed;
 use super::request::Request;
-use crate::state::parked::Finished;
+use crate::state::parked::{Finished, MadeOf};
 
 /// Hands the pipeline over, if it is there. The program destroys it with the allocator that it has passed here, so only
 /// a call without one may have a pipeline that was made without one (contract 3.8).
@@ -27,24 +27,25 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         return None;
     }
     let started = Instant::now();
-    let Finished { pipeline: handle, cost, bytes, .. } = device.parked.take(&pipeline.key)?;
+    let Finished { pipeline: handle, cost, origin, .. } = device.parked.take(&pipeline.key)?;
     let mut first = false;
     if let Some(stored) = device.stored() {
-        first = match bytes {
-            0 => stored.stash.note_first_use(&pipeline.key),
-            _ => stored.stash.note_taken(&stored.device, &pipeline.key),
+        first = match origin {
+            MadeOf::Compile => stored.stash.note_first_use(&pipeline.key),
+            MadeOf::Artifact { .. } => stored.stash.note_taken(&stored.device, &pipeline.key),
         };
     }
+    let has_artifact = matches!(origin, MadeOf::Artifact { .. });
     let held = match call.passed {
         Passed::Known { cache, .. } => {
             let held = cache.holds(&pipeline.key);
-            if !held && bytes > 0 {
+            if !held && has_artifact {
                 cache.add_pending(&pipeline.key, &pipeline.shaders);
             }
             held
         }
         Passed::Null => {
-            if bytes > 0 {
+            if has_artifact {
                 device.null.beside.note(&pipeline.key, &pipeline.shaders);
             }
             false

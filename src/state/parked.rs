@@ -5,13 +5,14 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::plan::Plan;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// The most pipelines that wait in one device, finished or in the making.
@@ -26,10 +27,32 @@ pub struct Finished {
     pub pipeline: vk::Pipeline,
     /// Time that the driver needed to compile it, once.
     pub cost: Duration,
-    /// Bytes of the artifact that it was made of; 0 if it was compiled.
-    pub bytes: u64,
+    /// What it was made of.
+    pub origin: MadeOf,
     /// When it was finished.
     pub since: Instant,
+}
+
+/// What a finished pipeline was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MadeOf {
+    /// An artifact of so many bytes.
+    Artifact {
+        /// Its length.
+        bytes: u64,
+    },
+    /// It was compiled.
+    Compile,
+}
+
+impl MadeOf {
+    /// The bytes that count against [`MOST_BYTES`].
+    fn bytes(self) -> u64 {
+        match self {
+            MadeOf::Artifact { bytes } => bytes,
+            MadeOf::Compile => 0,
+        }
+    }
 }
 
 /// Has a worker make more.
@@ -155,8 +178,8 @@ impl Parked {
         !self.refilling.swap(true, Ordering::AcqRel)
     }
 
-    /// The program asks for this pipeline. Wakes a worker once in many requests, and only if the program goes on with the
-    /// plan: for one that asks for the same few pipelines again, workers would make and destroy the rest for ever.
+    /// The program asks for this pipeline. Wakes a worker once in many requests, and only if the program goes on with
+    /// the plan: for one that asks for the same few pipelines again, workers would make and destroy the rest for ever.
     fn note_request(&self, key: &Key) {
         let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
@@ -185,8 +208,8 @@ impl Parked {
         Some(Making { parked: self, key: *key, entry })
     }
 
-    /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making it
-    /// again. None: there is none.
+    /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
+    /// it again. None: there is none.
     pub fn take(&self, key: &Key) -> Option<Finished> {
         self.note_request(key);
         if self.is_empty() {
@@ -195,7 +218,8 @@ impl Parked {
         let entry = self.remove(key)?;
         let mut progress = entry.lock();
         while let Progress::Making { since, usual } = *progress {
-            // What a worker has begun is finished after the rest of the time. If it is late, it may have been interrupted.
+            // What a worker has begun is finished after the rest of the time. If it is late, it may have been
+            // interrupted.
             let rest = usual.saturating_sub(since.elapsed());
             if rest.is_zero() {
                 break;
@@ -243,7 +267,8 @@ impl Parked {
         Some(entry)
     }
 
-    /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of its own.
+    /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of
+    /// its own.
     fn remove_this(&self, key: &Key, entry: &Arc<Entry>) {
         let ours = self.waiting.pin().get(key).is_some_and(|there| Arc::ptr_eq(there, entry));
         if ours {
@@ -255,7 +280,7 @@ impl Parked {
     fn end(&self, progress: &mut Progress) -> Option<Finished> {
         match std::mem::replace(progress, Progress::Over) {
             Progress::Finished(finished) => {
-                self.bytes.fetch_sub(finished.bytes, Ordering::Relaxed);
+                self.bytes.fetch_sub(finished.origin.bytes(), Ordering::Relaxed);
                 Some(finished)
             }
             Progress::Making { .. } | Progress::Over => None,
@@ -265,7 +290,7 @@ impl Parked {
 
 impl Entry {
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.progress)
     }
 }
 
@@ -284,7 +309,7 @@ impl Making<'_> {
         if matches!(*progress, Progress::Over) {
             return Some(finished);
         }
-        self.parked.bytes.fetch_add(finished.bytes, Ordering::Relaxed);
+        self.parked.bytes.fetch_add(finished.origin.bytes(), Ordering::Relaxed);
         *progress = Progress::Finished(finished);
         self.entry.changed.notify_all();
         None
@@ -315,7 +340,8 @@ mod tests {
 
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
-        Finished { pipeline, cost: Duration::ZERO, bytes: 10, since: Instant::now() }
+        let origin = MadeOf::Artifact { bytes: 10 };
+        Finished { pipeline, cost: Duration::ZERO, origin, since: Instant::now() }
     }
 
     fn park(parked: &Parked, key: u8) -> Option<Finished> {
@@ -418,7 +444,7 @@ mod tests {
         parked.pause();
         assert_eq!((refills(0), refills(1), refills(77)), (1, 1, 1), "nothing new");
         // Few that are large take all of the room.
-        let large = Finished { bytes: MOST_BYTES, ..finished(5) };
+        let large = Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES }, ..finished(5) };
         assert_eq!(parked.begin(&[5; 32], USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
         assert!(parked.take(&[5; 32]).is_some());

@@ -40,8 +40,8 @@ impl Plan {
         Plan { keys, positions, asked, returned, next, skipped, surprised, rewinds }
     }
 
-    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`]; those that the
-    /// program has left behind come last.
+    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`]; those that
+    /// the program has left behind come last.
     pub fn next(&self) -> Option<&Key> {
         loop {
             let position = self.next.fetch_add(1, Ordering::Relaxed);
@@ -83,8 +83,8 @@ impl Plan {
         self.next.store(self.keys.len(), Ordering::Relaxed);
     }
 
-    /// Goes through the keys from the start again, a few times: while there is a plan, every request is described before
-    /// the driver is asked.
+    /// Goes through the keys from the start again, a few times: while there is a plan, every request is described
+    /// before the driver is asked.
     pub fn rewind(&self) {
         if self.rewinds.fetch_add(1, Ordering::Relaxed) < Plan::REWINDS {
             self.returned.iter().for_each(|returned| returned.store(false, Ordering::Relaxed));
@@ -99,8 +99,9 @@ impl Plan {
         self.keys.iter().filter(|key| was_asked(key)).for_each(|key| _ = self.note_request(key));
     }
 
-    /// The program asks for this key. Work that lies behind the request goes on after it, because the program is further on
-    /// than in the earlier run, and comes back at the end: threads may have asked in another order. True: it is a key of the plan that the program has not asked for before.
+    /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
+    /// further on than in the earlier run, and comes back at the end: threads may have asked in another order. True: it
+    /// is a key of the plan that the program has not asked for before.
     pub fn note_request(&self, key: &Key) -> bool {
         let Some(&position) = self.positions.get(key) else {
             self.surprised.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Processes that fork, that end with work under way, and that get no threads. Each case is a process of its own, because
-//! the pool of the process is used.
+//! Processes that fork, that end with work under way, and that get no threads. Each case is a process of its own,
+//! because the pool of the process is used.
 
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

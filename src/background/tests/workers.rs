@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use super::{Counter, Ends, pool, pool_at, until};
-use crate::background::gate::{self, Gate, PATIENCE};
+use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pool::{Cancelled, Pool, Producer};
 use crate::config::Background;
 
@@ -267,7 +267,7 @@ fn a_worker_lets_the_program_go_first_and_is_not_starved() {
     };
     pool.queue(owner, ends.task(0, task));
     let (entered, waited) = waited.recv().unwrap();
-    assert!(entered && waited >= PATIENCE, "{waited:?}");
+    assert!(entered && waited >= YIELDS_FOR, "{waited:?}");
     drop(call);
     assert!(pool.leave(owner));
 }
@@ -333,8 +333,8 @@ fn compute(done: impl Fn() -> bool) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// Prints a table: workers compute, and so does a thread of the program on each processor. Where all processors are busy,
-/// the program loses what the workers get. Processor time is compared, so other programs do not matter.
+/// Prints a table: workers compute, and so does a thread of the program on each processor. Where all processors are
+/// busy, the program loses what the workers get. Processor time is compared, so other programs do not matter.
 #[test]
 #[ignore = "prints figures"]
 fn what_busy_workers_get_beside_threads_that_compute() {

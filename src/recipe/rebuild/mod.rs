@@ -121,8 +121,8 @@ pub enum RebuildError {
     /// The pipeline derives from one that the recipe does not name.
     #[error("the base of a derivative is not recorded")]
     Derivative,
-    /// Libraries whose layouts have independent sets are linked without the layout that these make together. Drivers take
-    /// that from some programs, but the create info is not valid.
+    /// Libraries whose layouts have independent sets are linked without the layout that these make together. Drivers
+    /// take that from some programs, but the create info is not valid.
     #[error("a link of libraries with independent sets names no layout")]
     LinkWithoutLayout,
     /// Flags that capture refuses.

@@ -55,8 +55,8 @@ impl Identity {
     }
 }
 
-/// Closes a descriptor. The standard library ends a process with debug assertions in which it was closed already, which is
-/// the program's right here.
+/// Closes a descriptor. The standard library ends a process with debug assertions in which it was closed already, which
+/// is the program's right here.
 fn close(fd: OwnedFd) {
     // SAFETY: an owned descriptor, given up here. If the program has closed it, the call fails.
     unsafe { libc::close(fd.into_raw_fd()) };

@@ -143,7 +143,8 @@ proptest! {
     }
 
     #[test]
-    fn recipes_with_any_bytes_in_them_come_back(which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
+    fn recipes_with_any_bytes_in_them_come_back(
+        which in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..60)) {
         let mut payload = which.get(&golden()).clone();
         for (at, byte) in changes {

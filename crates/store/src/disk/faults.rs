@@ -53,7 +53,8 @@ pub(crate) enum Plan {
     /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of
     /// other threads wait until the plan ends.
     Slow,
-    /// None; each operation takes so long. Those of the program's threads are counted, which are all but the layer's own.
+    /// None; each operation takes so long. Those of the program's threads are counted, which are all but the layer's
+    /// own.
     Delayed { delay: Duration },
     /// None; operations of one kind are counted.
     Counted { op: Op },

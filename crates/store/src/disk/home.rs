@@ -89,8 +89,8 @@ impl Home {
             // A process that removes the folder holds its lock.
             std::thread::sleep(ATTEMPT_AFTER);
         }
-        // That process is slow, or stopped. Without the lock the folder is as safe as it is needed: only an empty folder can
-        // be removed, nothing can be created in one that was, and then this run records nothing.
+        // That process is slow, or stopped. Without the lock the folder is as safe as it is needed: only an empty
+        // folder can be removed, nothing can be created in one that was, and then this run records nothing.
         root.sub_until(&self.application, true, interrupted)
     }
 }

@@ -18,7 +18,8 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The folder belongs to another user, who could put artifacts into it.
-    #[error("{} belongs to user {owner}, not to user {user}; change its owner or choose another place", .path.display())]
+    #[error("{} belongs to user {owner}, not to user {user}; change its owner or choose another place",
+        .path.display())]
     NotOwned {
         /// What was to be opened.
         path: PathBuf,
@@ -28,7 +29,8 @@ pub enum OpenError {
         user: u32,
     },
     /// Root would create a folder in a user's home (sudo can leave HOME unchanged), which that user could not use.
-    #[error("{} would be root's in a folder of user {owner}; run it as that user, or choose another place", .path.display())]
+    #[error("{} would be root's in a folder of user {owner}; run it as that user, or choose another place",
+        .path.display())]
     OfAnother {
         /// What was to be made.
         path: PathBuf,

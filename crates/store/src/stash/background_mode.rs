@@ -5,7 +5,8 @@ use crate::disk::home::{Home, Opened};
 use crate::part::open::Shared;
 use crate::settings::{BackgroundMode, Settings};
 
-/// Notes the mode of background work in the settings, where nobody has. Of two threads that read them at once one has noted it.
+/// Notes the mode of background work in the settings, where nobody has. Of two threads that read them at once one has
+/// noted it.
 pub(crate) fn read(shared: &Shared, home: &Home, interrupted: &dyn Fn() -> bool) {
     if shared.background_mode.get().is_some() || !home.is_open() {
         return;

@@ -216,7 +216,8 @@ impl Stash {
         background_mode::of(self.home.open().ok()?, &never).flatten()
     }
 
-    /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read yet.
+    /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read
+    /// yet.
     pub fn background_mode_at_opening(&self) -> Option<BackgroundMode> {
         self.shared.background_mode.get().copied().flatten()
     }

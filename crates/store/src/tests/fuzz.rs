@@ -209,7 +209,9 @@ proptest! {
     }
 
     #[test]
-    fn files_of_random_bytes_give_nothing(bytes in proptest::collection::vec(any::<u8>(), 0..20_000), head in any::<bool>()) {
+    fn files_of_random_bytes_give_nothing(
+        bytes in proptest::collection::vec(any::<u8>(), 0..20_000), head in any::<bool>(),
+    ) {
         let root = root();
         let file = with_a_file(root.path());
         let mut bytes = bytes;

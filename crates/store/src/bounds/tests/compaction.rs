@@ -101,7 +101,9 @@ proptest! {
         mut segments in vec(segment(), 0..60), must_free in any::<u64>(), scratch in any::<u64>(),
     ) {
         let room = Room { must_free, scratch };
-        let live = |segments: &[SegmentMeta]| segments.iter().map(|segment| u128::from(segment.live_records)).sum::<u128>();
+        let live = |segments: &[SegmentMeta]| {
+            segments.iter().map(|segment| u128::from(segment.live_records)).sum::<u128>()
+        };
         let before = live(&segments);
         let mut steps = 0;
         // As its user does: what was freed is no longer asked for.

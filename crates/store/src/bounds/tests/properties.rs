@@ -137,7 +137,8 @@ proptest! {
                 prop_assert!(left <= u128::from(limit) || short(Some(at)).is_some());
             }
             if short(Some(at)).is_some() {
-                prop_assert!(may_go.iter().filter(|target| target.application == at).all(|target| set(&plan).contains(target)));
+                let mut own = may_go.iter().filter(|target| target.application == at);
+                prop_assert!(own.all(|target| set(&plan).contains(target)));
             }
         }
     }
@@ -209,7 +210,8 @@ proptest! {
     fn the_least_recently_used_go_first_and_modules_before_artifacts(
         ages in vec(vec((0..8_usize, 0..170 * DAY, any::<bool>()), 0..20), 1..4), limit in 0..500_u64,
     ) {
-        let apps = ages.iter().map(|records| app(vec![listed(records.iter().enumerate().map(|(at, &(kind, age, current))| {
+        let apps = ages.iter();
+        let apps = apps.map(|records| app(vec![listed(records.iter().enumerate().map(|(at, &(kind, age, current))| {
             let unix_ms = NOW - age;
             let last_use = LastUse { unix_ms, run: unix_ms / DAY, order: at as u32 };
             Record { last_use, current, ..record(Kind::ALL[kind], at as u8, 0) }
