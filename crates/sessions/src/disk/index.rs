@@ -37,8 +37,13 @@ enum Content {
 }
 
 impl Remembered {
-    fn empty() -> Remembered {
-        Remembered([const { AtomicU32::new(0) }; WORDS])
+    /// The words of a block that begins at byte `start`. Missing bytes count as zeros.
+    fn of(bytes: &[u8], start: usize) -> Remembered {
+        let mut words = bytes.get(start..).unwrap_or_default().chunks_exact(4);
+        Remembered(std::array::from_fn(|_| {
+            let bytes = words.next().and_then(|bytes| bytes.first_chunk());
+            AtomicU32::new(bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes)))
+        }))
     }
 
     fn update(&self, bytes: &[u8]) {
@@ -233,11 +238,7 @@ impl Index {
             if buffer.len() < (number % GROUP + 1) * BLOCK {
                 return Err(SHORT);
             }
-            let page: Box<Page> = Box::new(std::array::from_fn(|_| Remembered::empty()));
-            for (remembered, bytes) in page.iter().zip(buffer.chunks_exact(BLOCK)) {
-                remembered.update(bytes);
-            }
-            Ok(page)
+            Ok(Box::new(std::array::from_fn(|block| Remembered::of(buffer, block * BLOCK))))
         })?;
         let cell = self.remembered.get(number / GROUP).ok_or(SHORT)?;
         // Another thread may have been faster.

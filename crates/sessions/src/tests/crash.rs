@@ -17,7 +17,8 @@ fn a_kill_loses_no_value_that_was_stored() {
         // The harness does not use standard error.
         for number in first.. {
             session.store(&key(number), &long_value(number)).unwrap();
-            writeln!(std::io::stderr(), "stored {number}").unwrap();
+            // In one write, so that no line is half.
+            std::io::stderr().write_all(format!("stored {number}\n").as_bytes()).unwrap();
         }
     }
     let kills: u64 = std::env::var(KILLS).map_or(25, |kills| kills.parse().unwrap());
