@@ -29,15 +29,15 @@ pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
-/// Who is asked first for a pipeline: `stash`, `driver`, or `auto` (the default): whoever has answered earlier runs of the
-/// program sooner (docs/adaptive.md).
+/// Who is asked first for a pipeline: `stash`, `driver`, or `auto` (the default): whoever has answered earlier runs of
+/// the program sooner (docs/adaptive.md).
 pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
 /// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
 pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
-/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last two
-/// what only background work needs is not recorded.
+/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last
+/// two what only background work needs is not recorded.
 pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
 /// How many threads do background work at most, beside those of a commit at high priority; 0 means none.
 pub const BACKGROUND_WORKERS: &str = "VKSTASH_BACKGROUND_WORKERS";
@@ -50,7 +50,8 @@ pub const TRACE: &str = "VKSTASH_TRACE";
 /// program's name makes another folder. Such a process writes no report and notes no uses.
 pub const APPLICATION: &str = "VKSTASH_APPLICATION";
 
-/// `1`: after a driver update what programs used before is compiled again in the background, by the tool. Off by default.
+/// `1`: after a driver update what programs used before is compiled again in the background, by the tool. Off by
+/// default.
 pub const UPDATE: &str = "VKSTASH_UPDATE";
 /// The tool for that, where it is not found near the library.
 pub const TOOL: &str = "VKSTASH_TOOL";
@@ -259,8 +260,8 @@ mod tests {
         assert!(!Config::from_lookup(both).compile_stored, "the new name is asked first");
     }
 
-    /// The kernel says so to a program that gets rights which whoever started it may not have: here a copy of this test's
-    /// own binary, which gets a group by being started.
+    /// The kernel says so to a program that gets rights which whoever started it may not have: here a copy of this
+    /// test's own binary, which gets a group by being started.
     #[test]
     fn an_elevated_process_gets_nothing() {
         const ELEVATED: &str = "VKSTASH_TEST_ELEVATED";

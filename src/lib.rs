@@ -16,8 +16,8 @@
 //! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
 //!   tests; `user_file` files that the user names
 //!
-//! Below all of them are the crates `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk, and
-//! what every floor stands on.
+//! Below all of them are the crates `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk,
+//! and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 mod api;

@@ -6,13 +6,20 @@ use std::path::{Path, PathBuf};
 
 const MOST: usize = 120;
 /// What follows the rule. Add to this list what is brought into line.
-const CHECKED: [&str; 6] = [
+const CHECKED: [&str; 13] = [
     "src/background",
+    "src/config.rs",
+    "src/prewarm",
+    "src/recipe/capture",
     "src/recipe/rebuild",
     "src/state/parked.rs",
     "src/state/plan.rs",
+    "src/trace",
     "crates/store",
     "docs/background.md",
+    "docs/bounds.md",
+    "docs/format.md",
+    "docs/stats.md",
 ];
 
 fn files(path: &Path, into: &mut Vec<PathBuf>) {

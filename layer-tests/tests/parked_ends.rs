@@ -121,8 +121,8 @@ extern "C" fn late_destructor() {
     unsafe { libc::_exit(0) };
 }
 
-/// The device is destroyed by a handler that is registered before Vulkan is loaded, when this thread has no local storage
-/// any more.
+/// The device is destroyed by a handler that is registered before Vulkan is loaded, when this thread has no local
+/// storage any more.
 fn global_destructor(_: &Value) -> Value {
     // SAFETY: a function of this program.
     unsafe { libc::atexit(late_destructor) };

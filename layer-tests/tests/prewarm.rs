@@ -536,8 +536,8 @@ fn a_tool_that_others_can_replace_is_not_started() {
     });
 }
 
-/// Priorities count within a session only where the kernel groups processes by session: without a low priority of the whole
-/// session the tool would get half a processor beside a program that uses them all.
+/// Priorities count within a session only where the kernel groups processes by session: without a low priority of the
+/// whole session the tool would get half a processor beside a program that uses them all.
 #[test]
 fn a_tool_of_its_own_session_gives_the_whole_session_the_lowest_priority() {
     let grouped = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");

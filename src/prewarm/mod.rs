@@ -9,8 +9,8 @@
 //! - `program` the loader, an instance and a device like those of the program
 //! - `configuration` what the driver still has of a recorded device
 //! - `pipelines` pipelines of recipes
-//! - [`update`] after a driver update: starts the tool beside the program; `spawn` a process that the program never sees;
-//!   `trust` which file may be executed
+//! - [`update`] after a driver update: starts the tool beside the program; `spawn` a process that the program never
+//!   sees; `trust` which file may be executed
 
 mod configuration;
 mod pipelines;

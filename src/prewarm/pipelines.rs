@@ -104,8 +104,8 @@ impl Pipelines {
         Ok(self.stored()?.device.read(Kind::Artifact, key, &mut Vec::new()))
     }
 
-    /// Another worker may be sealing or merging files while this one reads the folder. What it could not read then is read by
-    /// another thread, and until that is done an artifact may seem to be missing, or is not offered.
+    /// Another worker may be sealing or merging files while this one reads the folder. What it could not read then is
+    /// read by another thread, and until that is done an artifact may seem to be missing, or is not offered.
     fn wait_for_the_stash(&mut self) -> Result<(), MakeError> {
         let begun = Instant::now();
         let is_incomplete =
@@ -118,8 +118,8 @@ impl Pipelines {
     }
 
     /// Has the layer compile and record a pipeline, unless its artifact is there. When it returns, the artifact is on
-    /// disk: a worker that is killed afterwards loses nothing that was reported. `again`: an artifact that is there does not
-    /// count unless the driver takes it.
+    /// disk: a worker that is killed afterwards loses nothing that was reported. `again`: an artifact that is there
+    /// does not count unless the driver takes it.
     pub fn make(&mut self, key: &Key, again: bool) -> Result<Made, MakeError> {
         self.wait_for_the_stash()?;
         let mut old = Vec::new();
@@ -241,8 +241,8 @@ impl Pipelines {
         let mut made = vk::Pipeline::null();
         let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
         let mut arena = Arena::default();
-        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos and the
-        // arena live until the calls are over.
+        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos and
+        // the arena live until the calls are over.
         let (result, traits) = unsafe {
             match info {
                 Info::Compute(rebuilt) => {

@@ -41,8 +41,8 @@ pub struct Loader {
 impl Loader {
     /// Loads it. It stays loaded.
     pub fn open() -> Result<Loader, ProgramError> {
-        // SAFETY: both names end with a zero; the loader's initialisers have no preconditions; the symbol is the command
-        // of that name.
+        // SAFETY: both names end with a zero; the loader's initialisers have no preconditions; the symbol is the
+        // command of that name.
         unsafe {
             let library = libc::dlopen(c"libvulkan.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             if library.is_null() {

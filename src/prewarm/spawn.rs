@@ -1,5 +1,5 @@
-//! Starts a process beside the program that the program never notices: it is no child of the program, no signal tells of
-//! it, and it inherits neither descriptors nor handlers, masks and the working folder.
+//! Starts a process beside the program that the program never notices: it is no child of the program, no signal tells
+//! of it, and it inherits neither descriptors nor handlers, masks and the working folder.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
@@ -43,8 +43,8 @@ impl Program {
     /// Starts it. False: the system refuses to. Whether the file could be executed is not known.
     ///
     /// This thread clones a process without a termination signal (so that the program gets no SIGCHLD, and its
-    /// `waitpid(-1)` does not see it), which clones the one that becomes the program and ends. The threads of the program go
-    /// on meanwhile. Unlike `fork`, this neither copies page tables nor runs handlers of pthread_atfork.
+    /// `waitpid(-1)` does not see it), which clones the one that becomes the program and ends. The threads of the
+    /// program go on meanwhile. Unlike `fork`, this neither copies page tables nor runs handlers of pthread_atfork.
     pub fn start(&self) -> bool {
         let pointers = |texts: &[CString]| -> Vec<*const c_char> {
             texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
@@ -58,8 +58,8 @@ impl Program {
         };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         let argument = (&raw mut prepared).cast::<c_void>();
-        // SAFETY: the child runs `between` on a stack of its own while this thread waits (CLONE_VFORK); what it reads lives
-        // on this stack frame until then. It is waited for here, and is nobody else's child.
+        // SAFETY: the child runs `between` on a stack of its own while this thread waits (CLONE_VFORK); what it reads
+        // lives on this stack frame until then. It is waited for here, and is nobody else's child.
         unsafe {
             let mut all = std::mem::zeroed();
             let mut before = std::mem::zeroed();
@@ -99,7 +99,8 @@ impl Stack {
 /// The process in between: its end makes the other one an orphan, which the system adopts.
 extern "C" fn between(argument: *mut c_void) -> c_int {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: `argument` is the `Prepared` of `start`, which waits for this process. The new one runs on a stack of its own.
+    // SAFETY: `argument` is the `Prepared` of `start`, which waits for this process. The new one runs on a stack of its
+    // own.
     let child = unsafe {
         let prepared = argument.cast::<Prepared>();
         libc::clone(become_program, (*prepared).stack, flags, argument)
@@ -109,9 +110,9 @@ extern "C" fn between(argument: *mut c_void) -> c_int {
 
 /// The process that becomes the program. Only async-signal-safe calls: other threads of the program may hold any lock.
 extern "C" fn become_program(argument: *mut c_void) -> c_int {
-    // SAFETY: `argument` is the `Prepared` of `start`, whose thread waits until this process executes a file or ends; the
-    // lists end with NULL. Descriptors, dispositions, mask, session and folder belong to this process alone (neither
-    // CLONE_FILES nor CLONE_SIGHAND nor CLONE_FS).
+    // SAFETY: `argument` is the `Prepared` of `start`, whose thread waits until this process executes a file or ends;
+    // the lists end with NULL. Descriptors, dispositions, mask, session and folder belong to this process alone
+    // (neither CLONE_FILES nor CLONE_SIGHAND nor CLONE_FS).
     unsafe {
         let prepared = argument.cast::<Prepared>();
         for signal in 1..=64 {

@@ -1,5 +1,5 @@
-//! Whether a file may be executed on behalf of the user: nobody else but root can have written it, or can put another one in
-//! its place.
+//! Whether a file may be executed on behalf of the user: nobody else but root can have written it, or can put another
+//! one in its place.
 
 use std::fs::Metadata;
 use std::io;

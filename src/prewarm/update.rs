@@ -17,15 +17,15 @@ use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::{PartInfo, parts_of};
 
-/// A part with at least this share (in tenths) of another driver version's artifacts is as good as complete: the rest is
-/// what the program does not use any more, or what could not be made.
+/// A part with at least this share (in tenths) of another driver version's artifacts is as good as complete: the rest
+/// is what the program does not use any more, or what could not be made.
 const NEARLY_ALL: u64 = 9;
 
 /// Devices that a process looks at. No program has more.
 const MOST: usize = 16;
 
-/// Variables that the tool does not get: what is preloaded into the program, other layers, and the program's own settings
-/// of this one.
+/// Variables that the tool does not get: what is preloaded into the program, other layers, and the program's own
+/// settings of this one.
 const DROPPED: &[&[u8]] = &[
     b"LD_PRELOAD",
     b"MANGOHUD",
@@ -72,13 +72,13 @@ fn looks() -> MutexGuard<'static, Looks> {
     LOOKS.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and starts
-/// the tool if it has. Does nothing unless the user has asked for it.
+/// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and
+/// starts the tool if it has. Does nothing unless the user has asked for it.
 pub fn consider(device: &Device) {
     let instance = device.instance();
     let config = &instance.config;
-    // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is hardly ever
-    // installed.
+    // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is hardly
+    // ever installed.
     if !config.update
         || cfg!(target_pointer_width = "32")
         || config.application.is_some()
@@ -97,8 +97,8 @@ pub fn consider(device: &Device) {
     looks.known.push((folder.clone(), header.clone()));
     looks.waiting.push_back(Look { root, folder, header, tool: config.tool.clone(), environment });
     if !looks.is_running {
-        // Without a thread nothing is done. The thread calls no driver, and the library stays in memory: nobody waits for
-        // it.
+        // Without a thread nothing is done. The thread calls no driver, and the library stays in memory: nobody waits
+        // for it.
         looks.is_running = thread::spawn("vkstash-update", run).is_some();
     }
 }
@@ -170,8 +170,8 @@ impl Look {
 
 /// Why a process that this one starts would not go unnoticed. None: nothing speaks against it.
 fn obstacle() -> Option<&'static str> {
-    // An orphan becomes the child of the first process of its namespace, or of the nearest process above it that has asked for
-    // orphans. If that is the program, it gets a child that it does not know of, and has to wait for it.
+    // An orphan becomes the child of the first process of its namespace, or of the nearest process above it that has
+    // asked for orphans. If that is the program, it gets a child that it does not know of, and has to wait for it.
     let mut adopts: libc::c_int = 0;
     // SAFETY: prctl writes one int to this stack frame.
     let asked = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &mut adopts) };
@@ -216,8 +216,8 @@ fn is_behind(parts: &[PartInfo], header: &DeviceHeader) -> bool {
 
 /// The path of this library.
 fn own_library() -> Option<PathBuf> {
-    // SAFETY: dladdr gets the address of a function of this library, and fills the structure in; its string lives as long as
-    // the library, which is never unloaded.
+    // SAFETY: dladdr gets the address of a function of this library, and fills the structure in; its string lives as
+    // long as the library, which is never unloaded.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let own: fn(&Device) = consider;

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `devices` | `device INDEX VENDOR DEVICE TYPE NAME` for each physical device, then `end` |
 //! | `setups` | `setup DIGEST FEATURES` for each recorded device, the earliest first, then `end` |
-//! | `open INDEX DIGEST` | `opened HEADER`: a device like that recorded one, and its device header; or `cannot REASON` |
+//! | `open INDEX DIGEST` | `opened HEADER`: a device like that recorded one, and its device header; or `cannot REASON`
+//! |
 //! | `make KEY` | `start KEY`; then `made`, `there`, `unrecorded` or `cannot`, each with the key, and the reason |
 //! | `remake KEY` | as `make`, but an artifact that the driver does not take does not count as `there` |
 //! | `check KEY` | `start KEY`; then `served`, `missed` or `cannot` |
 //!
-//! Numbers are decimal, everything else is hexadecimal. A device is closed by the next `open` and by the end of the input.
+//! Numbers are decimal, everything else is hexadecimal. A device is closed by the next `open` and by the end of the
+//! input.
 
 use std::fmt::{Display, Write as _};
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The trace's file, in the JSON array format of trace events.
 //!
-//! The crate tracing-chrome is not used: it starts a thread, loses what it has buffered when the process is killed, and its
-//! writes raise signals. Here each span is one write, made when the span ends. So several processes may share a file, and a
-//! killed process leaves whole lines. The format needs no closing bracket.
+//! The crate tracing-chrome is not used: it starts a thread, loses what it has buffered when the process is killed, and
+//! its writes raise signals. Here each span is one write, made when the span ends. So several processes may share a
+//! file, and a killed process leaves whole lines. The format needs no closing bracket.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -52,7 +52,8 @@ impl TraceFile {
     pub fn open(path: &Path) -> Result<TraceFile, String> {
         let failed = |error: Errno| std::io::Error::from(error).to_string();
         let file = user_file::open(path, OFlags::RDWR)?;
-        // Of two processes that start at the same time only one may write the bracket. If the file stays locked it is there.
+        // Of two processes that start at the same time only one may write the bracket. If the file stays locked it is
+        // there.
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
         let locked =
             (0..ATTEMPTS).any(|_| lock().is_ok() || (std::thread::sleep(Duration::from_millis(1)), false).1);

@@ -42,8 +42,8 @@ pub fn creation(command: &'static str, count: u32) -> Span {
 fn is_on() -> bool {
     match STATE.load(Ordering::Relaxed) {
         UNWANTED => false,
-        // A forked child writes nothing: the file is its parent's, and a thread of the parent may have held a lock of the
-        // subscriber.
+        // A forked child writes nothing: the file is its parent's, and a thread of the parent may have held a lock of
+        // the subscriber.
         WANTED => file::is_of_this_process(),
         _ => begin(),
     }

@@ -1,7 +1,7 @@
 //! `vkstash prewarm`: compiles what programs will ask for before they do.
 //!
-//! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`), which
-//! may crash, hang or grow without harm (docs/prewarm.md).
+//! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`),
+//! which may crash, hang or grow without harm (docs/prewarm.md).
 
 mod child;
 mod crew;
@@ -128,8 +128,8 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     Ok(report.is_well())
 }
 
-/// Ends this process, and so its workers, when that one has ended: a launcher that waits for all that its program has started
-/// must not wait for this.
+/// Ends this process, and so its workers, when that one has ended: a launcher that waits for all that its program has
+/// started must not wait for this.
 fn end_with(pid: u32) {
     std::thread::spawn(move || {
         // SAFETY: the system call takes two numbers, and gives a descriptor that nothing else uses.
@@ -149,15 +149,15 @@ fn lower_priority() {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;
     let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the calls take plain numbers and a structure on this stack; 0 is this process. What fails leaves the priority
-    // as it was.
+    // SAFETY: the calls take plain numbers and a structure on this stack; 0 is this process. What fails leaves the
+    // priority as it was.
     unsafe {
         libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter);
         libc::setpriority(libc::PRIO_PROCESS, 0, 19);
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
     }
-    // Where the kernel groups processes by session (sched(7), autogroup), the priorities above count within the session only,
-    // and this one would get as much of a busy processor as the program that it runs beside.
+    // Where the kernel groups processes by session (sched(7), autogroup), the priorities above count within the session
+    // only, and this one would get as much of a busy processor as the program that it runs beside.
     if rustix::process::getsid(None) == Ok(rustix::process::getpid()) {
         // The kernel takes ten of these a second, of all processes together.
         for _ in 0..10 {

@@ -1,5 +1,6 @@
-//! The hidden command `vkstash prewarm-worker LIBRARY`: loads the layer library and lets it serve the parent. All Vulkan
-//! code of a worker is in that library, so that a worker makes of a recipe what this version of the layer asks for.
+//! The hidden command `vkstash prewarm-worker LIBRARY`: loads the layer library and lets it serve the parent. All
+//! Vulkan code of a worker is in that library, so that a worker makes of a recipe what this version of the layer asks
+//! for.
 
 use std::ffi::{CString, OsStr, c_int, c_void};
 use std::io;

@@ -1,5 +1,5 @@
-//! VK_EXT_descriptor_heap, which is newer than the bindings: pipelines without a layout, whose stages say where in the heap
-//! their descriptors are, and which samplers are part of the code.
+//! VK_EXT_descriptor_heap, which is newer than the bindings: pipelines without a layout, whose stages say where in the
+//! heap their descriptors are, and which samplers are part of the code.
 
 use std::ffi::c_void;
 

@@ -119,7 +119,8 @@ impl Comparison {
     pub const MOST_POWER: u8 = 10;
 
     /// Who is asked first in the next run. Until there is a verdict the ways take turns, once two runs that asked the
-    /// stash first are known: one that it serves, and one that has parked pipelines. Later the other way has a run a week.
+    /// stash first are known: one that it serves, and one that has parked pipelines. Later the other way has a run a
+    /// week.
     pub fn next_run(&self, today: u16) -> AskedFirst {
         let is_slow = self.stash.0.iter().all(|mean| *mean == 0 || *mean > FAST_ENOUGH);
         match self.verdict {
@@ -148,7 +149,8 @@ impl Comparison {
         Some(self.power).filter(|power| *power > 0)
     }
 
-    /// Whether a run of this mean tells something new: the verdict was not made yet or is against it, or the mean differs.
+    /// Whether a run of this mean tells something new: the verdict was not made yet or is against it, or the mean
+    /// differs.
     pub fn is_news(&self, way: AskedFirst, mean: u32) -> bool {
         let known = match way {
             AskedFirst::Stash => self.stash.typical(),
@@ -158,9 +160,9 @@ impl Comparison {
         self.verdict != Some(way) || !known.is_some_and(near)
     }
 
-    /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds. Runs of another size are not
-    /// mixed, because costs that arise once in a run are spread over its calls: without a verdict the comparison begins
-    /// again.
+    /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds. Runs of another size are
+    /// not mixed, because costs that arise once in a run are spread over its calls: without a verdict the comparison
+    /// begins again.
     pub fn with_run(mut self, way: AskedFirst, power: u8, mean: u32, today: u16) -> Comparison {
         let power = power.clamp(Comparison::LEAST_POWER, Comparison::MOST_POWER);
         if self.power != power {

@@ -83,8 +83,8 @@ impl Child {
             let orphaned = rustix::process::getppid() != Some(parent);
             if orphaned { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
         };
-        // SAFETY: the closure runs between fork and exec, and makes async-signal-safe system calls only; an error of this
-        // kind needs no memory.
+        // SAFETY: the closure runs between fork and exec, and makes async-signal-safe system calls only; an error of
+        // this kind needs no memory.
         unsafe { command.pre_exec(prepare) };
         let mut process = command.spawn()?;
         let input = process.stdin.take();

@@ -2,8 +2,8 @@
 //! blames the key that they were at.
 //!
 //! Some workers make pipelines, others check what was made. A check asks another process than the one that made the
-//! pipeline, because what a driver keeps in memory proves nothing. Checking begins when no worker is needed for making any
-//! more, while the last and longest pipelines are still being made.
+//! pipeline, because what a driver keeps in memory proves nothing. Checking begins when no worker is needed for making
+//! any more, while the last and longest pipelines are still being made.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;

@@ -13,8 +13,8 @@ pub(crate) struct Taken;
 /// Held as long as this process prewarms. None: the file system has no locks, or there is nothing to lock.
 pub(crate) struct Lock(#[allow(dead_code, reason = "closed when it is dropped")] Option<OwnedFd>);
 
-/// Takes the lock of an application: that of the folder of its portable part, which nobody else locks, so that no file has
-/// to be made for it.
+/// Takes the lock of an application: that of the folder of its portable part, which nobody else locks, so that no file
+/// has to be made for it.
 pub(crate) fn take(root: &Path, application: &str) -> Result<Lock, Taken> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(folder) = open(root.join(application).join("portable"), flags, Mode::empty()) else {

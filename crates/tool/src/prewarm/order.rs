@@ -1,8 +1,8 @@
 //! What pipelines are likely to cost, and in which order they are made.
 //!
-//! A program asks for pipelines in an order that the stash knows, so they are made in that order. But a long compile that
-//! begins last keeps one worker busy while the others have nothing to do. So each pipeline is begun at the latest when
-//! everything that is left would take the other workers no longer than this pipeline.
+//! A program asks for pipelines in an order that the stash knows, so they are made in that order. But a long compile
+//! that begins last keeps one worker busy while the others have nothing to do. So each pipeline is begun at the latest
+//! when everything that is left would take the other workers no longer than this pipeline.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -77,7 +77,8 @@ pub(crate) fn long_ones_in_time(tasks: Vec<Task>, jobs: usize) -> VecDeque<Task>
     ordered
 }
 
-/// What the compile of a pipeline took that is in one of these parts, in microseconds: the first part that knows it counts.
+/// What the compile of a pipeline took that is in one of these parts, in microseconds: the first part that knows it
+/// counts.
 pub(crate) fn recorded_cost<'a>(parts: impl Iterator<Item = &'a Part>, key: &Key) -> Option<u64> {
     let mut record = Vec::new();
     for part in parts {

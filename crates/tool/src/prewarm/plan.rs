@@ -22,7 +22,8 @@ use super::child::{AskError, Asked, Launch};
 use super::limits::Limits;
 use super::order::{self, Lengths, Task};
 
-/// A recipe that was never compiled on this machine is compiled for so many recorded devices, those that were used last.
+/// A recipe that was never compiled on this machine is compiled for so many recorded devices, those that were used
+/// last.
 const GUESSES: usize = 3;
 
 /// The recipes of one application for one device header: all that one worker can do without opening another device.
@@ -154,8 +155,8 @@ struct OldPart {
 }
 
 impl Plan {
-    /// Adds what is to be made for one application. `used`: the devices for an application that was used on none of this
-    /// machine's; None: every device for every application.
+    /// Adds what is to be made for one application. `used`: the devices for an application that was used on none of
+    /// this machine's; None: every device for every application.
     pub(crate) fn add(
         &mut self,
         launch: &Launch,

@@ -81,9 +81,9 @@ impl fmt::Display for Culprit {
     }
 }
 
-/// Records a culprit. `of_artifact`: the worker was only asking for the artifact. An artifact that a driver does not survive gets the crash count that keeps it from every program;
-/// a recipe whose compile a driver does not survive is kept from workers only: a program that asks for it is no worse off
-/// than without the stash.
+/// Records a culprit. `of_artifact`: the worker was only asking for the artifact. An artifact that a driver does not
+/// survive gets the crash count that keeps it from every program; a recipe whose compile a driver does not survive is
+/// kept from workers only: a program that asks for it is no worse off than without the stash.
 pub(crate) fn put(planned: &Planned, group: &Group, key: &Key, cause: Cause, of_artifact: bool) -> Culprit {
     let mut modules = Vec::new();
     let mut record = Vec::new();

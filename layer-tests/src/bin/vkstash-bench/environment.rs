@@ -48,7 +48,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
-    /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has come.
+    /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has
+    /// come.
     pub(crate) background: bool,
     /// Whether runs are compared. Where not, the stash is asked first.
     pub(crate) compares: bool,

@@ -233,7 +233,9 @@ proptest! {
 
     /// What is read back from a damaged or strange file: an error or a recipe, never a panic.
     #[test]
-    fn decoding_anything(bytes in vec(any::<u8>(), 0..200), full in graphics_pipelines(), place in any::<prop::sample::Index>()) {
+    fn decoding_anything(
+        bytes in vec(any::<u8>(), 0..200), full in graphics_pipelines(), place in any::<prop::sample::Index>(),
+    ) {
         let _ = key::decode::<Recipe<'_>>(&bytes);
         let mut damaged = full.bytes();
         let index = place.index(damaged.len());
