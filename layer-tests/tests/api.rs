@@ -116,6 +116,18 @@ fn programs_in_c_and_cpp_use_sessions() {
     }
 }
 
+#[test]
+fn a_program_that_loads_the_library_uses_sessions_and_forks() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut compiler) = compiler("cc") else { return };
+    let program = folder.path().join("forked");
+    compiler.args(WARNINGS).args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-o"]).arg(&program);
+    compiler.arg("-I").arg(repository().join("include"));
+    succeed(compiler.arg(repository().join("layer-tests/tests/api/forked.c")).arg("-ldl"));
+    let library = paths::layer_library();
+    run(&program, &folder.path().join("stash"), library.to_str().unwrap(), &[]);
+}
+
 /// An exported function answers, whatever the environment.
 #[test]
 fn a_disabled_layer_has_no_sessions() {
