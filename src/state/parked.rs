@@ -20,8 +20,8 @@ pub const MOST: usize = if cfg!(target_pointer_width = "32") { 256 } else { 1024
 /// The most bytes of artifacts that they were made of: what a driver keeps of a pipeline in memory is a few times that.
 pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } else { 12 << 20 };
 
-/// What a compiled one counts as. lavapipe, which gives no artifacts, keeps 300 KiB of each in memory: five times as much, as
-/// other drivers keep of an artifact.
+/// What a compiled one counts as. A driver keeps about five times the bytes of an artifact in memory, and lavapipe,
+/// which gives no artifacts, keeps 300 KiB of each pipeline.
 const COMPILED_BYTES: u64 = 64 << 10;
 
 /// A finished pipeline.
