@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
+use std::time::Duration;
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
@@ -30,6 +31,9 @@ pub enum Admission<'a> {
 
 /// Marks an artifact while the driver looks at it.
 pub struct InFlight<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] InFlightSlot<'a>);
+
+/// Time between two looks for the end of another thread's count.
+const LOOKS_AGAIN: Duration = Duration::from_micros(100);
 
 impl Part {
     /// Asks for an artifact before a driver gets it.
@@ -96,10 +100,13 @@ impl Part {
     pub(crate) fn count_crashes(&self, interrupted: &dyn Fn() -> bool) -> bool {
         let Some(folder) = self.open_folder().filter(|_| self.is_of_a_device()) else { return true };
         // Of two threads that read the part at once, one would find the files locked by the other, and mark nothing.
-        let _counting = match self.counting.try_lock() {
-            Ok(counting) => counting,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
+        let _counting = loop {
+            match self.counting.try_lock() {
+                Ok(counting) => break counting,
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) if interrupted() => return false,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOKS_AGAIN),
+            }
         };
         let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
         // Whoever counts again finds the files locked or removed by this process, which goes on marking.
