@@ -28,7 +28,7 @@ pub(crate) fn folder_for(libraries: &[Library]) -> Result<Folder, FolderError> {
     let folder = Folder::create()?;
     for library in libraries {
         let text = manifest::text(Kind::Implicit, library)?;
-        manifest::write(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
+        manifest::write_for_run(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
     }
     Ok(folder)
 }

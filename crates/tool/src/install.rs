@@ -94,7 +94,7 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
     }
     let mut out = Printer::open()?;
     for (folder, name, text) in &planned {
-        let path = manifest::write(folder, name, text)?;
+        let path = manifest::install(folder, name, text)?;
         writeln!(out, "wrote {}", path.display())?;
     }
     for library in &libraries {

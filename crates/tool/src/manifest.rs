@@ -95,11 +95,20 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
     Ok(if ours { Occupant::Ours } else { Occupant::Foreign })
 }
 
-/// Writes `text` as `folder/name`; readers see the old file or the new one, never a part.
-pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ManifestError> {
+/// Writes `text` as `folder/name`, to stay: readers see the old file or the new one, never a part, also after a crash
+/// of the machine.
+pub(crate) fn install(folder: &Path, name: &str, text: &str) -> Result<PathBuf, ManifestError> {
     let path = folder.join(name);
     replace(&path, folder, text).map_err(|error| ManifestError::Write { path: path.clone(), error })?;
     Ok(path)
+}
+
+/// Writes `text` as `folder/name` where `folder` ends with this process and no other process knows it yet. So the file
+/// need not survive a crash of the machine, and is not synced: on a disk that takes ten times as long as all else.
+pub(crate) fn write_for_run(folder: &Path, name: &str, text: &str) -> Result<(), ManifestError> {
+    let path = folder.join(name);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
+    written.map_err(|error| ManifestError::Write { path, error })
 }
 
 fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {

@@ -145,6 +145,42 @@ fn a_temporary_folder_that_a_search_path_cannot_name_is_not_used() {
     assert!(fs::read_dir(&odd).unwrap().next().is_none());
 }
 
+/// A seccomp filter under which every call that waits for a disk fails with EIO.
+fn without_syncs(command: &mut Command) {
+    let calls = [libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_syncfs, libc::SYS_sync_file_range];
+    let statement = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    // The number of the call is the first field of seccomp_data.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0)];
+    for call in calls {
+        filter.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call as u32));
+        let refuse = libc::SECCOMP_RET_ERRNO | libc::EIO as u32;
+        filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, refuse));
+    }
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    // SAFETY: prctl is async-signal-safe; the filter lives in the closure, and the kernel copies it in the call.
+    unsafe {
+        command.pre_exec(move || {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            let set = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0;
+            if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+        });
+    }
+}
+
+#[test]
+fn a_run_waits_for_no_disk() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.run("ls ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d");
+    without_syncs(&mut command);
+    let ran = output(&mut command);
+    assert!(text(&ran.stdout).starts_with("VkLayer_vkstash."), "{ran:?}");
+    // What is installed has to be there after a crash of the machine.
+    let mut install = sandbox.tool();
+    without_syncs(install.arg("install"));
+    assert_eq!(output(&mut install).status.code(), Some(1));
+}
+
 #[test]
 fn the_end_is_one_line_unless_quiet() {
     let sandbox = Sandbox::new();
