@@ -13,7 +13,7 @@ use VkLayer_vkstash::recipe;
 use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
@@ -26,7 +26,7 @@ use vkstash_store::stash::open::Stash;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 const STEPS: &[(&str, Step)] =
-    &[("work", work::step), ("calls", calls), ("killed", killed), ("twice", twice)];
+    &[("work", work::step), ("calls", calls), ("killed", killed), ("twice", twice), ("parked", parked)];
 
 /// The test driver, which says that it is lavapipe and gives cache data without pipelines.
 fn test_driver(more: Value) -> Driver {
@@ -462,5 +462,45 @@ fn a_cost_is_replaced_when_it_has_changed_and_once_in_a_run() {
         scenario.run_ok::<Value>("twice", &slow, &json!([1, 1]));
         assert!(cost() >= 400_000, "{} after {first}", cost());
         assert_eq!(written(&fast.stash_folder(), Kind::Cost), 2);
+    });
+}
+
+/// Creates a device, and one module, with which workers begin; gives them time; then asks for the pipeline.
+fn parked(input: &Value) -> Value {
+    let device = Arc::new(device());
+    device.module(&spirv::compute(u32::MAX));
+    std::thread::sleep(Duration::from_millis(input.as_u64().unwrap()));
+    assert!(Work { count: 1, ..Work::default() }.run(&device).all_made());
+    Value::Null
+}
+
+/// The machine was busy when the first run compiled. A worker compiles in a thousandth of that time.
+#[test]
+fn a_cost_is_lowered_by_the_compile_of_a_worker() {
+    scenario(STEPS, |scenario| {
+        let with = |compile_us: u64, workers: &str| {
+            let driver = test_driver(json!({ "compile_us": compile_us }));
+            let env = scenario.on(driver)?.var("VKSTASH_BACKGROUND_WORKERS", workers);
+            Some(env.stash(scenario.folder().join("stash")))
+        };
+        let (Some(slow), Some(fast)) = (with(20_000, "0"), with(0, "1")) else { return };
+        run(scenario, &slow, &Work { count: 1, ..Work::default() });
+        let cost = || {
+            let records = Records::of(&fast.stash_folder());
+            let [payload] = records.0[&Kind::Cost].values().collect::<Vec<_>>().try_into().unwrap();
+            u32::from_le_bytes(payload.as_slice().try_into().unwrap())
+        };
+        let first = cost();
+        assert!(first >= 20_000, "{first}");
+        for wait_ms in [300, 1_000, 4_000, 16_000] {
+            let seen = scenario.run_ok::<Value>("parked", &fast, &json!(wait_ms));
+            if seen.reports.sum("parked") == 1 {
+                let saved = seen.reports.sum("saved_ns");
+                assert!(saved < u64::from(first) * 500, "{saved} ns saved, {first} us before");
+                assert!(cost() < first / 2, "{} us, {first} before", cost());
+                return;
+            }
+        }
+        panic!("nothing was parked");
     });
 }

@@ -21,7 +21,7 @@ use crate::resolve::request::{DescribedPipeline, Request};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Stored;
-use crate::stats::BypassReason;
+use crate::stats::{BypassReason, Count};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -36,6 +36,9 @@ pub enum Way {
 
 /// The longest compile that is repeated on a worker: vkDestroyDevice waits for it, because no call can be cancelled.
 const LONGEST_COMPILE: Duration = Duration::from_millis(25);
+
+/// Costs that differ by less are not worth a new record.
+const LEAST_NEWS: Duration = Duration::from_micros(100);
 
 /// Why a pipeline is not made ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -196,7 +199,15 @@ unsafe fn create<I: CreateInfo>(
                 }
                 None => return Err(NotMade::NoWay),
             },
-            Way::Compile(cost) => (call.create(), cost, MadeOf::Compile),
+            Way::Compile(known) => {
+                let since = Instant::now();
+                let answer = call.create();
+                let cost = match answer.result {
+                    vk::Result::SUCCESS => lowered(device, stored, key, known, since.elapsed()),
+                    _ => known,
+                };
+                (answer, cost, MadeOf::Compile)
+            }
         }
     };
     match answer.result {
@@ -205,6 +216,16 @@ unsafe fn create<I: CreateInfo>(
         }
         result => Err(NotMade::Driver(result)),
     }
+}
+
+/// The cost of a compile that took `known` the last time and `now` on a worker: the lesser one, because whatever runs
+/// beside a compile adds to its time. A cost that was measured on a busy machine is replaced.
+fn lowered(device: &Device, stored: &Stored, key: &Key, known: Duration, now: Duration) -> Duration {
+    let is_news = 2 * now < known && known - now >= LEAST_NEWS;
+    if is_news && !stored.device.put(Kind::Cost, key, Box::new(payload::cost_record(now))) {
+        device.count(Count::Dropped);
+    }
+    known.min(now)
 }
 
 /// What capture is told of the layer's own objects.

@@ -73,8 +73,16 @@ impl Tally {
     /// Share of the requests that the stash could have served and did: percent with one decimal, rounded down, so
     /// that 100 means all.
     pub(crate) fn hit_percent(&self) -> Option<f64> {
-        let asked = u128::from(self.asked());
-        let tenths = (u128::from(self.served()) * 1000).checked_div(asked)?;
+        self.percent_of_asked(self.served())
+    }
+
+    /// The same of the requests that the driver's or the program's own caches answered.
+    pub(crate) fn driver_percent(&self) -> Option<f64> {
+        self.percent_of_asked(self.get(Count::DriverHad))
+    }
+
+    fn percent_of_asked(&self, count: u64) -> Option<f64> {
+        let tenths = (u128::from(count) * 1000).checked_div(u128::from(self.asked()))?;
         Some(tenths as f64 / 10.0)
     }
 

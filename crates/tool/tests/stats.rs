@@ -296,8 +296,10 @@ fn costs_of_compiles_are_no_artifacts() {
     }
     drop((device, stash));
     let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    assert!(shown.contains("2 recipes") && shown.contains("2 measured compiles"), "{shown}");
-    assert!(shown.contains("this driver's caches keep nothing that could be served"), "{shown}");
+    assert!(shown.contains("2 recipes") && shown.contains("2 times of compiles"), "{shown}");
+    let remark =
+        "this driver's caches keep nothing, and background work had nothing ready when the program asked";
+    assert!(shown.contains(remark), "{shown}");
     let json = parsed(&stats(&sandbox, &root, true));
     let parts = json["applications"][0]["parts"].as_array().unwrap();
     assert!(parts.iter().any(|part| part["records"]["cost"] == 2), "{parts:?}");
@@ -345,7 +347,7 @@ fn errors_of_the_store_are_shown() {
     stash.set_reporter(Box::new(|_| RunReport {
         store: StoreReport {
             unusable: "a read-only file system".to_owned(),
-            refused: [("other_driver".to_owned(), 2)].into(),
+            refused: [("other_driver".to_owned(), 2), ("put_off".to_owned(), 5)].into(),
             damaged_records: 4,
             write_errors: [("no space left on device".to_owned(), 3)].into(),
             dropped: 1,
@@ -372,15 +374,56 @@ fn errors_of_the_store_are_shown() {
     let shown = text(&output.stdout);
     for line in [
         "  the stash could not be used in 1 run: a read-only file system\n",
-        "  files refused in those runs: 2 other_driver\n",
+        "  files refused in those runs: 2 other driver\n",
+        "  files and parts that another thread read, because the program could not wait: 5\n",
         "  4 damaged records skipped in those runs\n",
         "  failed writes: 3 no space left on device\n",
         "  1 record not written\n",
-        "  evicted: 2 records, 1.0 KiB module_policy, 3 B total_limit\n",
-        "  compaction wrote 2.0 KiB; 512 B freed\n",
+        "  evicted: 2 records, 1.0 KiB module policy, 3 B total limit\n",
+        "  merging files wrote 2.0 KiB and freed 512 B\n",
     ] {
         assert!(shown.contains(line), "{line}{shown}");
     }
+}
+
+#[test]
+fn files_that_were_removed_without_merging_are_not_said_to_be_merged() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
+    let stash = Stash::open_patiently(&root, &game()).unwrap();
+    let store = StoreReport { reclaimed_bytes: 512, ..StoreReport::default() };
+    stash.set_reporter(Box::new(move |_| RunReport { store: store.clone(), ..RunReport::default() }));
+    stash.touch();
+    drop(stash);
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
+    assert!(shown.contains("  512 B freed by removing files\n"), "{shown}");
+}
+
+#[test]
+fn what_the_driver_answered_has_its_share() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
+    run_of(&root, &game(), 1000, 1, &[(Count::Served, 1), (Count::DriverHad, 3)], &[1]);
+    let work = &parsed(&stats(&sandbox, &root, true))["applications"][0];
+    assert_eq!((&work["hit_percent"], &work["driver_percent"]), (&25.0.into(), &75.0.into()));
+    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
+    let line = "    driver had               3  75.0 %, in the program's or the driver's own cache\n";
+    assert!(shown.contains(line), "{shown}");
+}
+
+#[test]
+fn a_program_that_asks_for_too_little_to_be_compared_is_told_so() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.path("root");
+    let shown = |moment: u64, served: u64| {
+        run_of(&root, &game(), moment, 1, &[(Count::Served, served)], &[]);
+        text(&stats(&sandbox, &root, false).stdout).to_owned()
+    };
+    let line = "  not compared with the driver's own caches: the last run asked for 15 pipelines, and 16 are needed\n";
+    let few = shown(1000, 15);
+    assert!(few.contains(line), "{few}");
+    let enough = shown(2000, 16);
+    assert!(!enough.contains("not compared"), "{enough}");
 }
 
 #[test]

@@ -31,14 +31,23 @@ fn outcome(reports: &[RunReport]) -> String {
         return "no pipeline was created".to_owned();
     }
 
-    let mut line = format!("{} served", tally.served());
-    if let Some(percent) = tally.hit_percent() {
-        line += &format!(" ({percent:.1} %)");
-    }
+    let served = match tally.hit_percent() {
+        Some(percent) => format!("{} served ({percent:.1} %)", tally.served()),
+        None => format!("{} served", tally.served()),
+    };
+    // Where the driver is asked first, it is what the user wants to hear of first.
+    let answered = (tally.get(Count::DriverHad) > 0).then(|| {
+        let percent = tally.driver_percent().unwrap_or_default();
+        format!("{} answered by the driver's caches ({percent:.1} %)", tally.get(Count::DriverHad))
+    });
+    let mut line = match answered {
+        Some(answered) if tally.get(Count::DriverHad) > tally.served() => format!("{answered}, {served}"),
+        Some(answered) => format!("{served}, {answered}"),
+        None => served,
+    };
     line += &format!(", {} compiled", tally.compiled());
     let sometimes = [
         (Count::Offered, "offered"),
-        (Count::DriverHad, "the driver had"),
         (Count::CompileRequired, "compile required"),
         (Count::Failed, "failed"),
     ];
@@ -63,7 +72,8 @@ fn outcome(reports: &[RunReport]) -> String {
     }
     line += &format!("; {}", saved(tally.get(Count::SavedNanos)));
     if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
-        line += "; this driver's caches keep nothing that could be served";
+        line +=
+            "; this driver's caches keep nothing, so only what background work compiles ahead can be served";
     }
     line
 }
@@ -151,10 +161,22 @@ mod tests {
         assert!(line.contains("(unknown flag, pipeline statistics asked for, ...)"), "{line}");
         let line = of(&[report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])]);
         let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
-                        this driver's caches keep nothing that could be served";
+                        this driver's caches keep nothing, so only what background work compiles ahead can be served";
         assert_eq!(line, expected);
         let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
         assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; nothing saved");
+    }
+
+    #[test]
+    fn a_run_that_asked_the_driver_first_says_how_many_it_answered() {
+        let line = of(&[report(&[(Count::DriverHad, 199), (Count::Compiled, 1)])]);
+        let expected = "199 answered by the driver's caches (99.5 %), 0 served (0.0 %), 1 compiled, 0 bypassed; \
+                        nothing saved";
+        assert_eq!(line, expected);
+        let line = of(&[report(&[(Count::Served, 6), (Count::DriverHad, 2)])]);
+        let expected = "6 served (75.0 %), 2 answered by the driver's caches (25.0 %), 0 compiled, 0 bypassed; \
+                        nothing saved";
+        assert_eq!(line, expected);
     }
 
     #[test]

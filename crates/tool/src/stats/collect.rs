@@ -203,7 +203,12 @@ fn work(tally: &Tally) -> Work {
         structure: if s_type == 0 { None } else { names::structure_type(s_type) },
         count,
     });
-    Work { hit_percent: tally.hit_percent(), counters: tally.counters(), bypassed: bypassed.collect() }
+    Work {
+        hit_percent: tally.hit_percent(),
+        driver_percent: tally.driver_percent(),
+        counters: tally.counters(),
+        bypassed: bypassed.collect(),
+    }
 }
 
 fn store(runs: &Totals) -> Store {

@@ -128,6 +128,8 @@ pub(crate) struct Device {
 pub(crate) struct Work {
     /// Share of served requests among those that could have been served, in percent; null where there were none.
     pub(crate) hit_percent: Option<f64>,
+    /// Share of the same requests that the program's or the driver's own caches answered.
+    pub(crate) driver_percent: Option<f64>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) bypassed: Vec<Bypass>,
 }

@@ -29,7 +29,7 @@ fn reason(tally: &Tally, store: &Store) -> &'static str {
     } else if most(tally.get(Count::DriverHad)) {
         "the driver's own cache has nearly everything already"
     } else if most(nothing_kept) {
-        "this driver's caches keep nothing that could be served"
+        "this driver's caches keep nothing, and background work had nothing ready when the program asked"
     } else if tally.get(Count::NotTaken) > 0 {
         "the driver did not take what was recorded"
     } else if most(tally.get(Count::CompiledUnrecorded)) {
@@ -65,6 +65,15 @@ mod tests {
         let (benefit, remark) = judged(&[(Count::DriverHad, 90), (Count::Compiled, 10)], 3);
         assert_eq!(benefit, Benefit::None);
         assert!(remark.unwrap().contains("the driver's own cache"));
+    }
+
+    #[test]
+    fn a_driver_whose_caches_keep_nothing_can_be_helped_by_background_work() {
+        let (benefit, remark) = judged(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)], 2);
+        assert_eq!(benefit, Benefit::None);
+        assert!(remark.unwrap().ends_with("and background work had nothing ready when the program asked"));
+        let counters = [(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9), (Count::Parked, 1)];
+        assert_eq!(judged(&counters, 2), (Benefit::Some, None));
     }
 
     #[test]

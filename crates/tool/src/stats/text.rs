@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
+use super::model::{Application, Benefit, Device, Keep, Part, Stash, Store, Work};
 use VkLayer_vkstash::stats::Count;
+use vkstash_store::format::comparison::Comparison;
 use vkstash_store::stash::inspect::ComparisonInfo;
 
 use crate::units::{counted, moment, plain, saved, size, span};
 use crate::{kept, names};
 
 const PORTABLE: &str = "portable";
+/// The reason under which reports count files that were read later.
+const PUT_OFF: &str = "put_off";
 
 /// Number of refused files that are named; the JSON names all.
 const MOST_FILES: usize = 5;
@@ -54,6 +57,7 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     for device in &application.devices {
         describe_device(lines, device, &application.parts);
     }
+    describe_short_runs(lines, application);
     let is_used = |part: &Part| application.devices.iter().any(|device| device.parts.contains(&part.name));
     for part in application.parts.iter().filter(|part| part.name != PORTABLE && !is_used(part)) {
         let bound = part.bound_to.as_ref();
@@ -97,7 +101,8 @@ fn contents(part: &Part) -> String {
         text += &match kind.as_str() {
             "comparison" => continue,
             "same" => format!(", {} with equal data", counted(count, "other")),
-            "cost" => format!(", {}", counted(count, "measured compile")),
+            // Of one pipeline there may be several, until files are merged.
+            "cost" => format!(", {} of compiles", counted(count, "time")),
             "verified" | "failed" => format!(", {count} {kind}"),
             kind => format!(", {}", counted(count, &plain(kind).replace('_', " "))),
         };
@@ -118,11 +123,24 @@ fn describe_trouble(lines: &mut Vec<String>, part: &Part) {
     }
 }
 
+/// Why the stash was not compared with the driver, where the program is too small for that.
+fn describe_short_runs(lines: &mut Vec<String>, application: &Application) {
+    let least = 1_u64 << Comparison::LEAST_POWER;
+    let is_compared = application.parts.iter().any(|part| !part.comparisons.is_empty());
+    let is_served = application.benefit == Benefit::Some;
+    let Some(last) = application.last_run.as_ref().filter(|_| is_served && !is_compared) else { return };
+    if (1..least).contains(&last.requests) {
+        let asked = counted(last.requests, "pipeline");
+        lines.push(format!(
+            "  not compared with the driver's own caches: the last run asked for {asked}, and {least} are needed"
+        ));
+    }
+}
+
 /// Who is asked first, and why.
 fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
     for (habit, comparison) in &part.comparisons {
         let ComparisonInfo { asked_first, stash_ns, driver_ns } = comparison;
-        let (Some(stash), Some(driver)) = (stash_ns, driver_ns) else { continue };
         let calls = match habit.as_str() {
             "no_cache" => "calls without a cache",
             "fresh_cache" => "calls with a fresh cache",
@@ -134,8 +152,16 @@ fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
             Some(_) => "the stash is asked first",
             None => "still compared",
         };
-        let (stash, driver) = (span(u64::from(*stash)), span(u64::from(*driver)));
-        lines.push(format!("    {calls}: {what} (driver {driver} a call, stash {stash})"));
+        let times = match (stash_ns, driver_ns) {
+            (Some(stash), Some(driver)) => {
+                let (stash, driver) = (span(u64::from(*stash)), span(u64::from(*driver)));
+                format!("driver {driver} a call, stash {stash}")
+            }
+            (Some(stash), None) => format!("stash {} a call", span(u64::from(*stash))),
+            (None, Some(driver)) => format!("driver {} a call", span(u64::from(*driver))),
+            (None, None) => continue,
+        };
+        lines.push(format!("    {calls}: {what} ({times})"));
     }
 }
 
@@ -185,9 +211,15 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         0 if compiled > 0 => "time not measured".to_owned(),
         nanos => format!("in {}", span(nanos)),
     };
+    if get(Count::DriverHad) > 0 {
+        let percent = work.driver_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
+        let note = format!("{percent}in the program's or the driver's own cache");
+        row("driver had", get(Count::DriverHad), &note);
+    }
     row("compiled", compiled, &format!("{spent}{unrecorded}"));
     if get(Count::NothingKept) > 0 {
-        row("nothing kept", get(Count::NothingKept), "of those: this driver's caches keep nothing of them");
+        let note = "of those: this driver's caches keep nothing of them, only background work has them ready";
+        row("nothing kept", get(Count::NothingKept), note);
     }
     if get(Count::ServedBefore) > 0 {
         let spent = span(get(Count::ServedBeforeNanos));
@@ -200,7 +232,6 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     let sometimes = [
         (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
         (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
-        (Count::DriverHad, "driver had", "in the program's or the driver's own cache"),
         (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
         (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
@@ -233,8 +264,15 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
     for (reason, &runs) in &store.unusable {
         say(format!("the stash could not be used in {}: {}", counted(runs, "run"), plain(reason)));
     }
-    if !store.refused.is_empty() {
-        say(format!("files refused in those runs: {}", by_reason(&store.refused)));
+    // Not refused: another thread of the program has read them later.
+    let late = store.refused.get(PUT_OFF).copied().unwrap_or(0);
+    let refused = store.refused.iter().filter(|(reason, _)| *reason != PUT_OFF);
+    let refused: BTreeMap<_, _> = refused.map(|(reason, &count)| (reason.clone(), count)).collect();
+    if !refused.is_empty() {
+        say(format!("files refused in those runs: {}", by_reason(&refused)));
+    }
+    if late > 0 {
+        say(format!("files and parts that another thread read, because the program could not wait: {late}"));
     }
     if store.damaged_records > 0 {
         say(format!("{} skipped in those runs", counted(store.damaged_records, "damaged record")));
@@ -248,17 +286,23 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
     if !store.evicted_bytes.is_empty() {
         let causes = store.evicted_bytes.iter();
         let causes: Vec<_> =
-            causes.map(|(cause, &bytes)| format!("{} {}", size(bytes), plain(cause))).collect();
+            causes.map(|(cause, &bytes)| format!("{} {}", size(bytes), words(cause))).collect();
         say(format!("evicted: {}, {}", counted(store.evicted_records, "record"), causes.join(", ")));
     }
-    if store.compacted_bytes > 0 || store.reclaimed_bytes > 0 {
-        let (wrote, freed) = (size(store.compacted_bytes), size(store.reclaimed_bytes));
-        say(format!("compaction wrote {wrote}; {freed} freed"));
+    match (size(store.compacted_bytes), size(store.reclaimed_bytes)) {
+        _ if store.compacted_bytes == 0 && store.reclaimed_bytes == 0 => {}
+        (_, freed) if store.compacted_bytes == 0 => say(format!("{freed} freed by removing files")),
+        (wrote, freed) => say(format!("merging files wrote {wrote} and freed {freed}")),
     }
 }
 
+/// A name of the JSON as people read it.
+fn words(name: &str) -> String {
+    plain(name).replace('_', " ")
+}
+
 fn by_reason(counts: &BTreeMap<String, u64>) -> String {
-    let rows: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {}", plain(reason))).collect();
+    let rows: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {}", words(reason))).collect();
     rows.join(", ")
 }
 
@@ -353,7 +397,7 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
                              7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
                              2  unknown structure sType 2147483647
                              1  library
-  files refused in those runs: 2 other_driver
+  files refused in those runs: 2 other driver
   1 damaged record skipped in those runs";
         assert_eq!(shown, expected);
     }
