@@ -64,9 +64,14 @@ fn flags(folder: &Path) -> Vec<String> {
 
 /// The program, as C or as C++.
 fn program(folder: &Path, name: &str, language: &str, standard: &str) -> Option<PathBuf> {
+    compiled("session", folder, name, language, standard)
+}
+
+/// A program of `tests/api`, as C or as C++.
+fn compiled(source: &str, folder: &Path, name: &str, language: &str, standard: &str) -> Option<PathBuf> {
     let mut compiler = compiler(name)?;
-    let program = folder.join(format!("session-{language}"));
-    let source = repository().join("layer-tests/tests/api/session.c");
+    let program = folder.join(format!("{source}-{language}"));
+    let source = repository().join(format!("layer-tests/tests/api/{source}.c"));
     compiler
         .args(WARNINGS)
         .args([standard, "-g", "-pthread", "-x", language])
@@ -126,6 +131,16 @@ fn a_program_that_loads_the_library_uses_sessions_and_forks() {
     succeed(compiler.arg(repository().join("layer-tests/tests/api/forked.c")).arg("-ldl"));
     let library = paths::layer_library();
     run(&program, &folder.path().join("stash"), library.to_str().unwrap(), &[]);
+}
+
+#[test]
+fn sessions_are_used_and_destroyed_without_thread_local_storage() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("late", folder.path(), "cc", "c", "-std=c99") else { return };
+    for _ in 0..3 {
+        let root = tempfile::tempdir().unwrap();
+        run(&program, root.path(), "late", &[]);
+    }
 }
 
 /// An exported function answers, whatever the environment.

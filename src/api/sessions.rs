@@ -16,9 +16,6 @@ use crate::state::process;
 
 /// Runs the body of an exported function: nothing unwinds out of it.
 pub(super) fn call(name: &'static str, body: impl FnOnce() -> VkstashResult) -> VkstashResult {
-    if guard::tls_destroyed() {
-        return VkstashResult::VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE;
-    }
     guard::silence_panics();
     guard::guard(name, body, || VkstashResult::VKSTASH_ERROR_INTERNAL)
 }
@@ -74,13 +71,17 @@ pub unsafe extern "C" fn vkstash_create_session(
         let place = unsafe { place(application_name) };
         match Session::create(&description, place.as_ref(), adapter.as_ref()) {
             Ok(created) => {
-                let handle = live::add(created);
+                let Some(handle) = live::add(created) else {
+                    return VkstashResult::VKSTASH_ERROR_OUT_OF_MEMORY;
+                };
                 // SAFETY: as for the 0 above.
                 unsafe { session.write_unaligned(handle) };
                 VkstashResult::VKSTASH_SUCCESS
             }
             Err(error) => {
-                if !matches!(error, Error::OpenWithOther(_) | Error::InvalidArgument(_)) {
+                let is_expected = matches!(error, Error::OpenWithOther(_) | Error::InvalidArgument(_));
+                // A log line needs thread-local storage.
+                if !is_expected && !guard::tls_destroyed() {
                     tracing::warn!("a session cannot be created: {error}");
                 }
                 VkstashResult::of(&error)

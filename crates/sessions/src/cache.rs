@@ -1,12 +1,14 @@
 //! One cache, which all sessions with its identifier share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use arc_swap::ArcSwapOption;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::ops;
 use vkstash_store::forks;
 
+use crate::clock::coarse_ms;
 use crate::description::{Limits, MAX_KEY};
 use crate::disk::files::{Answer, Files, Location, Stored};
 use crate::error::Error;
@@ -17,6 +19,9 @@ use crate::switch;
 pub(crate) const DISABLED: &str = "disabled";
 /// How often a cache looks for what other processes have changed, in milliseconds.
 const LOOK_AFTER: u64 = 100;
+
+/// The answer to a call that comes too late.
+const CLOSED: Error = Error::NotCurrentlyAvailable("the session is destroyed");
 
 /// The hash of a key. Tests have one with collisions.
 pub(crate) type Hash = fn(&[u8]) -> u64;
@@ -29,18 +34,15 @@ pub(crate) struct Cache {
     limits: Limits,
     hash: Hash,
     front: Front,
-    files: Option<Files>,
+    is_on_disk: bool,
+    /// None: the cache is in memory alone, or closed. A call that began before closes them at its end.
+    files: ArcSwapOption<Files>,
     /// The files are deleted with the last session.
     deletes: AtomicBool,
     /// When it looked for changes, in milliseconds of a clock that costs nothing.
     looked: AtomicU64,
     /// Another process, or the user, has disabled the application's caches.
     disabled: AtomicBool,
-}
-
-fn coarse_ms() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicCoarse);
-    (now.tv_sec as u64).wrapping_mul(1000).wrapping_add(now.tv_nsec as u64 / 1_000_000)
 }
 
 /// Whether the caches in this folder are disabled.
@@ -70,7 +72,8 @@ impl Cache {
             limits,
             hash,
             front,
-            files,
+            is_on_disk: files.is_some(),
+            files: ArcSwapOption::from_pointee(files),
             deletes: AtomicBool::new(false),
             looked: AtomicU64::new(coarse_ms()),
             disabled: AtomicBool::new(false),
@@ -86,19 +89,27 @@ impl Cache {
         if !self.is_ours() {
             return Err(Error::NotCurrentlyAvailable("the session belongs to the parent process"));
         }
-        if let Some(files) = &self.files {
-            self.look_for_changes(files);
-        }
+        self.look_for_changes();
         if switch::is_off() || self.disabled.load(Ordering::Relaxed) { Err(switch::answer()) } else { Ok(()) }
     }
 
-    fn look_for_changes(&self, files: &Files) {
+    fn look_for_changes(&self) {
+        if !self.is_on_disk {
+            return;
+        }
         let (now, before) = (coarse_ms(), self.looked.load(Ordering::Relaxed));
         let is_time = now.wrapping_sub(before) >= LOOK_AFTER;
         let relaxed = Ordering::Relaxed;
         if is_time && self.looked.compare_exchange(before, now, relaxed, relaxed).is_ok() {
-            self.look_now(files);
+            if let Some(files) = self.files.load().as_deref() {
+                self.look_now(files);
+            }
         }
+    }
+
+    /// The files of a cache on disk.
+    fn open_files(&self) -> Result<Arc<Files>, Error> {
+        self.files.load_full().ok_or(CLOSED)
     }
 
     fn look_now(&self, files: &Files) {
@@ -128,7 +139,12 @@ impl Cache {
         if let Some(found) = self.front.find(hash, key, &mut deliver) {
             return found;
         }
-        let Some(files) = &self.files else { return Err(Error::NotFound) };
+        if !self.is_on_disk {
+            return Err(Error::NotFound);
+        }
+        // Without a count of references, which threads would share.
+        let files = self.files.load();
+        let files = files.as_deref().ok_or(CLOSED)?;
         let wants_value =
             |length| room.is_some_and(|room| length <= room) || self.front.has_room_for(key.len() + length);
         let found = files.find(hash, key, wants_value, |number, found| match (found, room) {
@@ -156,7 +172,10 @@ impl Cache {
         }
         self.available()?;
         let hash = (self.hash)(key);
-        let Some(files) = &self.files else { return self.front.store(hash, key, value) };
+        if !self.is_on_disk {
+            return self.front.store(hash, key, value);
+        }
+        let files = self.open_files()?;
         let (number, stored) = files.store(hash, key, value)?;
         self.front.follow(number);
         if stored == Stored::Replaced {
@@ -168,7 +187,7 @@ impl Cache {
 
     /// Whether a value of that length can be stored at all. Asked before a byte of it is read.
     pub(crate) fn check_length(&self, key: usize, value: usize) -> Result<(), Error> {
-        let most = if self.files.is_some() { self.limits.file } else { self.limits.bytes as u64 };
+        let most = if self.is_on_disk { self.limits.file } else { self.limits.bytes as u64 };
         let size = (key as u64).saturating_add(value as u64);
         if size > most { Err(Error::CacheFull) } else { Ok(()) }
     }
@@ -178,13 +197,13 @@ impl Cache {
         if !self.is_ours() {
             return Err(Error::NotCurrentlyAvailable("the session belongs to the parent process"));
         }
-        match &self.files {
-            None => self.front.clear(0),
-            Some(files) => {
-                files.clear()?;
-                self.front.clear(files.number());
-            }
+        if !self.is_on_disk {
+            self.front.clear(0);
+            return Ok(());
         }
+        let files = self.open_files()?;
+        files.clear()?;
+        self.front.clear(files.number());
         Ok(())
     }
 
@@ -192,9 +211,12 @@ impl Cache {
         self.deletes.store(true, Ordering::Relaxed);
     }
 
-    /// The last session of this process is gone.
+    /// The last session of this process is gone: closes the files, whoever still has a session.
     pub(crate) fn close(&self) {
-        if let Some(files) = self.files.as_ref().filter(|_| self.is_ours()) {
+        if !self.is_ours() {
+            return;
+        }
+        if let Some(files) = self.files.swap(None) {
             files.close(self.deletes.load(Ordering::Relaxed));
         }
     }

@@ -83,6 +83,9 @@ pub enum Reason {
     /// Other users may write to it.
     #[error("can be written to by others (mode {0:03o}); run chmod go-w on it")]
     OthersMayWrite(u32),
+    /// It has several names: what is written here would be read there.
+    #[error("has other names (hard links); replace it with a copy")]
+    HardLink,
     /// It has neither a header nor the start of one.
     #[error("not a file of a session")]
     Foreign,

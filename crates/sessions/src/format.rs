@@ -25,6 +25,8 @@ pub(crate) const ALIGN: u64 = 8;
 
 const VALUE_MAGIC: [u8; 8] = *b"\x89VKX\r\n\x1a\n";
 const INDEX_MAGIC: [u8; 8] = *b"\x89VKI\r\n\x1a\n";
+/// What a lock file has if the cache is to be deleted when nobody has it open.
+pub(crate) const MARK: [u8; 8] = *b"\x89VKL\r\n\x1a\n";
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"\x8bvks");
 
 /// What a header says of its cache.
@@ -78,6 +80,8 @@ pub(crate) enum Bad {
     Foreign,
     /// It begins as one, or is empty.
     Damaged,
+    /// It begins with zeros, as files do after a power failure.
+    Zeros,
     /// A newer program has written it.
     Newer(u32),
 }
@@ -100,9 +104,11 @@ fn is_closed(bytes: &[u8]) -> bool {
 fn header(bytes: &[u8], magic: [u8; 8], length: usize) -> Result<Identity, Bad> {
     // A file that was cut off may have none of it.
     let has_magic = bytes.iter().zip(&magic).all(|(one, other)| one == other);
-    // Or zeros, if it was cut off and written to again.
-    let may_be_ours = has_magic || bytes.iter().take(magic.len()).all(|&byte| byte == 0);
-    let bad = if may_be_ours { Bad::Damaged } else { Bad::Foreign };
+    let bad = match bytes.get(..magic.len()) {
+        _ if has_magic => Bad::Damaged,
+        Some([0, 0, 0, 0, 0, 0, 0, 0]) => Bad::Zeros,
+        _ => Bad::Foreign,
+    };
     let says = |at| u32_at(bytes, at).ok_or(bad);
     let (version, whole) = (says(8)?, says(12)? as usize);
     let checked = bytes.get(..whole).filter(|header| header.len() >= 16 && is_closed(header)).ok_or(bad)?;
@@ -154,6 +160,24 @@ pub(crate) fn read_index_header(bytes: &[u8], length: u64) -> Result<(Identity, 
 /// The length of an index file.
 pub(crate) fn index_length(blocks: u32) -> u64 {
     INDEX_HEADER as u64 + u64::from(blocks) * BLOCK as u64
+}
+
+/// The number of blocks of an index file of that length, if a new or a grown one can have it.
+pub(crate) fn blocks_of(length: u64) -> Option<u32> {
+    let mut blocks = FIRST_BLOCKS;
+    while blocks <= MOST_BLOCKS {
+        if index_length(blocks) == length {
+            return Some(blocks);
+        }
+        blocks *= 2;
+    }
+    None
+}
+
+/// Whether the first bytes of a file may be those of one of the cache's files that is not complete.
+pub(crate) fn may_be_begun(first: &[u8]) -> bool {
+    let begins = |magic: &[u8]| first.iter().zip(magic).all(|(one, other)| one == other);
+    begins(&VALUE_MAGIC) || begins(&INDEX_MAGIC) || begins(&[0; 8])
 }
 
 /// Where a block starts.
@@ -230,6 +254,11 @@ impl Head {
         bytes[24..28].copy_from_slice(&self.tag.to_le_bytes());
         close(&mut bytes);
         bytes
+    }
+
+    /// Whether a record may begin with these bytes.
+    pub(crate) fn may_begin(bytes: &[u8]) -> bool {
+        bytes.first_chunk().is_some_and(|magic| u32::from_le_bytes(*magic) == RECORD_MAGIC)
     }
 
     /// None: no head, or not one of the file with this tag.

@@ -11,6 +11,7 @@ use vkstash_store::base::util::lock;
 
 use crate::description::Limits;
 use crate::error::Error;
+use crate::pin;
 
 /// An entry in memory.
 struct Entry {
@@ -78,8 +79,8 @@ impl Front {
         key: &[u8],
         deliver: impl FnOnce(&[u8]) -> Result<R, Error>,
     ) -> Option<Result<R, Error>> {
-        let entries = self.entries.pin();
-        let entry = entries.get(&hash)?;
+        let pin = pin::enter(&self.entries);
+        let entry = self.entries.get(&hash, &pin)?;
         Some(entry.value_of(key).ok_or(Error::HashCollision).and_then(deliver))
     }
 
@@ -112,15 +113,15 @@ impl Front {
             return;
         }
         let Some(entry) = Entry::copied(key, value) else { return };
-        let entries = self.entries.pin();
-        if entries.try_insert(hash, entry).is_err() {
+        let pin = pin::enter(&self.entries);
+        if self.entries.try_insert(hash, entry, &pin).is_err() {
             return;
         }
         order.queue.push_back((hash, size));
         order.bytes += size;
         while order.bytes > self.most_bytes || order.queue.len() > self.most_entries {
             let Some((oldest, freed)) = order.queue.pop_front() else { break };
-            entries.remove(&oldest);
+            self.entries.remove(&oldest, &pin);
             order.bytes -= freed;
         }
     }
@@ -129,8 +130,8 @@ impl Front {
     pub(crate) fn store(&self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let size = key.len() + value.len();
         let mut order = lock(&self.order);
-        let entries = self.entries.pin();
-        if let Some(entry) = entries.get(&hash) {
+        let pin = pin::enter(&self.entries);
+        if let Some(entry) = self.entries.get(&hash, &pin) {
             let is_same = entry.value_of(key).is_some();
             return Err(if is_same { Error::AlreadyExists } else { Error::HashCollision });
         }
@@ -140,7 +141,7 @@ impl Front {
         let entry = Entry::copied(key, value).ok_or(Error::NoMemory)?;
         order.queue.push_back((hash, size));
         order.bytes += size;
-        entries.insert(hash, entry);
+        self.entries.insert(hash, entry, &pin);
         Ok(())
     }
 
@@ -149,7 +150,7 @@ impl Front {
         let mut order = lock(&self.order);
         *order = Order::default();
         self.number.store(number, Ordering::Relaxed);
-        self.entries.pin().clear();
+        self.entries.clear(&pin::enter(&self.entries));
     }
 
     /// Removes everything if it is not of the value file with that number.
@@ -167,7 +168,7 @@ impl Front {
                 order.bytes -= size;
             }
         }
-        self.entries.pin().remove(&hash);
+        self.entries.remove(&hash, &pin::enter(&self.entries));
     }
 }
 

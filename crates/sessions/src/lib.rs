@@ -9,10 +9,13 @@
 //! - `disk` its files; `front` its entries in memory
 //! - `format` the bytes of the files; `locks` locks between processes; `scratch` buffers of threads; `switch` whether
 //!   caches are disabled
+//! - `patience` how long to wait for another process; `pin` what keeps entries in memory while they are read
+//! - `clock` the time
 //! - [`description`] what a program asks for; [`error`] why it does not get it
 #![deny(unsafe_code)]
 
 mod cache;
+mod clock;
 pub mod control;
 pub mod description;
 mod disk;
@@ -20,6 +23,8 @@ pub mod error;
 mod format;
 mod front;
 mod locks;
+mod patience;
+mod pin;
 mod scratch;
 pub mod session;
 mod switch;

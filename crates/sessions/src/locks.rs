@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use vkstash_store::base::descriptor::Descriptor;
 
-/// The longest wait for another process.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
+use crate::patience::Patience;
 
 /// What a byte of the lock file protects.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Byte {
     /// Locked shared by whoever has the cache open.
     Open = 0,
@@ -68,8 +67,8 @@ fn apply(file: BorrowedFd<'_>, byte: Byte, kind: Kind) -> Result<bool, Errno> {
     }
 }
 
-/// [`set`], again and again until the lock can be had or [`PATIENCE`] is over.
-pub(crate) fn wait(file: &Descriptor, byte: Byte, kind: Kind) -> Result<bool, Errno> {
+/// [`set`], again and again until the lock can be had or `patience` is over.
+fn wait(file: &Descriptor, byte: Byte, kind: Kind, patience: Duration) -> Result<bool, Errno> {
     let mut began = None;
     let mut pause = Duration::from_micros(5);
     loop {
@@ -77,7 +76,7 @@ pub(crate) fn wait(file: &Descriptor, byte: Byte, kind: Kind) -> Result<bool, Er
             return Ok(true);
         }
         // The clock is not asked if the lock is free.
-        if began.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
+        if began.get_or_insert_with(Instant::now).elapsed() >= patience {
             return Ok(false);
         }
         std::thread::sleep(pause);
@@ -90,8 +89,15 @@ pub(crate) struct Held<'a>(&'a Descriptor, Byte);
 
 impl<'a> Held<'a> {
     /// Waits for an exclusive lock. None: another process has it for too long.
-    pub(crate) fn wait(file: &'a Descriptor, byte: Byte) -> Result<Option<Held<'a>>, Errno> {
-        Ok(wait(file, byte, Kind::Exclusive)?.then_some(Held(file, byte)))
+    pub(crate) fn wait(
+        file: &'a Descriptor,
+        byte: Byte,
+        patience: &Patience,
+    ) -> Result<Option<Held<'a>>, Errno> {
+        let allowed = patience.now();
+        let had = wait(file, byte, Kind::Exclusive, allowed)?;
+        patience.note(allowed, had);
+        Ok(had.then_some(Held(file, byte)))
     }
 }
 

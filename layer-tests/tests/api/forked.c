@@ -63,7 +63,7 @@ int main(int count, char **arguments) {
         EXPECT(find(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
         EXPECT(store(session, "child", 5, "value", 5), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
         EXPECT(destroy(session), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
-        EXPECT(find(session + 0x50000, "key", 3, NULL, &size), VKSTASH_ERROR_INVALID_HANDLE);
+        EXPECT(find(session + ((VkstashSession)5 << 36), "key", 3, NULL, &size), VKSTASH_ERROR_INVALID_HANDLE);
         EXPECT(create(&desc, NULL, NULL, &own), VKSTASH_SUCCESS);
         EXPECT(own == session, 0);
         EXPECT(find(own, "key", 3, NULL, &size), VKSTASH_SUCCESS);

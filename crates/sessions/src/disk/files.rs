@@ -17,8 +17,10 @@ use crate::disk::rewrite;
 use crate::disk::state::{self, Found, State};
 use crate::disk::values::Values;
 use crate::error::Error;
-use crate::format::{HEAD, Identity, MOST_BLOCKS, Place, Slot};
+use crate::format::{Bad, HEAD, Identity, MARK, MOST_BLOCKS, Place, Slot};
 use crate::locks::{self, Byte, Held, Kind};
+use crate::patience;
+use crate::pin;
 use crate::scratch;
 
 pub(crate) use crate::disk::open::Versions;
@@ -59,6 +61,8 @@ pub(crate) struct Files {
     most: u64,
     /// Locked by the thread that changes the files: the locks of the lock file belong to the process.
     changing: Mutex<()>,
+    /// [`open::cache_hash`].
+    cache: u64,
 }
 
 /// What is known of a value.
@@ -84,10 +88,13 @@ impl Files {
         versions: Versions,
         most: u64,
     ) -> Result<Files, Error> {
-        let Opened { lock, state, writable } = open::open(location.folder(), &names, &identity, versions)?;
+        let folder = location.folder();
+        let cache = open::cache_hash(folder, &names)?;
+        let is_stash = matches!(location, Location::Stash { .. });
+        let Opened { lock, state, writable } = open::open(folder, &names, &identity, versions, is_stash)?;
         let identity = state.identity;
         let (state, changing) = (ArcSwap::from_pointee(state), Mutex::default());
-        Ok(Files { location, names, identity, lock, state, writable, most, changing })
+        Ok(Files { location, names, identity, lock, state, writable, most, changing, cache })
     }
 
     pub(crate) fn location(&self) -> &Location {
@@ -186,13 +193,22 @@ impl Files {
         }
     }
 
+    fn wait(&self, byte: Byte) -> Result<Option<Held<'_>>, Error> {
+        let patience = match byte {
+            Byte::Opening => patience::opening(self.cache),
+            Byte::Writing | Byte::Open => patience::writing(self.cache),
+        };
+        Ok(Held::wait(&self.lock, byte, patience)?)
+    }
+
     /// Runs `body` while no other process changes the files.
     fn changing<R>(&self, body: impl FnOnce(Arc<State>) -> Result<R, Error>) -> Result<R, Error> {
         if !self.writable {
             return Err(Error::ReadOnly);
         }
         let _changing = lock(&self.changing);
-        let Some(_writing) = Held::wait(&self.lock, Byte::Writing)? else {
+        // A thread that stood behind one that has waited in vain tries once.
+        let Some(_writing) = self.wait(Byte::Writing)? else {
             return Err(Error::NotCurrentlyAvailable("another process is writing"));
         };
         body(self.state.load_full())
@@ -249,7 +265,9 @@ impl Files {
         let repaired = self.changing(|_| self.newer_or_written(damaged));
         match repaired {
             Ok(state) => {
-                tracing::warn!("{}: damaged, and written again", self.names.index);
+                if pin::has_locals() {
+                    tracing::warn!("{}: damaged, and written again", self.names.index);
+                }
                 Ok(state)
             }
             Err(Error::NoMemory) => Err(Error::NoMemory),
@@ -320,7 +338,7 @@ impl Files {
             return Err(Error::ReadOnly);
         }
         let _changing = lock(&self.changing);
-        let Some(_opening) = Held::wait(&self.lock, Byte::Opening)? else { return Ok(false) };
+        let Some(_opening) = self.wait(Byte::Opening)? else { return Ok(false) };
         let is_named = names::is_named(self.location.folder(), &self.names.lock, &self.lock);
         if !is_named || !locks::set(&self.lock, Byte::Open, Kind::Exclusive)? {
             return Ok(false);
@@ -330,8 +348,22 @@ impl Files {
 
     /// The lock file is deleted last: without it others would not know that the cache is open.
     fn delete(&self) -> Result<(), Error> {
-        for name in [&self.names.values, &self.names.index, &self.names.lock] {
-            self.location.folder().remove_file(name)?;
+        let folder = self.location.folder();
+        let is_this = |of: &Identity| of.identifier == self.identity.identifier;
+        // What another one has put there meanwhile stays.
+        let values = match state::find_values(folder, &self.names, false) {
+            Ok(Found::Good(file)) => is_this(&file.identity),
+            Ok(Found::Bad(bad, ..)) => bad == Bad::Damaged,
+            _ => false,
+        };
+        let index = match state::find_index(folder, &self.names, false) {
+            Ok(Found::Good(file)) => is_this(&file.identity),
+            Ok(Found::Bad(bad, ..)) => bad == Bad::Damaged,
+            _ => false,
+        };
+        let files = [(values, &self.names.values), (index, &self.names.index), (true, &self.names.lock)];
+        for (_, name) in files.into_iter().filter(|(is_ours, _)| *is_ours) {
+            folder.remove_file(name)?;
         }
         Ok(())
     }
@@ -343,7 +375,7 @@ impl Files {
         let is_marked = || ops::fstat(&self.lock).is_ok_and(|stat| stat.st_size != 0);
         if self.writable && (delete || is_marked()) {
             if let Err(error) = self.delete_or_mark() {
-                tracing::warn!("{}: cannot be deleted: {error}", self.names.index);
+                pin::has_locals().then(|| tracing::warn!("{}: cannot be deleted: {error}", self.names.index));
             }
         }
         // If that fails, the lock ends with the descriptor.
@@ -352,7 +384,7 @@ impl Files {
 
     fn delete_or_mark(&self) -> Result<(), Error> {
         let folder = self.location.folder();
-        let Some(_opening) = Held::wait(&self.lock, Byte::Opening)? else {
+        let Some(_opening) = self.wait(Byte::Opening)? else {
             // Whoever is opening it finds the mark, or closes it later.
             return self.mark();
         };
@@ -367,6 +399,6 @@ impl Files {
     }
 
     fn mark(&self) -> Result<(), Error> {
-        write_all_at(&self.lock, b"d", 0).map_err(|(_, error)| error.into())
+        write_all_at(&self.lock, &MARK, 0).map_err(|(_, error)| error.into())
     }
 }

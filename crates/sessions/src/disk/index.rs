@@ -10,8 +10,9 @@ use vkstash_store::base::signals::Quiet;
 use vkstash_store::disk::folder::read_at;
 use vkstash_store::disk::ops;
 
+use crate::disk::names;
 use crate::disk::write::write_all;
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::format::{ALIGN, BLOCK, PROBES, Place, SLOT, SLOTS, Slot, Words, block_at, home, index_length};
 use crate::scratch;
 
@@ -264,17 +265,25 @@ impl Index {
 
     /// Cuts the file off, because another one takes its place.
     pub(crate) fn cut_off(&self) -> Result<(), Error> {
+        if !names::is_alone(&self.file)? {
+            return Err(Error::Refused { name: "the index".to_owned(), reason: Reason::HardLink });
+        }
         Ok(ops::ftruncate(&self.file, 0)?)
     }
 
     /// All slots. None: one of them is damaged.
     pub(crate) fn slots(&self) -> Result<Option<Vec<Slot>>, Error> {
+        Index::slots_of(&self.file, self.blocks)
+    }
+
+    /// [`Index::slots`] of a file with that many blocks.
+    pub(crate) fn slots_of(file: &Descriptor, blocks: u32) -> Result<Option<Vec<Slot>>, Error> {
         let mut slots = Vec::new();
         let mut block = 0;
-        while block < self.blocks {
-            let count = CHUNK.min(self.blocks - block);
+        while block < blocks {
+            let count = CHUNK.min(blocks - block);
             let whole = scratch::with(|buffer| {
-                read_at(&self.file, buffer, count as usize * BLOCK, block_at(block))?;
+                read_at(file, buffer, count as usize * BLOCK, block_at(block))?;
                 if buffer.len() < count as usize * BLOCK {
                     return Err(SHORT);
                 }

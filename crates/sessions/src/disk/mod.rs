@@ -8,14 +8,16 @@
 //! | `state` | the two files that are in use |
 //! | `index` | the slots |
 //! | `values` | the records |
+//! | `ours` | which damaged files are the cache's |
 //! | `write` | the two writes of a store |
 //! | `names` | the files' names, and which files are trusted |
 
 pub(crate) mod files;
 mod index;
 pub(crate) mod names;
-mod open;
+pub(crate) mod open;
+mod ours;
 mod rewrite;
 mod state;
-mod values;
+pub(crate) mod values;
 mod write;

@@ -3,11 +3,12 @@
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::disk::folder::{FILE_MODE, Folder, TEMPORARY};
+use vkstash_store::disk::folder::{FILE_MODE, Folder, TEMPORARY, read_at};
 use vkstash_store::disk::ops;
 use vkstash_store::format::refusal::Refusal;
 
 use crate::error::{Error, Reason};
+use crate::format;
 
 /// The end of the index file's name.
 pub(crate) const INDEX: &str = ".idx";
@@ -39,12 +40,16 @@ fn refused(name: &str, reason: Reason) -> Error {
     Error::Refused { name: name.to_owned(), reason }
 }
 
-/// Refuses an open file that others may write to.
+/// Refuses an open file that others may write to, or that is also another file.
 fn checked(name: &str, file: &Descriptor) -> Result<u64, Error> {
     let stat = ops::fstat(file)?;
     let mode = stat.st_mode & 0o777;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(refused(name, Reason::Refusal(Refusal::NotAFile)));
+    }
+    // A file that has lost its name is that of a session which goes on.
+    if stat.st_nlink > 1 {
+        return Err(refused(name, Reason::HardLink));
     }
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(refused(name, Reason::Refusal(Refusal::NotOwned(stat.st_uid))));
@@ -88,8 +93,26 @@ pub(crate) fn open_lock(folder: &Folder, name: &str) -> Result<Descriptor, Error
     Ok(file)
 }
 
+/// Whether the file has no other name. Asked before it is cut off.
+pub(crate) fn is_alone(file: &Descriptor) -> Result<bool, Error> {
+    Ok(ops::fstat(file)?.st_nlink <= 1)
+}
+
 /// Whether the name still belongs to this file.
 pub(crate) fn is_named(folder: &Folder, name: &str, file: &Descriptor) -> bool {
     let (Ok(here), Ok(there)) = (ops::fstat(file), ops::statat(folder, name)) else { return false };
     (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+}
+
+/// Whether what has the name of a temporary file may be removed: a file of the cache that is not complete, or nothing.
+pub(crate) fn is_begun(folder: &Folder, name: &str) -> Result<bool, Error> {
+    let Ok(stat) = ops::statat(folder, name) else { return Ok(true) };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        // A link or a pipe, which has no content of its own.
+        return Ok(FileType::from_raw_mode(stat.st_mode) != FileType::Directory);
+    }
+    let Some((file, _)) = open(folder, name, false)? else { return Ok(true) };
+    let mut first = Vec::new();
+    read_at(&file, &mut first, 8, 0)?;
+    Ok(format::may_be_begun(&first))
 }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::disk::folder::{Folder, read_at};
+use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::ops;
 
 use crate::disk::index::Index;
 use crate::disk::names::{self, Names};
+use crate::disk::ours;
 use crate::disk::rewrite;
 use crate::disk::state::{self, Found, IndexFile, State, ValueFile};
 use crate::disk::values::Values;
 use crate::error::{Error, Other, Reason};
-use crate::format::{Bad, FIRST_BLOCKS, Identity, VALUE_HEADER, value_header};
+use crate::format::{Bad, FIRST_BLOCKS, Identity, MARK, VALUE_HEADER, hash, value_header};
 use crate::locks::{self, Byte, Held, Kind};
+use crate::patience;
 
 /// How often the lock file is opened again because another process has deleted it.
 const ROUNDS: usize = 16;
-/// A value file with more different bytes than this in its header is none, even if the index is whole.
-const FLIPPED: usize = 8;
 
 /// Which versions are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,25 +43,28 @@ pub(crate) fn open(
     names: &Names,
     wanted: &Identity,
     versions: Versions,
+    is_stash: bool,
 ) -> Result<Opened, Error> {
+    let cache = cache_hash(folder, names)?;
+    let patience = patience::opening(cache);
     for _ in 0..ROUNDS {
         let lock = match names::open_lock(folder, &names.lock) {
             Ok(lock) => lock,
             Err(Error::ReadOnly) => return open_to_read(folder, names, wanted),
             Err(error) => return Err(error),
         };
-        let Some(opening) = Held::wait(&lock, Byte::Opening)? else {
+        let Some(opening) = Held::wait(&lock, Byte::Opening, patience)? else {
             return Err(Error::NotCurrentlyAvailable("another process is opening the cache"));
         };
         if !names::is_named(folder, &names.lock, &lock) {
             continue;
         }
-        let state = Opening { folder, names, wanted, versions, lock: &lock }.open()?;
+        let opened = Opening { folder, names, wanted, versions, lock: &lock, cache, is_stash }.open()?;
         if !locks::set(&lock, Byte::Open, Kind::Shared)? {
             return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
         }
         drop(opening);
-        return Ok(Opened { lock, state, writable: true });
+        return Ok(Opened { lock, state: opened, writable: true });
     }
     Err(Error::NotCurrentlyAvailable("other processes delete the cache"))
 }
@@ -82,12 +85,22 @@ struct Opening<'a> {
     wanted: &'a Identity,
     versions: Versions,
     lock: &'a Descriptor,
+    /// [`cache_hash`].
+    cache: u64,
+    /// The folder is the stash's own. Elsewhere a file must say that it is the cache's before anything is done to it.
+    is_stash: bool,
+}
+
+/// Tells caches apart, for [`patience`].
+pub(crate) fn cache_hash(folder: &Folder, names: &Names) -> Result<u64, Error> {
+    let stat = ops::fstat(folder)?;
+    Ok(hash(names.lock.as_bytes()) ^ hash(&stat.st_ino.to_le_bytes()))
 }
 
 impl Opening<'_> {
     fn open(&self) -> Result<State, Error> {
-        let is_to_be_deleted = ops::fstat(self.lock)?.st_size != 0;
-        if is_to_be_deleted && locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
+        if self.is_to_be_deleted()? && locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
+            self.check(&self.find_index()?, &self.find_values()?)?;
             let state = rewrite::wipe(self.folder, self.names, self.wanted, None)?;
             ops::ftruncate(self.lock, 0)?;
             return Ok(state);
@@ -96,17 +109,55 @@ impl Opening<'_> {
             Some(state) => Ok(state),
             None => {
                 // Another process may be replacing the files at this moment.
-                let writing = Held::wait(self.lock, Byte::Writing)?;
+                let patience = patience::writing(self.cache);
+                let writing = Held::wait(self.lock, Byte::Writing, patience)?;
                 let writing = writing.ok_or(Error::NotCurrentlyAvailable("another process is writing"))?;
                 self.look(Some(&writing))?.ok_or(Error::Damaged("the files"))
             }
         }
     }
 
+    fn find_index(&self) -> Result<Found<IndexFile>, Error> {
+        state::find_index(self.folder, self.names, true)
+    }
+
+    fn find_values(&self) -> Result<Found<ValueFile>, Error> {
+        state::find_values(self.folder, self.names, true)
+    }
+
+    /// Whether the lock file says so. Refuses a lock file that is the user's.
+    fn is_to_be_deleted(&self) -> Result<bool, Error> {
+        let content = state::first_bytes(self.lock, MARK.len() + 1)?;
+        if content.is_empty() || content == MARK || self.is_stash {
+            return Ok(!content.is_empty());
+        }
+        Err(refused(&self.names.lock, Reason::Foreign))
+    }
+
+    /// Refuses files that may be the user's own. In the stash they are the cache's.
+    fn check(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<(), Error> {
+        if self.is_stash {
+            return Ok(());
+        }
+        if let Found::Bad(bad, file, length) = index {
+            let known = if let Found::Good(values) = values { Some(&values.identity) } else { None };
+            if !ours::is_index(*bad, file, *length, known)? {
+                return Err(refused(&self.names.index, Reason::Foreign));
+            }
+        }
+        if let Found::Bad(bad, file, length) = values {
+            let known = if let Found::Good(index) = index { Some(index) } else { None };
+            if !ours::is_values(*bad, file, *length, known)? {
+                return Err(refused(&self.names.values, Reason::Foreign));
+            }
+        }
+        Ok(())
+    }
+
     /// Opens the files, and repairs them if they are damaged. None: they are, and `writing` is not locked.
     fn look(&self, writing: Option<&Held<'_>>) -> Result<Option<State>, Error> {
-        let index = state::find_index(self.folder, self.names, true)?;
-        let values = state::find_values(self.folder, self.names, true)?;
+        let (index, values) = (self.find_index()?, self.find_values()?);
+        self.check(&index, &values)?;
         let of_index = if let Found::Good(index) = &index { Some(index.identity) } else { None };
         let identity = if let Found::Good(values) = &values { Some(values.identity) } else { of_index };
         let identity = match identity {
@@ -127,7 +178,9 @@ impl Opening<'_> {
             },
             _ if writing.is_none() => return Ok(None),
             (index, Found::Good(values)) => self.index_again(identity, index, values)?,
-            (Found::Good(index), Found::Bad(bad, file)) => self.header_again(identity, index, bad, file)?,
+            (Found::Good(index), Found::Bad(bad, file, _)) => {
+                self.header_again(identity, index, bad, file)?
+            }
             _ => self.wipe_alone()?,
         };
         Ok(Some(state))
@@ -137,7 +190,8 @@ impl Opening<'_> {
     fn unknown(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<State, Error> {
         match (index, values) {
             (Found::Missing, Found::Missing) => rewrite::wipe(self.folder, self.names, self.wanted, None),
-            (Found::Bad(Bad::Damaged, _), _) | (_, Found::Bad(Bad::Damaged, _)) => self.wipe_alone(),
+            (Found::Bad(Bad::Damaged | Bad::Zeros, ..), _)
+            | (_, Found::Bad(Bad::Damaged | Bad::Zeros, ..)) => self.wipe_alone(),
             (_, Found::Bad(..)) => Err(refused(&self.names.values, Reason::Foreign)),
             _ => Err(refused(&self.names.index, Reason::Foreign)),
         }
@@ -152,7 +206,7 @@ impl Opening<'_> {
     ) -> Result<State, Error> {
         let old = match index {
             Found::Missing => None,
-            Found::Good(IndexFile { file, .. }) | Found::Bad(_, file) => Some(Index::new(file, 0)?),
+            Found::Good(IndexFile { file, .. }) | Found::Bad(_, file, _) => Some(Index::new(file, 0)?),
         };
         let values = Arc::new(Values::new(values.file, identity.tag()));
         rewrite::index(self.folder, self.names, &identity, &values, None, old.as_ref(), FIRST_BLOCKS)
@@ -167,10 +221,8 @@ impl Opening<'_> {
         file: Descriptor,
     ) -> Result<State, Error> {
         let header = value_header(&identity);
-        let mut found = Vec::new();
-        read_at(&file, &mut found, VALUE_HEADER, 0)?;
-        let different = found.iter().zip(&header).filter(|(one, other)| one != other).count();
-        if bad == Bad::Foreign && different > FLIPPED {
+        let found = state::first_bytes(&file, VALUE_HEADER)?;
+        if bad == Bad::Foreign && !ours::is_like(&found, &header) {
             return Err(refused(&self.names.values, Reason::Foreign));
         }
         let values = Values::new(file, identity.tag());

@@ -9,10 +9,10 @@ use vkstash_store::disk::folder::{Folder, write_all_at};
 use vkstash_store::disk::ops;
 
 use crate::disk::index::Index;
-use crate::disk::names::Names;
+use crate::disk::names::{self, Names};
 use crate::disk::state::State;
 use crate::disk::values::Values;
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::format::{
     BLOCK, FIRST_BLOCKS, Identity, MOST_BLOCKS, PROBES, SLOT, SLOTS, Slot, block_at, home, index_header,
     index_length, value_header,
@@ -50,6 +50,9 @@ fn placed(slots: &[Slot], blocks: u32) -> Result<Option<Vec<Placed>>, Error> {
 /// Creates a file that is renamed when it is complete.
 fn create(folder: &Folder, name: &str) -> Result<Descriptor, Error> {
     // A process may have died while it wrote one.
+    if !names::is_begun(folder, name)? {
+        return Err(Error::Refused { name: name.to_owned(), reason: Reason::Foreign });
+    }
     folder.remove_file(name)?;
     Ok(folder.create_file(name)?)
 }
@@ -163,15 +166,21 @@ pub(crate) fn wipe(
     let file = create(folder, &names.new_values)?;
     let made = write_all_at(&file, &value_header(&identity), 0).map_err(|(_, error)| Error::from(error));
     let made = made.and_then(|()| new_index(folder, names, &identity, Vec::new(), FIRST_BLOCKS));
-    let installed = made.and_then(|index| {
+    let index = match made {
+        Ok(index) => index,
+        Err(error) => {
+            let _ = folder.remove_file(&names.new_values);
+            return Err(error);
+        }
+    };
+    let install = || -> Result<(), Error> {
         old.map_or(Ok(()), Index::cut_off)?;
         // If the process dies between the two, the next one finds an index of another value file.
         ops::renameat(folder, &names.new_values, &names.values)?;
-        ops::renameat(folder, &names.new_index, &names.index)?;
-        Ok(index)
-    });
-    match installed {
-        Ok(index) => Ok(State { identity, index, values: Arc::new(Values::new(file, identity.tag())) }),
+        Ok(ops::renameat(folder, &names.new_index, &names.index)?)
+    };
+    match install() {
+        Ok(()) => Ok(State { identity, index, values: Arc::new(Values::new(file, identity.tag())) }),
         Err(error) => {
             let _ = folder.remove_file(&names.new_values);
             let _ = folder.remove_file(&names.new_index);

@@ -18,10 +18,10 @@ pub(crate) struct State {
     pub(crate) values: Arc<Values>,
 }
 
-/// A file, as far as its header says what it is.
+/// A file, as far as its header says what it is. A bad one has its length, too.
 pub(crate) enum Found<T> {
     Missing,
-    Bad(Bad, Descriptor),
+    Bad(Bad, Descriptor, u64),
     Good(T),
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct IndexFile {
     pub(crate) blocks: u32,
 }
 
-fn first_bytes(file: &Descriptor, count: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn first_bytes(file: &Descriptor, count: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     read_at(file, &mut bytes, count, 0)?;
     Ok(bytes)
@@ -53,10 +53,12 @@ fn newer(name: &str, bad: Bad) -> Result<Bad, Error> {
 
 /// Opens the value file.
 pub(crate) fn find_values(folder: &Folder, names: &Names, writable: bool) -> Result<Found<ValueFile>, Error> {
-    let Some((file, _)) = names::open(folder, &names.values, writable)? else { return Ok(Found::Missing) };
+    let Some((file, length)) = names::open(folder, &names.values, writable)? else {
+        return Ok(Found::Missing);
+    };
     match read_value_header(&first_bytes(&file, VALUE_HEADER)?) {
         Ok(identity) => Ok(Found::Good(ValueFile { file, identity })),
-        Err(bad) => Ok(Found::Bad(newer(&names.values, bad)?, file)),
+        Err(bad) => Ok(Found::Bad(newer(&names.values, bad)?, file, length)),
     }
 }
 
@@ -67,7 +69,7 @@ pub(crate) fn find_index(folder: &Folder, names: &Names, writable: bool) -> Resu
     };
     match read_index_header(&first_bytes(&file, INDEX_HEADER)?, length) {
         Ok((identity, blocks)) => Ok(Found::Good(IndexFile { file, identity, blocks })),
-        Err(bad) => Ok(Found::Bad(newer(&names.index, bad)?, file)),
+        Err(bad) => Ok(Found::Bad(newer(&names.index, bad)?, file, length)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The value file: records that are appended, and never changed.
 
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals::Quiet;
 use vkstash_store::disk::folder::{read_at, write_all_at};
@@ -48,10 +50,20 @@ impl Values {
         place: Place,
         buffer: &'a mut Vec<u8>,
     ) -> Result<Option<Record<'a>>, Error> {
+        Values::read_from(&self.file, self.tag, place, buffer)
+    }
+
+    /// [`Values::read`] from a file whose records have that tag.
+    pub(crate) fn read_from<'a>(
+        file: &Descriptor,
+        tag: u32,
+        place: Place,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<Record<'a>>, Error> {
         buffer.clear();
-        read_at(&self.file, buffer, place.length as usize, place.offset)?;
+        read_at(file, buffer, place.length as usize, place.offset)?;
         let Some((head, payload)) = buffer.split_first_chunk::<HEAD>() else { return Ok(None) };
-        let Some(head) = Head::decode(head, self.tag) else { return Ok(None) };
+        let Some(head) = Head::decode(head, tag) else { return Ok(None) };
         if head.length() != u64::from(place.length) || payload_crc(payload, &[]) != head.crc {
             return Ok(None);
         }
@@ -125,12 +137,16 @@ impl Values {
 
     /// Calls `each` with the head and the place of every whole record, in the order of the file.
     pub(crate) fn scan(&self, mut each: impl FnMut(&Head, Place)) -> Result<(), Error> {
-        let end = self.length()?;
+        let end = self.length()?.min(MOST_BYTES);
         // What lies in damaged places may claim to be long. After so many bytes it is not believed any more.
         let mut budget = end.saturating_mul(4).saturating_add(64 << 20);
         let mut offset = VALUE_HEADER as u64;
         let mut window = Window::default();
         while offset + HEAD as u64 <= end {
+            offset = match window.likely_head(&self.file, offset, end)? {
+                Some(offset) => offset,
+                None => break,
+            };
             let head = window.head(&self.file, offset)?.and_then(|head| Head::decode(&head, self.tag));
             let head = head.filter(|head| head.length() <= (end - offset).min(budget));
             let next = match head {
@@ -170,6 +186,15 @@ impl Values {
     }
 }
 
+/// The longest value file that a writer makes.
+const MOST_BYTES: u64 = 1 << 32;
+
+#[cfg(test)]
+thread_local! {
+    /// How many bytes this thread has searched.
+    pub(crate) static READ: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// A piece of the file in memory, for looking at each multiple of 8.
 #[derive(Default)]
 struct Window {
@@ -180,14 +205,51 @@ struct Window {
 impl Window {
     const BYTES: usize = 64 << 10;
 
-    fn head(&mut self, file: &Descriptor, offset: u64) -> Result<Option<[u8; HEAD]>, Error> {
+    /// Reads the piece from `offset` on, unless it has at least that many bytes from there.
+    fn reach(&mut self, file: &Descriptor, offset: u64, count: usize) -> Result<&[u8], Error> {
         let inside =
-            offset.checked_sub(self.start).is_some_and(|at| at + HEAD as u64 <= self.bytes.len() as u64);
+            offset.checked_sub(self.start).is_some_and(|at| at + count as u64 <= self.bytes.len() as u64);
         if !inside {
             self.bytes.clear();
             self.start = offset;
             read_at(file, &mut self.bytes, Self::BYTES, offset)?;
+            #[cfg(test)]
+            READ.set(READ.get() + self.bytes.len() as u64);
         }
-        Ok(self.bytes.get((offset - self.start) as usize..).and_then(|bytes| bytes.first_chunk().copied()))
+        Ok(self.bytes.get((offset - self.start) as usize..).unwrap_or_default())
+    }
+
+    fn head(&mut self, file: &Descriptor, offset: u64) -> Result<Option<[u8; HEAD]>, Error> {
+        Ok(self.reach(file, offset, HEAD)?.first_chunk().copied())
+    }
+
+    /// The first multiple of 8 from `offset` on where a head may begin. Holes of the file are not read.
+    fn likely_head(&mut self, file: &Descriptor, mut offset: u64, end: u64) -> Result<Option<u64>, Error> {
+        while offset + HEAD as u64 <= end {
+            let bytes = self.reach(file, offset, HEAD)?;
+            let length = bytes.len();
+            if let Some(at) = bytes.chunks_exact(ALIGN as usize).position(Head::may_begin) {
+                let found = offset + at as u64 * ALIGN;
+                return Ok(Some(found).filter(|found| found + HEAD as u64 <= end));
+            }
+            if length < HEAD {
+                return Ok(None);
+            }
+            offset = match next_data(file, offset + length as u64 / ALIGN * ALIGN) {
+                Some(data) => data / ALIGN * ALIGN,
+                None => return Ok(None),
+            };
+        }
+        Ok(None)
+    }
+}
+
+/// Where the file has data, from `offset` on. None: nowhere. A file system that does not know counts everything as data.
+fn next_data(file: &Descriptor, offset: u64) -> Option<u64> {
+    // The position of a file that the program has put in its place is left alone.
+    match file.still().and_then(|file| rustix::fs::seek(file, SeekFrom::Data(offset))) {
+        Ok(data) => Some(data),
+        Err(Errno::NXIO) => None,
+        Err(_) => Some(offset),
     }
 }

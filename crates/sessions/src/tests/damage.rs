@@ -197,3 +197,34 @@ fn what_is_no_cache_is_refused_and_left_as_it_is() {
     assert!(matches!(refused, Some(Error::Refused { reason: Reason::OtherIdentifier, .. })), "{refused:?}");
     assert_eq!(fs::read(other_path("val")).unwrap(), values);
 }
+
+/// A hole of gigabytes is not read: the test would take 12 s.
+#[test]
+fn a_value_file_with_holes_is_read_where_it_has_data() {
+    let (root, _, values) = made();
+    let file = fs::File::options().write(true).open(path(root.path(), "val")).unwrap();
+    // A record behind the hole: the whole file, header and tag included, has been copied there.
+    let behind = 3 << 30;
+    file.write_all_at(&values[128..], behind).unwrap();
+    file.set_len(1 << 36).unwrap();
+    fs::remove_file(path(root.path(), "idx")).unwrap();
+    let read = crate::disk::values::READ.get();
+    let session = create(root.path(), &disk()).unwrap();
+    assert!(crate::disk::values::READ.get() - read < 16 << 20, "bytes read");
+    assert_eq!((0..COUNT).filter(|number| get(&session, &key(*number)).is_ok()).count() as u64, COUNT);
+    assert!(matches!(session.store(b"more", b"value"), Err(Error::CacheFull)));
+}
+
+/// Data without a record is searched once, and not as if each place had one.
+#[test]
+fn a_value_file_of_other_data_is_searched_once() {
+    let (root, ..) = made();
+    let file = fs::File::options().append(true).open(path(root.path(), "val")).unwrap();
+    for _ in 0..64 {
+        std::io::Write::write_all(&mut &file, &[0x8b; 1 << 20]).unwrap();
+    }
+    fs::remove_file(path(root.path(), "idx")).unwrap();
+    let read = crate::disk::values::READ.get();
+    assert_eq!(lost(&open(root.path())), 0);
+    assert!(crate::disk::values::READ.get() - read < 80 << 20, "bytes read");
+}

@@ -33,9 +33,10 @@ thread_local! {
 const VARIABLE: &str = "VKSTASH_TEST_CHILD";
 const FOLDER: &str = "VKSTASH_TEST_FOLDER";
 
-/// A stash of its own for each test.
+/// A stash of its own for each test, in memory if there is such a folder: a file system on a disk may flush each of the
+/// thousands of files that the tests replace.
 fn root() -> TempDir {
-    tempfile::tempdir().unwrap()
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn place(root: &Path) -> Place {
@@ -77,9 +78,9 @@ fn open(root: &Path) -> Session {
 
 /// Tries again what another process keeps waiting for too long, because the machine is busy.
 fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> T {
-    for _ in 0..1000 {
+    for _ in 0..10_000 {
         match call() {
-            Err(Error::NotCurrentlyAvailable(_)) => std::thread::yield_now(),
+            Err(Error::NotCurrentlyAvailable(_)) => std::thread::sleep(std::time::Duration::from_millis(1)),
             other => return other.unwrap(),
         }
     }

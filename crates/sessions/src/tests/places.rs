@@ -211,3 +211,98 @@ fn a_full_disk_raises_no_signal_and_costs_the_value_that_does_not_fit() {
     assert_eq!(get(&session, b"small").unwrap(), b"fits still", "a wipe that fails wipes nothing");
     assert_eq!(get(&session, &key(0)).unwrap(), [0; 9000]);
 }
+
+/// The user's own files, whose names happen to be those of the cache in the working directory.
+#[test]
+fn in_the_working_directory_files_of_the_user_are_left_as_they_are() {
+    let test = "in_the_working_directory_files_of_the_user_are_left_as_they_are";
+    let Some(root) = folder_of_child(test) else {
+        let root = root();
+        assert!(child(test, root.path()).status().unwrap().success());
+        return;
+    };
+    let here = root.join("here");
+    let description = |version| Description { working_directory: true, version, ..disk() };
+    let open = |version| Session::create(&description(version), None, None);
+    let notes = "the user's own notes, which are longer than a header ".repeat(30).into_bytes();
+    let zeros = [&[0; 1000][..], b"an image of a disk"].concat();
+    let all = ["idx", "val", "lock"];
+    for mark in [false, true] {
+        for version in [1, 2] {
+            for mine in [1, 2, 4, 3, 5, 6, 7] {
+                for text in [&notes, &zeros, &b"d".to_vec()] {
+                    fs::create_dir(&here).unwrap();
+                    std::env::set_current_dir(&here).unwrap();
+                    let session = open(1).unwrap();
+                    session.store(b"key", b"value").unwrap();
+                    drop(session);
+                    let path = |end: &str| here.join(format!("{}.{end}", GUID.text()));
+                    if mark {
+                        fs::write(path("lock"), crate::format::MARK).unwrap();
+                    }
+                    let mine = all.iter().enumerate().filter(|(at, _)| mine & 1 << at != 0);
+                    let mine: Vec<_> = mine.map(|(_, end)| path(end)).collect();
+                    mine.iter().for_each(|path| fs::write(path, text).unwrap());
+                    let answer = open(version).err();
+                    for path in &mine {
+                        assert_eq!(&fs::read(path).unwrap(), text, "{path:?} {mark} {version} {answer:?}");
+                    }
+                    assert!(
+                        matches!(answer, Some(Error::Refused { reason: Reason::Foreign, .. })),
+                        "{answer:?}"
+                    );
+                    fs::remove_dir_all(&here).unwrap();
+                }
+            }
+        }
+    }
+    // A temporary file of another program, and files that are put there while the cache is open.
+    fs::create_dir(&here).unwrap();
+    std::env::set_current_dir(&here).unwrap();
+    let temporary = here.join(format!(".tmp-{}.idx", GUID.text()));
+    fs::write(&temporary, &notes).unwrap();
+    assert!(matches!(open(1), Err(Error::Refused { reason: Reason::Foreign, .. })));
+    assert_eq!(fs::read(&temporary).unwrap(), notes);
+    fs::remove_file(&temporary).unwrap();
+    let session = open(1).unwrap();
+    for end in ["idx", "val"] {
+        fs::remove_file(here.join(format!("{}.{end}", GUID.text()))).unwrap();
+        fs::write(here.join(format!("{}.{end}", GUID.text())), &notes).unwrap();
+    }
+    session.set_delete_on_destroy();
+    drop(session);
+    for end in ["idx", "val"] {
+        assert_eq!(fs::read(here.join(format!("{}.{end}", GUID.text()))).unwrap(), notes);
+    }
+}
+
+#[test]
+fn a_file_with_another_name_is_refused_and_not_cut_off() {
+    for end in ["idx", "val", "lock"] {
+        let root = root();
+        open(root.path()).store(b"key", b"value").unwrap();
+        let copy = root.path().join("copy");
+        fs::hard_link(path(root.path(), end), &copy).unwrap();
+        let before = fs::read(&copy).unwrap();
+        for version in [1, 2] {
+            let answer = create(root.path(), &Description { version, ..disk() }).err();
+            assert!(
+                matches!(answer, Some(Error::Refused { reason: Reason::HardLink, .. })),
+                "{end}: {answer:?}"
+            );
+        }
+        assert_eq!(fs::read(&copy).unwrap(), before, "{end}");
+        fs::remove_file(&copy).unwrap();
+        assert_eq!(get(&open(root.path()), b"key").unwrap(), b"value");
+    }
+    // A name that it gets while it is open.
+    let root = root();
+    let session = open(root.path());
+    let copy = root.path().join("copy");
+    fs::hard_link(path(root.path(), "idx"), &copy).unwrap();
+    let stored =
+        (0..30_000u32).take_while(|number| session.store(&number.to_le_bytes(), b"x").is_ok()).count();
+    assert!(stored < 30_000, "the index must grow");
+    assert!(fs::metadata(&copy).unwrap().len() > 500_000);
+    assert_eq!(get(&session, &7u32.to_le_bytes()).unwrap(), b"x");
+}

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use crate::disk::open::cache_hash;
 use crate::error::Other as OpenOther;
 use crate::locks::{self, Byte, Kind};
+use crate::patience;
 use crate::tests::*;
 
 #[test]
@@ -198,6 +200,44 @@ fn a_process_that_stands_still_keeps_nobody_waiting_for_long() {
     assert!(matches!(create(root.path(), &disk()), Err(Error::NotCurrentlyAvailable(_))));
     drop(lock);
     assert_eq!(get(&open(root.path()), b"other").unwrap(), b"value");
+}
+
+#[test]
+fn of_many_calls_behind_another_process_few_wait() {
+    let root = root();
+    let session = open(root.path());
+    let folder = Folder::root(&folder(root.path()), false).unwrap();
+    let names = Names::of(&GUID.text());
+    let cache = cache_hash(&folder, &names).unwrap();
+    let lock = folder.open_to_seal(&names.lock).unwrap();
+    for byte in [Byte::Writing, Byte::Opening] {
+        let patience =
+            if byte == Byte::Writing { patience::writing(cache) } else { patience::opening(cache) };
+        let waits = || patience.in_vain.load(std::sync::atomic::Ordering::Relaxed);
+        let before = waits();
+        assert!(locks::set(&lock, byte, Kind::Exclusive).unwrap());
+        let call = |number| match byte {
+            Byte::Writing => session.store(&key(number), &value(number)),
+            _ => files(root.path()).map(drop),
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..32 {
+                scope.spawn(move || {
+                    for round in 0..5 {
+                        let answer = call(thread * 5 + round);
+                        assert!(matches!(answer, Err(Error::NotCurrentlyAvailable(_))), "{answer:?}");
+                    }
+                });
+            }
+        });
+        // The threads that open have no lock in common, so each may begin to wait before the first one has given up. Later
+        // the time without waiting doubles.
+        let most = if byte == Byte::Writing { 10 } else { 32 + 10 };
+        assert!((1..=most).contains(&(waits() - before)), "{byte:?}: {} waits", waits() - before);
+        assert!(locks::set(&lock, byte, Kind::Free).unwrap());
+    }
+    patiently(|| session.store(b"key", b"value"));
+    patiently(|| files(root.path()));
 }
 
 #[test]

@@ -76,3 +76,37 @@ fn creating_and_destroying_in_many_threads_leaves_one_cache() {
         }
     });
 }
+
+/// How many descriptors of this process are files of the caches below `root`.
+fn descriptors(root: &Path) -> usize {
+    let open =
+        std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+    open.filter(|target| target.starts_with(root)).count()
+}
+
+/// A thread that has left its call, or that has ended, keeps nothing open, whatever other threads are doing.
+#[test]
+fn a_destroyed_session_leaves_no_descriptor_behind() {
+    let root = root();
+    let busy = create(root.path(), &Description { identifier: Guid([9; 16]), ..disk() }).unwrap();
+    let before = descriptors(root.path());
+    assert!(before >= 3, "the files of the first session");
+    std::thread::scope(|scope| {
+        for thread in 0..6u8 {
+            let root = &root;
+            scope.spawn(move || {
+                for round in 0..20u8 {
+                    let description = Description { identifier: Guid([thread + 10; 16]), ..disk() };
+                    let session = create(root.path(), &description).unwrap();
+                    session.store(&[round], b"value").unwrap();
+                    session.destroy();
+                    // Kept by the program, as the C API may do for a call that is still going on.
+                    std::mem::forget(session);
+                }
+            });
+        }
+    });
+    assert_eq!(descriptors(root.path()), before);
+    drop(busy);
+    assert_eq!(descriptors(root.path()), 0);
+}
