@@ -82,6 +82,21 @@ typedef enum VkstashResult {
 /* All entries are deleted. */
 #define VKSTASH_CACHE_CONTROL_CLEAR 0x4u
 
+/* Pipelines can be kept one by one. */
+#define VKSTASH_CACHE_SUPPORT_SINGLE_PIPELINE 0x1u
+
+/* Pipelines can be kept in a VkPipelineCache. */
+#define VKSTASH_CACHE_SUPPORT_LIBRARY 0x2u
+
+/* The stash finds again what this process has compiled. */
+#define VKSTASH_CACHE_SUPPORT_AUTOMATIC_INPROC_CACHE 0x4u
+
+/* The stash finds again what earlier processes have compiled. */
+#define VKSTASH_CACHE_SUPPORT_AUTOMATIC_DISK_CACHE 0x8u
+
+/* The driver has a cache of its own. */
+#define VKSTASH_CACHE_SUPPORT_DRIVER_MANAGED_CACHE 0x10u
+
 /* A session. 0 is none. */
 typedef uint64_t VkstashSession;
 
@@ -129,6 +144,16 @@ typedef struct VkstashAdapter {
     uint8_t pipeline_cache_uuid[16];
 } VkstashAdapter;
 
+/* What was created, and what was missing. */
+typedef struct VkstashCacheStatistics {
+    /* Created, however that was done. */
+    uint64_t created;
+    /* Of those, created without the stash. */
+    uint64_t missed_in_stash;
+    /* Of those, compiled by the driver: no cache had them. */
+    uint64_t missed_anywhere;
+} VkstashCacheStatistics;
+
 /* Creates a session, and opens or creates its cache.
  *
  * adapter is needed with VKSTASH_SESSION_FLAG_DRIVER_VERSIONED, and may be NULL otherwise. application_name is
@@ -174,18 +199,34 @@ VkstashResult vkstash_get_session_desc(
 VkstashResult vkstash_destroy_session(
     VkstashSession session);
 
-/* Changes what caches do: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a combination of
- * VKSTASH_CACHE_KIND_...
+/* Changes what caches do in this process: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a
+ * combination of VKSTASH_CACHE_KIND_...
  *
- * VKSTASH_CACHE_KIND_APPLICATION_MANAGED means all sessions of this process, and for VKSTASH_CACHE_CONTROL_CLEAR also
- * the caches in the stash of the program that application_name names as in vkstash_create_session. With any other kind
- * the answer is VKSTASH_ERROR_NOT_SUPPORTED, and nothing is done. DISABLE and ENABLE exclude each other, and at least
- * one control is needed. Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
- * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE. */
+ * DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
+ * the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
+ * vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
+ * running programs still write to some of it, which stays. For the driver's own cache all controls are hints: CLEAR does
+ * nothing.
+ *
+ * Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
+ * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is done. */
 VkstashResult vkstash_cache_control(
     uint32_t kinds,
     uint32_t control,
     const char *application_name);
+
+/* Says which caches there are for a device: *support becomes a combination of VKSTASH_CACHE_SUPPORT_...
+ *
+ * Whether a driver has a cache of its own is known of its driver ID and of the environment. */
+VkstashResult vkstash_get_cache_support(
+    const VkstashAdapter *adapter,
+    uint32_t *support);
+
+/* Counts what this process has created so far. kind is VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER: what is counted is
+ * pipelines, on all devices that were created with the layer. With other kinds the answer is VKSTASH_ERROR_NOT_SUPPORTED. */
+VkstashResult vkstash_get_cache_statistics(
+    uint32_t kind,
+    VkstashCacheStatistics *statistics);
 
 #ifdef __cplusplus
 }

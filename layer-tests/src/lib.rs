@@ -11,6 +11,7 @@
 //! - [`test_driver`] control of the programmable test driver
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
+//! - [`api`] the C API of the layer in this process
 //! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
 //!   the benchmark; [`report`] the layer's run reports; [`skip`] reports of skipped tests
 //! - [`imports`] the imports of a crate, circles among them, and imports upwards
@@ -18,6 +19,7 @@
 //! The suites are in `tests/`, one concern in a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+pub mod api;
 pub mod bench;
 pub mod child;
 pub mod corpus;

@@ -4,38 +4,43 @@
 use std::ffi::c_char;
 
 use vkstash_sessions::control;
+use vkstash_sessions::description::Place;
+use vkstash_store::maintenance::clear::clear;
 use vkstash_store::settings;
 
 use super::sessions::{call, place};
 use super::types::{
     VKSTASH_CACHE_CONTROL_CLEAR, VKSTASH_CACHE_CONTROL_DISABLE, VKSTASH_CACHE_CONTROL_ENABLE,
-    VKSTASH_CACHE_KIND_APPLICATION_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS,
-    VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashResult,
+    VKSTASH_CACHE_KIND_APPLICATION_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashAdapter,
+    VkstashCacheStatistics, VkstashResult,
 };
 use crate::config::{self, Background, Config};
+use crate::state::process;
+use crate::state::support;
+use crate::state::switches::{self, CacheKinds};
+use crate::stats::Count;
 
-const KINDS: u32 = VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER
-    | VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS
-    | VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED
-    | VKSTASH_CACHE_KIND_APPLICATION_MANAGED;
 const CONTROLS: u32 =
     VKSTASH_CACHE_CONTROL_DISABLE | VKSTASH_CACHE_CONTROL_ENABLE | VKSTASH_CACHE_CONTROL_CLEAR;
 
 /// What the environment or the settings of the stash say.
-fn is_developer_mode() -> bool {
+pub(super) fn is_developer_mode() -> bool {
     let stored = |root: std::path::PathBuf| settings::read(&root, None).ok()?.0.developer_mode;
     Background::from_environment().developer_mode
         || Config::from_environment().root.and_then(stored).unwrap_or(false)
 }
 
-/// Changes what caches do: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a combination of
-/// VKSTASH_CACHE_KIND_...
+/// Changes what caches do in this process: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a
+/// combination of VKSTASH_CACHE_KIND_...
 ///
-/// VKSTASH_CACHE_KIND_APPLICATION_MANAGED means all sessions of this process, and for VKSTASH_CACHE_CONTROL_CLEAR also
-/// the caches in the stash of the program that application_name names as in vkstash_create_session. With any other kind
-/// the answer is VKSTASH_ERROR_NOT_SUPPORTED, and nothing is done. DISABLE and ENABLE exclude each other, and at least
-/// one control is needed. Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
-/// VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE.
+/// DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
+/// the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
+/// vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
+/// running programs still write to some of it, which stays. For the driver's own cache all controls are hints: CLEAR does
+/// nothing.
+///
+/// Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
+/// VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is done.
 ///
 /// # Safety
 /// NULL, or a C string.
@@ -48,23 +53,97 @@ pub unsafe extern "C" fn vkstash_cache_control(
     call("vkstash_cache_control", || {
         let both = VKSTASH_CACHE_CONTROL_DISABLE | VKSTASH_CACHE_CONTROL_ENABLE;
         let is_odd = control & !CONTROLS != 0 || control == 0 || control & both == both;
-        if is_odd || kinds & !KINDS != 0 || kinds == 0 {
+        if is_odd || kinds & !CacheKinds::ALL.0 != 0 || kinds == 0 {
             return VkstashResult::VKSTASH_ERROR_INVALID_ARGUMENT;
-        }
-        if kinds != VKSTASH_CACHE_KIND_APPLICATION_MANAGED {
-            return VkstashResult::VKSTASH_ERROR_NOT_SUPPORTED;
         }
         if config::inert() || !is_developer_mode() {
             return VkstashResult::VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE;
         }
         if control & both != 0 {
-            control::disable(control & VKSTASH_CACHE_CONTROL_DISABLE != 0);
+            let disabled = control & VKSTASH_CACHE_CONTROL_DISABLE != 0;
+            switches::set(CacheKinds(kinds), disabled);
+            if kinds & VKSTASH_CACHE_KIND_APPLICATION_MANAGED != 0 {
+                control::disable(disabled);
+            }
         }
         if control & VKSTASH_CACHE_CONTROL_CLEAR == 0 {
             return VkstashResult::VKSTASH_SUCCESS;
         }
         // SAFETY: the caller's promise.
         let place = unsafe { place(application_name) };
-        VkstashResult::from(control::clear(place.as_ref()))
+        let records = clear_records(place.as_ref(), CacheKinds(kinds));
+        match kinds & VKSTASH_CACHE_KIND_APPLICATION_MANAGED {
+            0 => records,
+            _ => match VkstashResult::from(control::clear(place.as_ref())) {
+                VkstashResult::VKSTASH_SUCCESS => records,
+                other => other,
+            },
+        }
+    })
+}
+
+fn clear_records(place: Option<&Place>, kinds: CacheKinds) -> VkstashResult {
+    let Some(place) = place else { return VkstashResult::VKSTASH_SUCCESS };
+    match clear(place.root(), Some(place.application()), kinds) {
+        Ok(cleared) if cleared.kept == 0 => VkstashResult::VKSTASH_SUCCESS,
+        Ok(_) => VkstashResult::VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE,
+        Err(_) => VkstashResult::VKSTASH_ERROR_REFUSED,
+    }
+}
+
+/// Says which caches there are for a device: *support becomes a combination of VKSTASH_CACHE_SUPPORT_...
+///
+/// Whether a driver has a cache of its own is known of its driver ID and of the environment.
+///
+/// # Safety
+/// Each pointer is NULL or points to what its type says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vkstash_get_cache_support(
+    adapter: *const VkstashAdapter,
+    support: *mut u32,
+) -> VkstashResult {
+    call("vkstash_get_cache_support", || {
+        if adapter.is_null() || support.is_null() {
+            return VkstashResult::VKSTASH_ERROR_INVALID_ARGUMENT;
+        }
+        // SAFETY: not NULL, so the caller promises an adapter of plain numbers.
+        let adapter = unsafe { adapter.read_unaligned() };
+        let found = support::of(adapter.driver_id, &|name| std::env::var(name).ok());
+        // SAFETY: not NULL, so the caller promises a place for a number, which may be unaligned.
+        unsafe { support.write_unaligned(found) };
+        VkstashResult::VKSTASH_SUCCESS
+    })
+}
+
+/// Counts what this process has created so far. kind is VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER: what is counted is
+/// pipelines, on all devices that were created with the layer. With other kinds the answer is VKSTASH_ERROR_NOT_SUPPORTED.
+///
+/// # Safety
+/// NULL, or a place for statistics.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vkstash_get_cache_statistics(
+    kind: u32,
+    statistics: *mut VkstashCacheStatistics,
+) -> VkstashResult {
+    call("vkstash_get_cache_statistics", || {
+        if statistics.is_null() || kind.count_ones() != 1 || kind & !CacheKinds::ALL.0 != 0 {
+            return VkstashResult::VKSTASH_ERROR_INVALID_ARGUMENT;
+        }
+        if kind != VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER {
+            return VkstashResult::VKSTASH_ERROR_NOT_SUPPORTED;
+        }
+        let missed_anywhere = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+        let unasked = process::sum(&[Count::Bypassed, Count::NothingToCompile]);
+        let missed_in_stash =
+            missed_anywhere.saturating_add(unasked).saturating_add(process::sum(&[Count::DriverHad]));
+        let served = process::sum(&[Count::Served, Count::Parked, Count::Offered]);
+        let counted = VkstashCacheStatistics {
+            created: served.saturating_add(missed_in_stash),
+            missed_in_stash,
+            missed_anywhere,
+        };
+        // SAFETY: not NULL, so the caller promises a place for statistics, which may be unaligned.
+        unsafe { statistics.write_unaligned(counted) };
+        VkstashResult::VKSTASH_SUCCESS
     })
 }

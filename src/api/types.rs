@@ -6,6 +6,8 @@ use std::ffi::c_char;
 use vkstash_sessions::description::{Adapter, Description, Guid, Mode};
 use vkstash_sessions::error::Error;
 
+use crate::state::support;
+
 /// What a call answers. docs/sessions.md has the values of D3D12 that correspond.
 #[allow(non_camel_case_types, reason = "the names of the header")]
 #[repr(i32)]
@@ -73,6 +75,17 @@ pub const VKSTASH_CACHE_CONTROL_ENABLE: u32 = 0x2;
 /// All entries are deleted.
 pub const VKSTASH_CACHE_CONTROL_CLEAR: u32 = 0x4;
 
+/// Pipelines can be kept one by one.
+pub const VKSTASH_CACHE_SUPPORT_SINGLE_PIPELINE: u32 = 0x1;
+/// Pipelines can be kept in a VkPipelineCache.
+pub const VKSTASH_CACHE_SUPPORT_LIBRARY: u32 = 0x2;
+/// The stash finds again what this process has compiled.
+pub const VKSTASH_CACHE_SUPPORT_AUTOMATIC_INPROC_CACHE: u32 = 0x4;
+/// The stash finds again what earlier processes have compiled.
+pub const VKSTASH_CACHE_SUPPORT_AUTOMATIC_DISK_CACHE: u32 = 0x8;
+/// The driver has a cache of its own.
+pub const VKSTASH_CACHE_SUPPORT_DRIVER_MANAGED_CACHE: u32 = 0x10;
+
 /// A session. 0 is none.
 pub type VkstashSession = u64;
 
@@ -125,6 +138,32 @@ pub struct VkstashAdapter {
     /// VkPhysicalDeviceProperties::pipelineCacheUUID
     pub pipeline_cache_uuid: [u8; 16],
 }
+
+/// What was created, and what was missing.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct VkstashCacheStatistics {
+    /// Created, however that was done.
+    pub created: u64,
+    /// Of those, created without the stash.
+    pub missed_in_stash: u64,
+    /// Of those, compiled by the driver: no cache had them.
+    pub missed_anywhere: u64,
+}
+
+/// The bits of the header are those of the settings.
+const _: () = {
+    use vkstash_store::settings::CacheKinds;
+    assert!(VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER == CacheKinds::COMPILATIONS.0);
+    assert!(VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS == CacheKinds::CONVERSIONS.0);
+    assert!(VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED == CacheKinds::DRIVER_MANAGED.0);
+    assert!(VKSTASH_CACHE_KIND_APPLICATION_MANAGED == CacheKinds::SESSIONS.0);
+    assert!(VKSTASH_CACHE_SUPPORT_SINGLE_PIPELINE == support::SINGLE_PIPELINE);
+    assert!(VKSTASH_CACHE_SUPPORT_LIBRARY == support::LIBRARY);
+    assert!(VKSTASH_CACHE_SUPPORT_AUTOMATIC_INPROC_CACHE == support::AUTOMATIC_INPROC);
+    assert!(VKSTASH_CACHE_SUPPORT_AUTOMATIC_DISK_CACHE == support::AUTOMATIC_DISK);
+    assert!(VKSTASH_CACHE_SUPPORT_DRIVER_MANAGED_CACHE == support::DRIVER_MANAGED);
+};
 
 /// A C string, or NULL.
 pub(super) type Text = *const c_char;

@@ -29,6 +29,7 @@ use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::{self, Session};
 use super::stored::Stored;
+use super::switches::{self, CacheKinds};
 use super::width::Width;
 use crate::guard::tls_destroyed;
 use crate::recipe::identifier::NativeIdentifier;
@@ -354,6 +355,7 @@ impl Device {
     /// Whether artifacts of this driver are worth anything. Where not, the layer stands aside.
     pub fn keeps_artifacts(&self) -> bool {
         self.policy.artifacts
+            && !switches::is_off(CacheKinds::COMPILATIONS)
             && !tls_destroyed()
             && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some())
             && self.table.create_pipeline_cache.is_some()
@@ -403,7 +405,8 @@ impl Device {
 
     /// Whether the stash keeps the code of modules.
     pub fn keeps_modules(&self) -> bool {
-        self.keeps_artifacts() || self.compiles_stored() || self.records_recipes_alone()
+        !switches::is_off(CacheKinds::CONVERSIONS)
+            && (self.keeps_artifacts() || self.compiles_stored() || self.records_recipes_alone())
     }
 
     /// Whether the driver's caches hold pipelines of this class, as far as that is known.

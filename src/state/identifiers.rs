@@ -5,6 +5,7 @@ use ash::vk;
 
 use super::described::{Module, Unhashed};
 use super::device::{Device, IdentifierMode};
+use super::switches::{self, CacheKinds};
 use crate::recipe::identifier::{self, NativeIdentifier};
 use crate::recipe::payload;
 use crate::stats::Count;
@@ -23,6 +24,9 @@ impl Device {
         identity: &Key,
         record: impl FnOnce() -> Option<Box<[u8]>>,
     ) {
+        if switches::is_off(CacheKinds::CONVERSIONS) {
+            return;
+        }
         let Some(stored) = self.stored() else { return };
         if !stored.has_module(identity) {
             self.count(Count::ModulesNew);
@@ -93,7 +97,7 @@ impl Device {
     /// Learns that a driver's identifier stands for a module: the driver has just said so.
     fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
         let before = self.pairs.pin().insert(*native, *identity).copied();
-        if before == Some(*identity) {
+        if before == Some(*identity) || switches::is_off(CacheKinds::CONVERSIONS) {
             return;
         }
         if let Some(stored) = self.stored() {
@@ -109,6 +113,9 @@ impl Device {
         let pairs = self.pairs.pin();
         if let Some(identity) = pairs.get(native) {
             return Some(*identity);
+        }
+        if switches::is_off(CacheKinds::CONVERSIONS) {
+            return None;
         }
         let mut bytes = Vec::new();
         if !self.stored()?.device.read(Kind::IdentifierPair, &native.digest(), &mut bytes) {

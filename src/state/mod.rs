@@ -21,6 +21,7 @@
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
 //!   them this driver's hold
 //! - [`policy`] what is known about drivers, in one table
+//! - [`switches`] kinds of caches that are disabled; [`support`] which caches there are for a driver
 //! - [`width`] how many threads at a time enter a driver with served calls
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
@@ -54,4 +55,6 @@ pub mod policy;
 pub mod process;
 mod run_report;
 pub mod stored;
+pub mod support;
+pub mod switches;
 pub mod width;

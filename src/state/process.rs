@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use super::device_stats::DeviceStats;
 use super::run_report::{ReportSource, SessionReport};
+use super::switches;
 use crate::config::Config;
 use crate::guard::guard;
 use crate::log;
 use crate::recipe;
+use crate::stats::Count;
 use vkstash_store::base::thread;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::StoreReport;
+use vkstash_store::settings;
 use vkstash_store::stash::open::{END, Stash};
 
 /// Why a session has no stash, and who reports that.
@@ -80,6 +83,12 @@ pub fn name_of(config: &Config, application: &[u8]) -> AppName {
     config.application.clone().unwrap_or_else(of_process)
 }
 
+/// The sum of these counters over all devices that this process has had.
+pub fn sum(counts: &[Count]) -> u64 {
+    let Some(sessions) = SESSIONS.known() else { return 0 };
+    lock(sessions).by_application.iter().fold(0, |sum, known| sum.saturating_add(known.source.sum(counts)))
+}
+
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
@@ -125,7 +134,13 @@ impl Session {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
                 if config.application.is_none() {
-                    stash.set_reporter(Box::new(move |store| share.report(store)));
+                    switches::follow_settings(stash.disabled_caches_at_opening());
+                    let (root, folder) = (config.root.clone().unwrap_or_default(), name.folder.clone());
+                    stash.set_reporter(Box::new(move |store| {
+                        // On the writer's thread, which waits for the disk anyway.
+                        switches::follow_settings(settings::disabled_caches(&root, &folder));
+                        share.report(store)
+                    }));
                 } else {
                     // A worker's requests are none of the program's.
                     stash.ignore_uses();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::device_stats::DeviceStats;
+use crate::stats::Count;
 use vkstash_store::base::util::{lock, unix_ms};
 use vkstash_store::forks as fork;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
@@ -99,6 +100,17 @@ impl ReportSource {
             devices: seen.devices(),
             store: seen.store(),
         }
+    }
+
+    /// The sum of these counters over all devices of the run so far. Makes no report due, and none undue.
+    pub fn sum(&self, counts: &[Count]) -> u64 {
+        let seen = lock(&self.seen);
+        let live =
+            seen.devices.iter().flat_map(|device| counts.iter().map(|&what| device.counters.get(what)));
+        let gone = seen.gone.iter().flat_map(|device| {
+            counts.iter().map(|what| device.counters.get(what.name()).copied().unwrap_or_default())
+        });
+        live.chain(gone).fold(0, u64::saturating_add)
     }
 
     fn publish(&self, report: &RunReport) {

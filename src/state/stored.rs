@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::switches::{self, CacheKinds};
 use crate::recipe::check;
 use crate::stats::{Count, Counters};
 use vkstash_store::base::memory;
@@ -46,12 +47,16 @@ impl Stored {
 
     /// Whether the stash has the code of a module, as far as anybody has looked.
     pub fn has_module(&self, identity: &Key) -> bool {
-        self.checked.verdict(identity) != Some(Verdict::Wrong)
+        !switches::is_off(CacheKinds::CONVERSIONS)
+            && self.checked.verdict(identity) != Some(Verdict::Wrong)
             && self.portable.contains(Kind::Module, identity)
     }
 
     /// Queues a module's record, also over one that holds something else. None: there was no memory for it.
     pub fn put_module(&self, counters: &Counters, identity: &Key, record: Option<Box<[u8]>>) {
+        if switches::is_off(CacheKinds::CONVERSIONS) {
+            return;
+        }
         let queued = self.put_record(counters, Kind::Module, identity, record);
         if queued && self.checked.verdict(identity) == Some(Verdict::Wrong) {
             // If it cannot be written, the other one counts again.
@@ -62,7 +67,8 @@ impl Stored {
     /// Reads a module's record. What is compiled under an identity must be what it stands for, and a record's checksum
     /// says nothing about that: once a process the record is hashed. False: not there, or something else.
     pub fn read_module(&self, identity: &Key, buffer: &mut Vec<u8>) -> bool {
-        if !self.portable.read(Kind::Module, identity, buffer) {
+        if switches::is_off(CacheKinds::CONVERSIONS) || !self.portable.read(Kind::Module, identity, buffer) {
+            buffer.clear();
             return false;
         }
         let before = self.checked.verdict(identity);

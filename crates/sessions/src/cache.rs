@@ -7,9 +7,10 @@ use arc_swap::ArcSwapOption;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::ops;
 use vkstash_store::forks;
+use vkstash_store::settings::{self, CacheKinds};
 
 use crate::clock::coarse_ms;
-use crate::description::{Limits, MAX_KEY};
+use crate::description::{Limits, MAX_KEY, Place};
 use crate::disk::files::{Answer, Files, Location, Stored};
 use crate::error::Error;
 use crate::front::Front;
@@ -48,6 +49,13 @@ pub(crate) struct Cache {
 /// Whether the caches in this folder are disabled.
 pub(crate) fn is_disabled_in(folder: &Folder) -> bool {
     ops::statat(folder, DISABLED).is_ok()
+}
+
+/// [`is_disabled_in`], or by the settings of the stash.
+pub(crate) fn is_disabled(place: &Place, folder: &Folder) -> bool {
+    let by_settings =
+        || settings::disabled_caches(place.root(), place.application()).has(CacheKinds::SESSIONS);
+    is_disabled_in(folder) || by_settings()
 }
 
 /// Hands a value over if there is room for it. Returns its length.
@@ -113,8 +121,8 @@ impl Cache {
     }
 
     fn look_now(&self, files: &Files) {
-        if let Location::Stash { folder, .. } = files.location() {
-            self.disabled.store(is_disabled_in(folder), Ordering::Relaxed);
+        if let Location::Stash { folder, place, .. } = files.location() {
+            self.disabled.store(is_disabled(place, folder), Ordering::Relaxed);
         }
         files.look_for_others();
         self.front.follow(files.number());

@@ -2,7 +2,7 @@
 
 use rustix::fs::OFlags;
 use vkstash_store::base::util::lock;
-use vkstash_store::disk::folder::FILE_MODE;
+use vkstash_store::disk::folder::{FILE_MODE, Folder};
 use vkstash_store::disk::ops;
 
 use crate::cache::{Cache, DISABLED, is_disabled_in};
@@ -11,7 +11,7 @@ use crate::disk::files::{Files, Versions};
 use crate::disk::names::{self, Names};
 use crate::error::Error;
 use crate::format::Identity;
-use crate::session::{OPEN, stash_of};
+use crate::session::{OPEN, existing, stash_of};
 use crate::switch;
 
 /// Switches the caches of this process off, or on again. While they are off, creating, finding and storing fail with
@@ -72,10 +72,21 @@ pub fn clear(place: Option<&Place>) -> Result<(), Error> {
     failed.map_or(Ok(()), Err)
 }
 
+/// How many caches an application has in the stash. Creates nothing.
+pub fn count(place: &Place) -> Result<u64, Error> {
+    match existing(place)? {
+        Some(folder) => Ok(bases_in(&folder)?.len() as u64),
+        None => Ok(0),
+    }
+}
+
 /// What the names of an application's files begin with.
 fn bases(place: &Place) -> Result<Vec<String>, Error> {
-    let location = stash_of(place)?;
-    let names = location.folder().names(names::INDEX)?;
+    bases_in(stash_of(place)?.folder())
+}
+
+fn bases_in(folder: &Folder) -> Result<Vec<String>, Error> {
+    let names = folder.names(names::INDEX)?;
     Ok(names.iter().filter_map(|name| name.strip_suffix(names::INDEX)).map(str::to_owned).collect())
 }
 

@@ -121,12 +121,12 @@ impl Place {
     }
 
     /// The folder of all stashes.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The name of the application's folder.
-    pub(crate) fn application(&self) -> &str {
+    pub fn application(&self) -> &str {
         &self.application
     }
 }

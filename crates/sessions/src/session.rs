@@ -1,5 +1,6 @@
 //! Sessions: what a program holds of a cache.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,8 +9,9 @@ use vkstash_store::base::util::lock;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::home::Home;
 use vkstash_store::forks::PerProcess;
+use vkstash_store::format::refusal::OpenError;
 
-use crate::cache::{Cache, Hash, is_disabled_in};
+use crate::cache::{Cache, Hash, is_disabled};
 use crate::description::{Adapter, Description, Limits, MAX_KEY, Mode, Place};
 use crate::disk::files::{Files, Location, Versions};
 use crate::disk::names::Names;
@@ -58,7 +60,19 @@ pub struct Session {
 pub(crate) fn stash_of(place: &Place) -> Result<Location, Error> {
     let home = Home::new(place.root(), place.application());
     let folder = home.open()?.folder.sub(FOLDER, true)?;
-    Ok(Location::Stash { folder, _home: home })
+    Ok(Location::Stash { folder, place: place.clone(), _home: home })
+}
+
+/// [`stash_of`] if it is there.
+pub(crate) fn existing(place: &Place) -> Result<Option<Folder>, Error> {
+    let is_missing = |error: &OpenError| matches!(error, OpenError::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound);
+    let root = Folder::root(place.root(), false);
+    let application = root.and_then(|root| root.sub(place.application(), false));
+    match application.and_then(|application| application.sub(FOLDER, false)) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Session {
@@ -236,5 +250,5 @@ fn location(description: &Description, place: Option<&Place>) -> Result<Location
     }
     let place = place.ok_or(Error::NotCurrentlyAvailable("there is no cache directory: set VKSTASH_DIR"))?;
     let location = stash_of(place)?;
-    if is_disabled_in(location.folder()) { Err(switch::answer()) } else { Ok(location) }
+    if is_disabled(place, location.folder()) { Err(switch::answer()) } else { Ok(location) }
 }

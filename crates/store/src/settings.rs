@@ -31,12 +31,14 @@ pub const MODULES: &str = "modules";
 pub const BACKGROUND: &str = "background";
 /// Whether programs may use the modes for developers.
 pub const DEVELOPER_MODE: &str = "developer-mode";
+/// The caches that are disabled.
+pub const DISABLED_CACHES: &str = "disabled-caches";
 
 /// The names that the root's file may set.
-pub const ROOT_NAMES: [&str; 7] =
-    [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES, BACKGROUND, DEVELOPER_MODE];
+pub const ROOT_NAMES: [&str; 8] =
+    [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES, BACKGROUND, DEVELOPER_MODE, DISABLED_CACHES];
 /// The names that an application's file may set.
-pub const APPLICATION_NAMES: [&str; 3] = [LIMIT, MODULES, BACKGROUND];
+pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 // Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not
@@ -96,6 +98,68 @@ impl BackgroundMode {
     }
 }
 
+/// Kinds of caches, as bits. docs/sessions.md says what they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheKinds(pub u32);
+
+impl CacheKinds {
+    /// No kind.
+    pub const NONE: CacheKinds = CacheKinds(0);
+    /// What drivers compile.
+    pub const COMPILATIONS: CacheKinds = CacheKinds(0x1);
+    /// Conversions between kinds of shaders.
+    pub const CONVERSIONS: CacheKinds = CacheKinds(0x2);
+    /// The drivers' own caches.
+    pub const DRIVER_MANAGED: CacheKinds = CacheKinds(0x4);
+    /// The caches of sessions.
+    pub const SESSIONS: CacheKinds = CacheKinds(0x8);
+    /// All kinds.
+    pub const ALL: CacheKinds = CacheKinds(0xf);
+
+    /// Kinds with their names in files and on the command line.
+    pub const NAMES: [(&str, CacheKinds); 4] = [
+        ("compilations", CacheKinds::COMPILATIONS),
+        ("conversions", CacheKinds::CONVERSIONS),
+        ("driver-managed", CacheKinds::DRIVER_MANAGED),
+        ("sessions", CacheKinds::SESSIONS),
+    ];
+
+    /// Whether one of these kinds is among them.
+    pub const fn has(self, kinds: CacheKinds) -> bool {
+        self.0 & kinds.0 != 0
+    }
+
+    /// These kinds and others.
+    pub const fn with(self, kinds: CacheKinds) -> CacheKinds {
+        CacheKinds(self.0 | kinds.0)
+    }
+
+    /// These kinds without others.
+    pub const fn without(self, kinds: CacheKinds) -> CacheKinds {
+        CacheKinds(self.0 & !kinds.0)
+    }
+
+    /// The names with spaces between them, or `none`.
+    pub fn text(self) -> String {
+        let names: Vec<_> =
+            CacheKinds::NAMES.iter().filter(|(_, kind)| self.has(*kind)).map(|(name, _)| *name).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+    }
+
+    /// From [`CacheKinds::text`].
+    pub fn of_text(text: &str) -> Option<CacheKinds> {
+        if text.eq_ignore_ascii_case("none") {
+            return Some(CacheKinds::NONE);
+        }
+        let mut kinds = CacheKinds::NONE;
+        for word in text.split_whitespace() {
+            let known = CacheKinds::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+            kinds = kinds.with(known?.1);
+        }
+        (kinds != CacheKinds::NONE).then_some(kinds)
+    }
+}
+
 /// The values of a file. None: not set. Sizes are bytes, `u64::MAX` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -113,8 +177,19 @@ pub struct Settings {
     pub background: Option<BackgroundMode>,
     /// [`DEVELOPER_MODE`], in the root's file.
     pub developer_mode: Option<bool>,
+    /// [`DISABLED_CACHES`]. Those of an application replace those of the root.
+    pub disabled_caches: Option<CacheKinds>,
     /// Comments, unknown names and values that are not understood, line by line. They are written back.
     pub kept: Vec<String>,
+}
+
+/// What the settings say to a program, those of its application before those of the root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForProgram {
+    /// [`BACKGROUND`]. None: not set.
+    pub background: Option<BackgroundMode>,
+    /// [`DISABLED_CACHES`].
+    pub disabled_caches: CacheKinds,
 }
 
 /// Why a value is not set. Continues a sentence that begins with the setting's name.
@@ -135,6 +210,9 @@ pub enum ValueError {
     /// No mode of background work.
     #[error("takes allowed, intrusive, disabled or profiling")]
     Background,
+    /// Neither kinds of caches nor `none`.
+    #[error("takes compilations, conversions, driver-managed, sessions, several of these, or none")]
+    Caches,
     /// Neither `on` nor `off`.
     #[error("takes on or off")]
     Switch,
@@ -229,6 +307,7 @@ impl Settings {
             (MODULES, self.modules.map(modules_text)),
             (BACKGROUND, self.background.map(|mode| mode.name().to_owned())),
             (DEVELOPER_MODE, self.developer_mode.map(|on| if on { "on" } else { "off" }.to_owned())),
+            (DISABLED_CACHES, self.disabled_caches.map(CacheKinds::text)),
         ];
         let is_set = |name: &str| values.iter().any(|(known, value)| *known == name && value.is_some());
         let mut text = String::new();
@@ -269,6 +348,9 @@ impl Settings {
                     _ => return Err(ValueError::Switch),
                 });
             }
+            DISABLED_CACHES => {
+                self.disabled_caches = Some(CacheKinds::of_text(value).ok_or(ValueError::Caches)?);
+            }
             _ => return Err(ValueError::Name),
         }
         Ok(())
@@ -284,6 +366,7 @@ impl Settings {
             MODULES => self.modules = None,
             BACKGROUND => self.background = None,
             DEVELOPER_MODE => self.developer_mode = None,
+            DISABLED_CACHES => self.disabled_caches = None,
             _ => {}
         }
         self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));
@@ -301,6 +384,13 @@ impl Settings {
             module_policy: self.modules.unwrap_or(default.module_policy),
         }
     }
+}
+
+/// The caches that are disabled for an application: by its settings, or else by those of the root. Settings that cannot
+/// be read disable nothing.
+pub fn disabled_caches(root: &Path, application: &str) -> CacheKinds {
+    let of = |application| read(root, application).ok().and_then(|(settings, _)| settings.disabled_caches);
+    of(Some(application)).or_else(|| of(None)).unwrap_or_default()
 }
 
 /// The settings of a root, or of the application in that folder of it, and the complaints about the file. Defaults if

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use vkstash_store::settings;
-use vkstash_store::settings::Settings;
+use vkstash_store::settings::{CacheKinds, Settings};
 
 /// Gives Vulkan programs a pipeline stash that outlives them.
 #[derive(Parser)]
@@ -42,6 +42,12 @@ pub(crate) enum Command {
     /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
     /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process.
     Background(BackgroundArgs),
+    /// Show, disable, enable or clear kinds of caches
+    ///
+    /// `compilations` is what drivers compile, `conversions` are shaders and their identifiers, `driver-managed` the
+    /// drivers' own caches, `sessions` the caches that programs manage. Running programs follow after some seconds;
+    /// docs/sessions.md says what each of them means.
+    Cache(CacheArgs),
     /// Bring the stash within its limits now, and merge its files
     ///
     /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
@@ -85,6 +91,45 @@ pub(crate) struct BackgroundArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// What is done with caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CacheAction {
+    /// Say which are disabled
+    Show,
+    /// Neither use nor fill them
+    Disable,
+    /// Use and fill them again
+    Enable,
+    /// Empty them
+    Clear,
+}
+
+#[derive(Args)]
+pub(crate) struct CacheArgs {
+    /// What to do
+    #[arg(value_name = "ACTION", default_value = "show")]
+    pub(crate) action: CacheAction,
+    /// With which kinds: compilations, conversions, driver-managed, sessions
+    #[arg(value_name = "KIND", value_parser = cache_kind)]
+    #[arg(required_if_eq_any([("action", "disable"), ("action", "enable"), ("action", "clear")]))]
+    pub(crate) kinds: Vec<CacheKinds>,
+    /// Only of this application: its name, or the name of its folder in the stash
+    #[arg(long, alias = "app", value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// One kind of caches.
+fn cache_kind(name: &str) -> Result<CacheKinds, String> {
+    let known = CacheKinds::NAMES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names: Vec<_> = CacheKinds::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("a kind is one of {}", names.join(", "))
+    })
 }
 
 #[derive(Args)]

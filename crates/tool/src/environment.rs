@@ -47,6 +47,12 @@ pub(crate) fn enable(command: &mut Command, folder: &Folder) {
     }
 }
 
+/// Tells the drivers of Mesa and NVIDIA to keep nothing on disk.
+pub(crate) fn disable_driver_caches(command: &mut Command) {
+    command.env("MESA_SHADER_CACHE_DISABLE", "1");
+    command.env("__GL_SHADER_DISK_CACHE", "0");
+}
+
 /// [`enable`], and no other layer as far as the loader can be told: a capture tool or an overlay has no business in a
 /// process that nobody looks at, and may hang in it.
 pub(crate) fn enable_alone(command: &mut Command, folder: &Folder) {

@@ -4,7 +4,7 @@
 //!
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
-//! - `stats`, `keep`, `background`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
+//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -14,6 +14,7 @@
 //!   libraries, the command line
 
 mod background;
+mod cache;
 mod choice;
 mod cli;
 mod elf;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Gc(args) => exit_code(gc::main(&args)),
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Background(args) => exit_code(background::main(&args)),
+        Command::Cache(args) => exit_code(cache::main(&args)),
         Command::Export(args) => exit_code(export::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),
         Command::Prewarm(args) => prewarm::main(&args),

@@ -12,11 +12,14 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
+use vkstash_store::settings::{self, CacheKinds};
+
 use crate::cli::RunArgs;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
 use crate::output::eprint_line;
+use crate::root;
 use crate::signals::{self, BlockedSignals};
 use crate::start;
 
@@ -119,6 +122,11 @@ fn prepare(
         Err(error) => return Ok(Err(error.into())),
     };
     environment::enable(command, &folder);
+    let root = root::root(dir.as_deref());
+    let stored = root.and_then(|root| Some(settings::read(&root, None).ok()?.0)).unwrap_or_default();
+    if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
+        environment::disable_driver_caches(command);
+    }
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);

@@ -85,23 +85,59 @@ static void bad_input(VkstashSession session) {
 static void control(VkstashSession session) {
     size_t size = 0;
     const uint32_t sessions = VKSTASH_CACHE_KIND_APPLICATION_MANAGED;
+    const uint32_t all = VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER | VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS |
+                         VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED | VKSTASH_CACHE_KIND_APPLICATION_MANAGED;
+    uint32_t kind, cleared = 0;
     const uint32_t off = VKSTASH_CACHE_CONTROL_DISABLE, on = VKSTASH_CACHE_CONTROL_ENABLE;
     EXPECT(vkstash_cache_control(sessions, 0, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
     EXPECT(vkstash_cache_control(sessions, off | on, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
     EXPECT(vkstash_cache_control(0, off, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
     EXPECT(vkstash_cache_control(0x10, off, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
-    EXPECT(vkstash_cache_control(VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, off, NULL), VKSTASH_ERROR_NOT_SUPPORTED);
-    EXPECT(vkstash_cache_control(sessions | 0x1, off, NULL), VKSTASH_ERROR_NOT_SUPPORTED);
+    EXPECT(vkstash_cache_control(sessions, 0x8, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
     if (getenv("VKSTASH_DEVELOPER_MODE") == NULL) {
-        EXPECT(vkstash_cache_control(sessions, off, NULL), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
+        for (kind = 1; kind <= all; ++kind) {
+            EXPECT(vkstash_cache_control(kind, off, NULL), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
+        }
         return;
     }
+    /* Every combination of kinds with every allowed combination of controls. */
+    for (kind = 1; kind <= all; ++kind) {
+        EXPECT(vkstash_cache_control(kind, off | VKSTASH_CACHE_CONTROL_CLEAR, "another test"), VKSTASH_SUCCESS);
+        EXPECT(vkstash_find_value(session, "key", 3, NULL, &size),
+               kind & sessions ? VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE
+                               : cleared ? VKSTASH_ERROR_NOT_FOUND : VKSTASH_SUCCESS);
+        EXPECT(vkstash_cache_control(kind, on, NULL), VKSTASH_SUCCESS);
+        EXPECT(vkstash_cache_control(kind, off | on, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+        cleared |= kind & sessions;
+    }
+    /* All sessions of this process were cleared, wherever their stash is. */
+    EXPECT(vkstash_store_value(session, "key", 3, "value", 6), VKSTASH_SUCCESS);
     EXPECT(vkstash_cache_control(sessions, off, NULL), VKSTASH_SUCCESS);
     EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE);
     EXPECT(vkstash_cache_control(sessions, on, NULL), VKSTASH_SUCCESS);
     EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_SUCCESS);
     EXPECT(vkstash_cache_control(sessions, VKSTASH_CACHE_CONTROL_CLEAR, NULL), VKSTASH_SUCCESS);
     EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_FOUND);
+}
+
+static void queries(void) {
+    VkstashAdapter driver = adapter();
+    VkstashCacheStatistics counted;
+    const uint32_t compilations = VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER;
+    uint32_t support = 99;
+    EXPECT(vkstash_get_cache_support(NULL, &support), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_cache_support(&driver, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    driver.driver_id = 3; /* VK_DRIVER_ID_MESA_RADV */
+    EXPECT(vkstash_get_cache_support(&driver, &support), VKSTASH_SUCCESS);
+    EXPECT(support, 0x1f);
+    driver.driver_id = 13; /* VK_DRIVER_ID_MESA_LLVMPIPE */
+    EXPECT(vkstash_get_cache_support(&driver, &support), VKSTASH_SUCCESS);
+    EXPECT(support, VKSTASH_CACHE_SUPPORT_SINGLE_PIPELINE | VKSTASH_CACHE_SUPPORT_LIBRARY);
+    EXPECT(vkstash_get_cache_statistics(compilations, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_cache_statistics(3, &counted), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_cache_statistics(2, &counted), VKSTASH_ERROR_NOT_SUPPORTED);
+    EXPECT(vkstash_get_cache_statistics(compilations, &counted), VKSTASH_SUCCESS);
+    EXPECT(counted.created + counted.missed_in_stash + counted.missed_anywhere, 0);
 }
 
 static void *find_until_destroyed(void *handle) {
@@ -162,6 +198,7 @@ int main(int count, char **arguments) {
     }
     EXPECT(vkstash_destroy_session(second), VKSTASH_ERROR_INVALID_HANDLE);
     if (strcmp(arguments[1], "find") == 0) {
+        queries();
         control(session);
     }
     if (getenv("DELETE") != NULL) {

@@ -10,6 +10,7 @@ use vkstash_store::disk::folder::{Folder, write_all_at};
 use vkstash_store::disk::home::Home;
 use vkstash_store::disk::ops;
 
+use crate::description::Place;
 use crate::disk::index::Look;
 use crate::disk::names::{self, Names};
 use crate::disk::open::{self, Opened};
@@ -17,7 +18,7 @@ use crate::disk::rewrite;
 use crate::disk::state::{self, Found, State};
 use crate::disk::values::Values;
 use crate::error::Error;
-use crate::format::{Bad, HEAD, Identity, MARK, MOST_BLOCKS, Place, Slot};
+use crate::format::{self, Bad, HEAD, Identity, MARK, MOST_BLOCKS, Slot};
 use crate::locks::{self, Byte, Held, Kind};
 use crate::patience;
 use crate::pin;
@@ -33,6 +34,7 @@ pub(crate) enum Location {
     /// In the stash.
     Stash {
         folder: Folder,
+        place: Place,
         /// Keeps the application's folder open, so that no process removes it.
         _home: Home,
     },
@@ -116,7 +118,7 @@ impl Files {
         deliver: impl FnOnce(u64, Answer<'_>) -> R,
     ) -> Result<R, Error> {
         let mut deliver = Some(deliver);
-        let mut read = |state: &State, place: Place| {
+        let mut read = |state: &State, place: format::Place| {
             let mut deliver =
                 |found: Answer<'_>| deliver.take().map(|deliver| deliver(state.identity.number, found));
             scratch::with(|buffer| {
@@ -147,7 +149,7 @@ impl Files {
     }
 
     /// Searches the files, the newest ones if they were replaced. Returns these too.
-    fn look(&self, mut state: Arc<State>, hash: u64) -> Result<(Arc<State>, Option<Place>), Error> {
+    fn look(&self, mut state: Arc<State>, hash: u64) -> Result<(Arc<State>, Option<format::Place>), Error> {
         for _ in 0..ROUNDS {
             match state.index.look(hash) {
                 Ok(Look::At(_, place)) => return Ok((state, Some(place))),
@@ -311,7 +313,7 @@ impl Files {
     }
 
     /// An error, unless the record with the hash is damaged.
-    fn judge(&self, state: &State, place: Place, hash: u64, key: &[u8]) -> Result<(), Error> {
+    fn judge(&self, state: &State, place: format::Place, hash: u64, key: &[u8]) -> Result<(), Error> {
         scratch::with(|buffer| match state.values.read(place, buffer)? {
             Some(record) if record.hash != hash => Ok(()),
             Some(record) if record.key == key => Err(Error::AlreadyExists),

@@ -24,6 +24,8 @@ pub enum Cause {
     TotalLimit,
     /// Too little space is free on the file system.
     FreeSpace,
+    /// The user, or the program, has cleared its kind.
+    Cleared,
 }
 
 impl Cause {
@@ -35,6 +37,7 @@ impl Cause {
             Cause::ApplicationLimit => "application_limit",
             Cause::TotalLimit => "total_limit",
             Cause::FreeSpace => "free_space",
+            Cause::Cleared => "cleared",
         }
     }
 }

@@ -44,6 +44,9 @@ pub(crate) struct Job<'a> {
     pub(crate) uses: &'a Uses,
     /// The records to evict, by hash.
     pub(crate) evicted: &'a HashMap<u64, Cause>,
+    /// Every segment with an evicted record is written again, and no other one: the records are not to stay until it is
+    /// worth while.
+    pub(crate) at_once: bool,
     /// The new file is synced before the old ones are deleted.
     pub(crate) synced: bool,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
@@ -64,12 +67,16 @@ impl Job<'_> {
                 break;
             };
             let metas = contents.metas(self.evicted);
-            let Some(next) = bounds::compaction(&metas, room) else { break };
-            let records: u64 = next.inputs.iter().map(|&at| metas[at].live_records).sum();
+            let next = match self.at_once {
+                true => self.one_with_evicted(&contents),
+                false => bounds::compaction(&metas, room).map(|next| next.inputs),
+            };
+            let Some(inputs) = next else { break };
+            let records: u64 = inputs.iter().map(|&at| metas[at].live_records).sum();
             if records > MOST_RECORDS as u64 {
                 break;
             }
-            let damaged = self.damaged_newer(&contents, &next.inputs);
+            let damaged = self.damaged_newer(&contents, &inputs);
             if (self.interrupted)() {
                 break;
             }
@@ -77,8 +84,8 @@ impl Job<'_> {
                 lost.extend(damaged);
                 continue;
             }
-            let before: u64 = next.inputs.iter().map(|&at| metas[at].bytes).sum();
-            let Ok(written) = self.merge(&contents, &next.inputs, outcome) else { break };
+            let before: u64 = inputs.iter().map(|&at| metas[at].bytes).sum();
+            let Ok(written) = self.merge(&contents, &inputs, outcome) else { break };
             outcome.written += written;
             outcome.freed += before;
             room.must_free = room.must_free.saturating_sub(before.saturating_sub(written));
@@ -88,6 +95,12 @@ impl Job<'_> {
             // If that fails, the part looks used now.
             let _ = disk::futimens(&**folder, &Timestamps { last_access: time, last_modification: time });
         }
+    }
+
+    /// A segment that nobody writes to and that has an evicted record.
+    fn one_with_evicted(&self, contents: &PartContents) -> Option<Vec<usize>> {
+        let mut gone = contents.live.iter().filter(|live| !stays(live, self.evicted));
+        gone.find(|live| !contents.member(live).open).map(|live| vec![live.member])
     }
 
     /// Replaces these segments by one. Returns its length.

@@ -12,7 +12,9 @@
 //! | `remove` | removing parts, applications and empty folders |
 //! | `work`, `outcome` | what is to be done, and what was done |
 //! | `run` | all of it, in order |
+//! | `clear` | clearing kinds of records |
 
+pub mod clear;
 pub mod contents;
 pub(crate) mod duplicates;
 pub mod inventory;

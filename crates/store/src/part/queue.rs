@@ -17,7 +17,7 @@ use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
-use crate::settings::BackgroundMode;
+use crate::settings::ForProgram;
 
 /// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
@@ -113,8 +113,8 @@ pub(crate) struct Shared<P> {
     pub(crate) helper: HelperThread,
     pub(crate) waits: WaitLimits,
     pub(crate) modules_of: OnceLock<ModulesOf>,
-    /// The mode of background work in the settings, once they were read.
-    pub(crate) background_mode: OnceLock<Option<BackgroundMode>>,
+    /// What the settings say, once they were read.
+    pub(crate) said: OnceLock<ForProgram>,
     /// Time that the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
     /// All parts that were opened.
@@ -159,7 +159,7 @@ impl<P: Destination> Shared<P> {
             helper: HelperThread::default(),
             waits,
             modules_of: OnceLock::new(),
-            background_mode: OnceLock::new(),
+            said: OnceLock::new(),
             waited: AtomicU64::new(0),
             parts: Mutex::default(),
             parts_at_close: Mutex::default(),

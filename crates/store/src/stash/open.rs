@@ -21,7 +21,7 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
-use crate::settings::BackgroundMode;
+use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::writer::{self, Start};
@@ -213,13 +213,19 @@ impl Stash {
 
     /// The mode of background work in the settings of the application, or in those of the root. Reads from the disk.
     pub fn background_mode(&self) -> Option<BackgroundMode> {
-        background_mode::of(self.home.open().ok()?, &never).flatten()
+        background_mode::of(self.home.open().ok()?, &never)?.background
     }
 
     /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read
     /// yet.
     pub fn background_mode_at_opening(&self) -> Option<BackgroundMode> {
-        self.shared.background_mode.get().copied().flatten()
+        self.shared.said.get()?.background
+    }
+
+    /// The caches that the settings disabled when the stash was opened. Reads nothing, as
+    /// [`Stash::background_mode_at_opening`].
+    pub fn disabled_caches_at_opening(&self) -> CacheKinds {
+        self.shared.said.get().map(|said| said.disabled_caches).unwrap_or_default()
     }
 
     /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::format::refusal::OpenError;
 use crate::settings::{
-    APPLICATION_NAMES, BACKGROUND, BackgroundMode, DEVELOPER_MODE, FILE, ROOT_NAMES, Settings, SettingsError,
-    read, write,
+    APPLICATION_NAMES, BACKGROUND, BackgroundMode, CacheKinds, DEVELOPER_MODE, FILE, ROOT_NAMES, Settings,
+    SettingsError, disabled_caches, read, write,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::*;
@@ -177,4 +177,37 @@ fn modes_of_background_work_have_names_and_switches_are_on_or_off() {
         assert_eq!((settings.developer_mode, settings.background), (expected, None));
         assert_eq!(complaints.len(), 1 + usize::from(expected.is_none()), "{complaints:?}");
     }
+}
+
+#[test]
+fn kinds_of_caches_have_names_and_an_application_replaces_those_of_the_root() {
+    for (text, expected) in [
+        ("none", Some(CacheKinds::NONE)),
+        ("compilations", Some(CacheKinds::COMPILATIONS)),
+        ("Sessions  conversions", Some(CacheKinds::SESSIONS.with(CacheKinds::CONVERSIONS))),
+        ("compilations conversions driver-managed sessions", Some(CacheKinds::ALL)),
+        ("everything", None),
+        ("sessions, conversions", None),
+    ] {
+        let (settings, complaints) = Settings::parse(&format!("disabled-caches = {text}"));
+        assert_eq!(
+            (settings.disabled_caches, complaints.is_empty()),
+            (expected, expected.is_some()),
+            "{text}"
+        );
+        if let Some(kinds) = expected {
+            assert_eq!(CacheKinds::of_text(&kinds.text()), Some(kinds));
+        }
+    }
+    let root = root();
+    let folder = "game-0123456789abcdef";
+    fs::create_dir(root.path().join(folder)).unwrap();
+    let disables = |of, kinds| {
+        write(root.path(), of, &Settings { disabled_caches: kinds, ..Settings::default() }).unwrap();
+        disabled_caches(root.path(), folder)
+    };
+    assert_eq!(disables(None, None), CacheKinds::NONE);
+    assert_eq!(disables(None, Some(CacheKinds::ALL)), CacheKinds::ALL);
+    assert_eq!(disables(Some(folder), Some(CacheKinds::SESSIONS)), CacheKinds::SESSIONS);
+    assert_eq!(disables(Some(folder), Some(CacheKinds::NONE)), CacheKinds::NONE);
 }

@@ -1,0 +1,154 @@
+//! `vkstash cache`: shows, disables, enables and clears kinds of caches.
+
+use std::io;
+use std::path::Path;
+
+use vkstash_sessions::control;
+use vkstash_sessions::description::Place;
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::maintenance::clear::clear;
+use vkstash_store::settings::{self, CacheKinds, Settings, SettingsError};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::{CacheAction, CacheArgs};
+use crate::kept::{self, Source};
+use crate::output::Printer;
+use crate::root;
+use crate::units::{counted, plain, size};
+
+/// Why nothing could be shown or changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error("{application}: {error}")]
+    Sessions { application: String, error: vkstash_sessions::error::Error },
+    #[error("the driver's own cache cannot be cleared from here: remove the driver's folder, or disable it")]
+    DriverManaged,
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &CacheArgs) -> Result<(), CacheError> {
+    let root = root::root(args.dir.as_deref()).ok_or(CacheError::NoRoot)?;
+    let applications = list_applications(&root)?;
+    let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
+    let kinds = args.kinds.iter().fold(CacheKinds::NONE, |all, kind| all.with(*kind));
+    let folder = chosen.map(|info| info.folder.as_str());
+    match args.action {
+        CacheAction::Show => {}
+        CacheAction::Disable => change(&root, folder, |disabled| disabled.with(kinds))?,
+        CacheAction::Enable => change(&root, folder, |disabled| disabled.without(kinds))?,
+        CacheAction::Clear => {
+            let of = chosen.map_or(&applications[..], std::slice::from_ref);
+            return clear_all(&root, folder, of, kinds);
+        }
+    }
+    show(&root, &applications, chosen)
+}
+
+/// Stores other kinds as disabled. Those of the root are the application's to begin with.
+fn change(
+    root: &Path,
+    application: Option<&str>,
+    to: impl FnOnce(CacheKinds) -> CacheKinds,
+) -> Result<(), CacheError> {
+    // A file that cannot be read is not replaced: a person wrote it.
+    let (mut changed, _) = settings::read(root, application)?;
+    let of_root = || kept::read(root, None).settings.disabled_caches.unwrap_or_default();
+    let inherited = if application.is_some() { of_root() } else { CacheKinds::NONE };
+    let now = to(changed.disabled_caches.unwrap_or(inherited));
+    changed.unset(settings::DISABLED_CACHES);
+    if now != inherited {
+        changed.disabled_caches = Some(now);
+    }
+    Ok(settings::write(root, application, &changed)?)
+}
+
+/// The kinds that are disabled, and the source of that.
+fn in_force(of_root: &Settings, own: &Settings) -> (CacheKinds, Source) {
+    match (own.disabled_caches, of_root.disabled_caches) {
+        (Some(kinds), _) => (kinds, Source::Application),
+        (None, Some(kinds)) => (kinds, Source::Settings),
+        (None, None) => (CacheKinds::NONE, Source::Default),
+    }
+}
+
+fn show(
+    root: &Path,
+    applications: &[ApplicationInfo],
+    chosen: Option<&ApplicationInfo>,
+) -> Result<(), CacheError> {
+    let mut out = Printer::open()?;
+    let of_root = kept::read(root, None);
+    let mut lines = |name: String, (disabled, source): (CacheKinds, Source)| {
+        let mut text = name;
+        for (kind, bit) in CacheKinds::NAMES {
+            let state = if disabled.has(bit) { "disabled" } else { "enabled" };
+            text += &format!("\n  {kind:<16}{state:<10}{}", source.text());
+        }
+        io::Write::write_all(&mut out, format!("{text}\n").as_bytes())
+    };
+    if chosen.is_none() {
+        lines(plain(&root.to_string_lossy()), in_force(&of_root.settings, &Settings::default()))?;
+    }
+    // Of all applications only those with a setting of their own.
+    for info in chosen.map_or(applications, std::slice::from_ref) {
+        let own = kept::read(root, Some(&info.folder));
+        if chosen.is_some() || own.settings.disabled_caches.is_some() {
+            let name = format!("{} ({})", plain(&info.display), plain(&info.folder));
+            lines(name, in_force(&of_root.settings, &own.settings))?;
+        }
+    }
+    Ok(())
+}
+
+fn clear_all(
+    root: &Path,
+    folder: Option<&str>,
+    applications: &[ApplicationInfo],
+    kinds: CacheKinds,
+) -> Result<(), CacheError> {
+    if kinds == CacheKinds::DRIVER_MANAGED {
+        return Err(CacheError::DriverManaged);
+    }
+    let mut out = Printer::open()?;
+    let mut print = |line: String| io::Write::write_all(&mut out, line.as_bytes());
+    if kinds.has(CacheKinds::COMPILATIONS.with(CacheKinds::CONVERSIONS)) {
+        let done = clear(root, folder, kinds)?;
+        print(format!("cleared: {}, {}\n", counted(done.records, "record"), size(done.bytes)))?;
+        if done.kept > 0 {
+            print(format!(
+                "running programs write to the files of {}, which stay\n",
+                counted(done.kept, "record")
+            ))?;
+        }
+    }
+    if !kinds.has(CacheKinds::SESSIONS) {
+        return Ok(());
+    }
+    for info in applications {
+        let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
+        let place = Place::new(root, &name);
+        let caches = control::count(&place).and_then(|count| {
+            if count > 0 {
+                control::clear(Some(&place))?;
+            }
+            Ok(count)
+        });
+        let count =
+            caches.map_err(|error| CacheError::Sessions { application: plain(&info.display), error })?;
+        if count > 0 {
+            print(format!("cleared: {} of {}\n", counted(count, "session cache"), plain(&info.display)))?;
+        }
+    }
+    Ok(())
+}

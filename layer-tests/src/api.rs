@@ -1,0 +1,81 @@
+//! The C API, found in the layer that this process has loaded.
+
+use std::ffi::{CString, c_char, c_void};
+use std::mem::transmute;
+use std::os::unix::ffi::OsStrExt as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::paths;
+
+/// VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER.
+pub const COMPILATIONS: u32 = 0x1;
+/// VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS.
+pub const CONVERSIONS: u32 = 0x2;
+/// VKSTASH_CACHE_CONTROL_DISABLE.
+pub const DISABLE: u32 = 0x1;
+/// VKSTASH_CACHE_CONTROL_ENABLE.
+pub const ENABLE: u32 = 0x2;
+/// VKSTASH_CACHE_CONTROL_CLEAR.
+pub const CLEAR: u32 = 0x4;
+
+/// VkstashCacheStatistics.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Created, however that was done.
+    pub created: u64,
+    /// Without the stash.
+    pub missed_in_stash: u64,
+    /// By the driver's compiler.
+    pub missed_anywhere: u64,
+}
+
+/// The library's functions, looked up by name.
+pub struct Api(*mut c_void);
+
+impl Api {
+    /// The library that the Vulkan loader loads: the same file, and so the same library.
+    ///
+    /// # Panics
+    /// If it cannot be loaded.
+    pub fn load() -> Api {
+        let path = CString::new(paths::layer_library().as_os_str().as_bytes()).expect("a path without zeros");
+        // SAFETY: a C string; the library's initialisers are those of Rust's standard library.
+        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!library.is_null(), "{path:?}");
+        Api(library)
+    }
+
+    /// A function of the header.
+    fn function(&self, name: &str) -> *mut c_void {
+        let name = CString::new(name).expect("a name without zeros");
+        // SAFETY: an open library and a C string.
+        let found = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        assert!(!found.is_null(), "{name:?}");
+        found
+    }
+
+    /// vkstash_cache_control, with the name that [`crate::vulkan::InstanceOptions`] has.
+    pub fn control(&self, kinds: u32, control: u32) -> i32 {
+        type Control = unsafe extern "C" fn(u32, u32, *const c_char) -> i32;
+        // SAFETY: the header declares the function so; the name is a C string or NULL.
+        unsafe {
+            let function: Control = transmute(self.function("vkstash_cache_control"));
+            function(kinds, control, c"vkstash-tests".as_ptr())
+        }
+    }
+
+    /// vkstash_get_cache_statistics of what is compiled.
+    pub fn statistics(&self) -> Statistics {
+        type Statistic = unsafe extern "C" fn(u32, *mut Statistics) -> i32;
+        let mut statistics = Statistics::default();
+        // SAFETY: the header declares the function so; the statistics are on this stack.
+        let result = unsafe {
+            let function: Statistic = transmute(self.function("vkstash_get_cache_statistics"));
+            function(COMPILATIONS, &mut statistics)
+        };
+        assert_eq!(result, 0);
+        statistics
+    }
+}

@@ -1,0 +1,164 @@
+//! Control over kinds of caches: by the program, through the C API, and by the user, in the settings.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::api::{Api, CLEAR, COMPILATIONS, CONVERSIONS, DISABLE, ENABLE, Statistics};
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::suite::{assert_all_served, run};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Work};
+use vkstash_store::settings::{self, CacheKinds, Settings};
+use vkstash_store::stash::inspect::list_applications;
+
+const COUNT: u32 = 4;
+
+fn works(seed: u32) -> Work {
+    Work { count: COUNT, first: seed, ..Work::default() }
+}
+
+/// What a program does, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Act {
+    /// Creates pipelines.
+    Work(Work),
+    /// Controls caches; answers with the result.
+    Control(u32, u32),
+    /// Stores what the settings disable, and creates pipelines until the layer has noticed.
+    Store(PathBuf, u32),
+}
+
+/// Runs the acts. Returns the statistics after each of them.
+fn acts(input: &Value) -> Value {
+    let acts: Vec<Act> = serde_json::from_value(input.clone()).unwrap();
+    let api = Api::load();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Arc::new(Device::new(&instance, &works(0).device_options()).unwrap());
+    let mut all = Vec::new();
+    for act in acts {
+        match act {
+            Act::Work(work) => assert!(work.run(&device).all_made()),
+            Act::Control(kinds, control) => {
+                let result = api.control(kinds, control);
+                assert!(result == 0 || control == CLEAR, "{kinds} {control}: {result}");
+            }
+            Act::Store(root, kinds) => {
+                let disabled_caches = Some(CacheKinds(kinds));
+                settings::write(&root, None, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+                let began = Instant::now();
+                loop {
+                    let before = api.statistics().missed_in_stash;
+                    assert!(works(0).run(&device).all_made());
+                    // What was recorded before is asked of the stash, or not.
+                    let misses = api.statistics().missed_in_stash > before;
+                    if misses == (kinds & COMPILATIONS != 0) {
+                        break;
+                    }
+                    assert!(began.elapsed() < Duration::from_secs(60), "it follows");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+        }
+        all.push(api.statistics());
+    }
+    serde_json::to_value(all).unwrap()
+}
+
+fn controlled(test: impl FnOnce(&Scenario, &Env)) {
+    scenario(&[("work", work::step), ("acts", acts)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let env = env.var("VKSTASH_DEVELOPER_MODE", "1").var("VKSTASH_BACKGROUND", "disabled");
+        test(scenario, &env);
+    });
+}
+
+#[test]
+fn a_program_disables_and_enables_what_is_compiled() {
+    controlled(|scenario, env| {
+        let done = scenario.run_ok::<Vec<Statistics>>(
+            "acts",
+            env,
+            &[
+                Act::Work(works(0)),
+                Act::Control(COMPILATIONS, DISABLE),
+                Act::Work(works(100)),
+                Act::Control(COMPILATIONS, ENABLE),
+                Act::Work(works(200)),
+            ],
+        );
+        let count = u64::from(COUNT);
+        let of = |at: usize| done.value[at];
+        assert_eq!(of(0), Statistics { created: count, missed_in_stash: count, missed_anywhere: count });
+        assert_eq!((of(2).missed_anywhere, of(4).missed_anywhere), (2 * count, 3 * count));
+        // The next run finds what was recorded, and nothing else.
+        assert_all_served(&run(scenario, env, &works(0)), COUNT);
+        assert_all_served(&run(scenario, env, &works(200)), COUNT);
+        assert_eq!(run(scenario, env, &works(100)).reports.sum("compiled"), count);
+        let served = scenario.run_ok::<Vec<Statistics>>("acts", env, &[Act::Work(works(0))]);
+        assert_eq!(served.value[0], Statistics { created: count, missed_in_stash: 0, missed_anywhere: 0 });
+    });
+}
+
+#[test]
+fn clearing_takes_what_was_compiled_and_leaves_the_rest() {
+    controlled(|scenario, env| {
+        run(scenario, env, &works(0));
+        let records = |kind: &str| -> u64 {
+            let applications = list_applications(&env.stash_folder()).unwrap();
+            let parts = applications.iter().flat_map(|of| &of.parts);
+            parts.map(|part| part.records.get(kind).copied().unwrap_or(0)).sum()
+        };
+        assert_eq!((records("artifact"), records("recipe") > 0), (u64::from(COUNT), true));
+        let modules = records("module");
+        assert!(modules > 0);
+        scenario.run_ok::<Vec<Statistics>>("acts", env, &[Act::Control(COMPILATIONS, CLEAR)]);
+        assert_eq!((records("artifact"), records("module")), (0, modules));
+        scenario.run_ok::<Vec<Statistics>>("acts", env, &[Act::Control(CONVERSIONS, CLEAR)]);
+        assert_eq!((records("artifact"), records("module"), records("recipe") > 0), (0, 0, true));
+        let again = run(scenario, env, &works(0));
+        assert_eq!(again.reports.sum("compiled"), u64::from(COUNT), "{:?}", again.reports.counters());
+        assert_all_served(&run(scenario, env, &works(0)), COUNT);
+    });
+}
+
+#[test]
+fn a_running_program_follows_the_settings() {
+    controlled(|scenario, env| {
+        let root = env.stash_folder();
+        let done = scenario.run_ok::<Vec<Statistics>>(
+            "acts",
+            env,
+            &[Act::Work(works(0)), Act::Store(root.clone(), COMPILATIONS)],
+        );
+        assert_eq!(done.value[0].created, u64::from(COUNT));
+        // The next run begins with that.
+        let next = run(scenario, env, &works(0));
+        let counted = next.reports.counters();
+        assert_eq!((next.reports.sum("served"), next.reports.sum("compiled")), (0, 0), "{counted:?}");
+        settings::write(&root, None, &Settings::default()).unwrap();
+        assert_all_served(&run(scenario, env, &works(0)), COUNT);
+    });
+}
+
+#[test]
+fn disabled_conversions_are_not_kept() {
+    controlled(|scenario, env| {
+        let root = env.stash_folder();
+        std::fs::create_dir_all(&root).unwrap();
+        let disabled_caches = Some(CacheKinds::CONVERSIONS);
+        settings::write(&root, None, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+        let first = run(scenario, env, &works(0));
+        assert_eq!(first.reports.sum("compiled"), u64::from(COUNT), "{:?}", first.reports.counters());
+        let applications = list_applications(&root).unwrap();
+        let modules: u64 =
+            applications.iter().flat_map(|of| &of.parts).filter_map(|part| part.records.get("module")).sum();
+        assert_eq!(modules, 0);
+        assert_all_served(&run(scenario, env, &works(0)), COUNT);
+    });
+}
