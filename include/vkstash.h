@@ -1,4 +1,5 @@
-/* vkstash: shader cache sessions for programs and translators; docs/sessions.md describes them.
+/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and translators;
+ * docs/sessions.md describes them.
  *
  * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::tests`: change that. */
 #ifndef VKSTASH_H
@@ -97,6 +98,30 @@ typedef enum VkstashResult {
 /* The driver has a cache of its own. */
 #define VKSTASH_CACHE_SUPPORT_DRIVER_MANAGED_CACHE 0x10u
 
+/* Background work that does not slow the program down. */
+#define VKSTASH_BACKGROUND_MODE_ALLOWED 0u
+
+/* Rich measurements matter more than a smooth run. */
+#define VKSTASH_BACKGROUND_MODE_ALLOW_INTRUSIVE_MEASUREMENTS 1u
+
+/* No background work. */
+#define VKSTASH_BACKGROUND_MODE_DISABLED 2u
+
+/* No background work, and nothing that adapts to measurements. */
+#define VKSTASH_BACKGROUND_MODE_PROFILING 3u
+
+/* Measurements stay, and more are made. */
+#define VKSTASH_MEASUREMENTS_ACTION_KEEP_ALL 0u
+
+/* The workload was shown completely: what is worth doing is done now. */
+#define VKSTASH_MEASUREMENTS_ACTION_COMMIT 1u
+
+/* The same, by more threads, at normal priority. */
+#define VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY 2u
+
+/* Measurements so far are forgotten. */
+#define VKSTASH_MEASUREMENTS_ACTION_DISCARD_PREVIOUS 3u
+
 /* A session. 0 is none. */
 typedef uint64_t VkstashSession;
 
@@ -153,6 +178,14 @@ typedef struct VkstashCacheStatistics {
     /* Of those, compiled by the driver: no cache had them. */
     uint64_t missed_anywhere;
 } VkstashCacheStatistics;
+
+/* What the layer calls a shader module. */
+typedef struct VkstashModuleIdentifier {
+    /* VkShaderModuleIdentifierEXT::identifier, of 32 bytes */
+    uint8_t identifier[32];
+    /* VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID */
+    uint8_t algorithm_uuid[16];
+} VkstashModuleIdentifier;
 
 /* Creates a session, and opens or creates its cache.
  *
@@ -227,6 +260,32 @@ VkstashResult vkstash_get_cache_support(
 VkstashResult vkstash_get_cache_statistics(
     uint32_t kind,
     VkstashCacheStatistics *statistics);
+
+/* Sets what background work may do in this process, and says what becomes of the measurements so far.
+ *
+ * mode is VKSTASH_BACKGROUND_MODE_..., action VKSTASH_MEASUREMENTS_ACTION_... With one of the two actions COMMIT,
+ * completion_event may be a descriptor, for instance of an eventfd: the number 1 is written to it, as 8 bytes, when all
+ * tasks of the commit have been run or cancelled. Otherwise it must be -1. The descriptor is copied. Unless it is NULL,
+ * *further_measurements_desired becomes 1 if running the workload again would show something new, and 0 otherwise.
+ *
+ * The modes DISABLED and PROFILING and the action COMMIT_HIGH_PRIORITY need developer mode; without it the answer is
+ * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is changed. What the user has set (VKSTASH_BACKGROUND, vkstash
+ * background) stays in force where it forbids work. */
+VkstashResult vkstash_set_background_mode(
+    uint32_t mode,
+    uint32_t action,
+    int32_t completion_event,
+    uint32_t *further_measurements_desired);
+
+/* Says which identifier the layer gives a shader module with these flags and this code, without a device: what
+ * vkGetShaderModuleCreateInfoIdentifierEXT gives on a device with the layer's identifiers, that is on one whose
+ * shaderModuleIdentifierAlgorithmUUID is algorithm_uuid. code_size is in bytes, as in VkShaderModuleCreateInfo. What does
+ * not begin as SPIR-V is an invalid argument. */
+VkstashResult vkstash_get_module_identifier(
+    uint32_t flags,
+    const uint32_t *code,
+    size_t code_size,
+    VkstashModuleIdentifier *identifier);
 
 #ifdef __cplusplus
 }

@@ -78,4 +78,19 @@ impl Api {
         assert_eq!(result, 0);
         statistics
     }
+
+    /// vkstash_get_module_identifier: the identifier, and the UUID of the algorithm.
+    pub fn identifier(&self, code: &[u32]) -> ([u8; 32], [u8; 16]) {
+        #[repr(C)]
+        struct Identifier([u8; 32], [u8; 16]);
+        type Query = unsafe extern "C" fn(u32, *const u32, usize, *mut Identifier) -> i32;
+        let mut identifier = Identifier([0; 32], [0; 16]);
+        // SAFETY: the header declares the function so; the code is a slice, and the identifier is on this stack.
+        let result = unsafe {
+            let function: Query = transmute(self.function("vkstash_get_module_identifier"));
+            function(0, code.as_ptr(), size_of_val(code), &mut identifier)
+        };
+        assert_eq!(result, 0);
+        (identifier.0, identifier.1)
+    }
 }

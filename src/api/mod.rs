@@ -5,11 +5,14 @@
 //! |---|---|
 //! | `sessions` | the exported functions for sessions |
 //! | `control` | the exported functions for control over caches |
+//! | `background`, `identifiers` | the exported functions for background work, and for identifiers of modules |
 //! | `live` | the live sessions, by number |
 //! | `types` | structures, constants and results of the header |
 //! | `tests` | `include/vkstash.h`, made of these files |
 
+mod background;
 mod control;
+mod identifiers;
 mod live;
 mod sessions;
 #[cfg(test)]

@@ -7,11 +7,17 @@ use std::path::Path;
 /// Writes the header anew.
 const PUBLISH: &str = "VKSTASH_PUBLISH_GOLDEN";
 
-const SOURCES: [&str; 3] =
-    [include_str!("types.rs"), include_str!("sessions.rs"), include_str!("control.rs")];
+const SOURCES: [&str; 5] = [
+    include_str!("types.rs"),
+    include_str!("sessions.rs"),
+    include_str!("control.rs"),
+    include_str!("background.rs"),
+    include_str!("identifiers.rs"),
+];
 
 const BEGIN: &str = "\
-/* vkstash: shader cache sessions for programs and translators; docs/sessions.md describes them.
+/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and translators;
+ * docs/sessions.md describes them.
  *
  * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::tests`: change that. */
 #ifndef VKSTASH_H
@@ -51,6 +57,7 @@ fn c_type(rust: &str, name: &str) -> String {
         "u16" => "uint16_t",
         "u32" => "uint32_t",
         "u64" => "uint64_t",
+        "i32" => "int32_t",
         "usize" => "size_t",
         "c_char" => "char",
         "c_void" => "void",

@@ -86,6 +86,24 @@ pub const VKSTASH_CACHE_SUPPORT_AUTOMATIC_DISK_CACHE: u32 = 0x8;
 /// The driver has a cache of its own.
 pub const VKSTASH_CACHE_SUPPORT_DRIVER_MANAGED_CACHE: u32 = 0x10;
 
+/// Background work that does not slow the program down.
+pub const VKSTASH_BACKGROUND_MODE_ALLOWED: u32 = 0;
+/// Rich measurements matter more than a smooth run.
+pub const VKSTASH_BACKGROUND_MODE_ALLOW_INTRUSIVE_MEASUREMENTS: u32 = 1;
+/// No background work.
+pub const VKSTASH_BACKGROUND_MODE_DISABLED: u32 = 2;
+/// No background work, and nothing that adapts to measurements.
+pub const VKSTASH_BACKGROUND_MODE_PROFILING: u32 = 3;
+
+/// Measurements stay, and more are made.
+pub const VKSTASH_MEASUREMENTS_ACTION_KEEP_ALL: u32 = 0;
+/// The workload was shown completely: what is worth doing is done now.
+pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT: u32 = 1;
+/// The same, by more threads, at normal priority.
+pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY: u32 = 2;
+/// Measurements so far are forgotten.
+pub const VKSTASH_MEASUREMENTS_ACTION_DISCARD_PREVIOUS: u32 = 3;
+
 /// A session. 0 is none.
 pub type VkstashSession = u64;
 
@@ -149,6 +167,16 @@ pub struct VkstashCacheStatistics {
     pub missed_in_stash: u64,
     /// Of those, compiled by the driver: no cache had them.
     pub missed_anywhere: u64,
+}
+
+/// What the layer calls a shader module.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct VkstashModuleIdentifier {
+    /// VkShaderModuleIdentifierEXT::identifier, of 32 bytes
+    pub identifier: [u8; 32],
+    /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID
+    pub algorithm_uuid: [u8; 16],
 }
 
 /// The bits of the header are those of the settings.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "vkstash.h"
 
@@ -140,6 +141,54 @@ static void queries(void) {
     EXPECT(counted.created + counted.missed_in_stash + counted.missed_anywhere, 0);
 }
 
+static void identifiers(void) {
+    uint32_t code[8] = {0x07230203u, 0x00010000u, 0, 8, 0, 1, 2, 3};
+    VkstashModuleIdentifier first, second;
+    EXPECT(vkstash_get_module_identifier(0, NULL, 32, &first), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code, 32, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code, 0, &first), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code, 31, &first), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code + 1, 28, &first), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code, (size_t)-4, &first), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_get_module_identifier(0, code, sizeof code, &first), VKSTASH_SUCCESS);
+    EXPECT(memcmp(first.algorithm_uuid, "vkstash-sha256-1", 16), 0);
+    EXPECT(vkstash_get_module_identifier(0, code, sizeof code, &second), VKSTASH_SUCCESS);
+    EXPECT(memcmp(&first, &second, sizeof first), 0);
+    EXPECT(vkstash_get_module_identifier(1, code, sizeof code, &second), VKSTASH_SUCCESS);
+    EXPECT(memcmp(first.identifier, second.identifier, 32) == 0, 0);
+    EXPECT(vkstash_get_module_identifier(0, code, sizeof code - 4, &second), VKSTASH_SUCCESS);
+    EXPECT(memcmp(first.identifier, second.identifier, 32) == 0, 0);
+}
+
+static void background(void) {
+    const uint32_t allowed = VKSTASH_BACKGROUND_MODE_ALLOWED;
+    const uint32_t keep = VKSTASH_MEASUREMENTS_ACTION_KEEP_ALL, commit = VKSTASH_MEASUREMENTS_ACTION_COMMIT;
+    const int is_developer = getenv("VKSTASH_DEVELOPER_MODE") != NULL;
+    const VkstashResult limited = is_developer ? VKSTASH_SUCCESS : VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE;
+    uint32_t mode, action, further = 99;
+    int ends[2];
+    char event[8];
+    EXPECT(vkstash_set_background_mode(4, keep, -1, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_set_background_mode(allowed, 4, -1, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_set_background_mode(allowed, commit, -2, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(vkstash_set_background_mode(allowed, commit, 12345, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    EXPECT(pipe(ends), 0);
+    EXPECT(vkstash_set_background_mode(allowed, keep, ends[1], NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
+    for (mode = 0; mode < 4; ++mode) {
+        for (action = 0; action < 4; ++action) {
+            const int is_limited = mode >= VKSTASH_BACKGROUND_MODE_DISABLED ||
+                                   action == VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY;
+            EXPECT(vkstash_set_background_mode(mode, action, -1, NULL), is_limited ? limited : VKSTASH_SUCCESS);
+        }
+    }
+    EXPECT(vkstash_set_background_mode(allowed, commit, ends[1], &further), VKSTASH_SUCCESS);
+    EXPECT(further, 0);
+    /* Nothing is to be done, so the event comes. */
+    EXPECT(read(ends[0], event, sizeof event), 8);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void *find_until_destroyed(void *handle) {
     const VkstashSession session = *(VkstashSession *)handle;
     for (;;) {
@@ -199,6 +248,8 @@ int main(int count, char **arguments) {
     EXPECT(vkstash_destroy_session(second), VKSTASH_ERROR_INVALID_HANDLE);
     if (strcmp(arguments[1], "find") == 0) {
         queries();
+        identifiers();
+        background();
         control(session);
     }
     if (getenv("DELETE") != NULL) {
