@@ -193,14 +193,32 @@ fn a_call_that_fails_keeps_its_single_driver_call_and_the_others_are_served() {
 }
 
 #[test]
-fn a_program_that_allows_no_compiling_is_not_compared() {
+fn a_program_that_forbids_compiling_is_compared_too() {
     scenario(STEPS, |scenario| {
         let env = slow_beside_the_disk(scenario, 1);
         run(scenario, &env, &program(Caches::None));
         let work = Work { fail_on: true, ..program(Caches::None) };
-        for _ in 0..5 {
-            assert_eq!(run(scenario, &env, &work), (ALL, 0));
-        }
-        assert_eq!(comparison(&env, 1, "no_cache"), None);
+        let seen: Vec<_> = (0..6).map(|_| run(scenario, &env, &work)).collect();
+        assert_eq!((seen[0], seen[5]), ((ALL, 0), (0, ALL)), "{seen:?}");
+        assert_eq!(verdict(&env, 1, "no_cache").as_deref(), Some("driver"));
+        // What the driver does not have is served.
+        std::fs::remove_dir_all(scenario.folder().join("disk 1")).unwrap();
+        assert_eq!(run(scenario, &env, &work), (ALL, 0));
+    });
+}
+
+/// The calls are answered sooner, and the end of the process takes longer.
+#[test]
+fn what_the_driver_does_later_with_served_pipelines_is_part_of_what_they_cost() {
+    scenario(STEPS, |scenario| {
+        let script = json!({ "driver_version": 1, "disk_cache_us": 1000, "disk_cache_write_us": 5000 });
+        let env = on(scenario, script);
+        let work = program(Caches::None);
+        let seen: Vec<_> = (0..9).map(|_| run(scenario, &env, &work)).collect();
+        assert_eq!(seen[1..3], [(ALL, 0); 2], "{seen:?}");
+        assert_eq!(seen[8], (0, ALL), "{seen:?}");
+        let known = comparison(&env, 1, "no_cache").unwrap();
+        assert_eq!(known.asked_first.as_deref(), Some("driver"), "{known:?}");
+        assert!(known.stash_ns > known.driver_ns, "{known:?}");
     });
 }

@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
@@ -135,5 +137,31 @@ fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
             bytes <= payload + 60 * (64 + 72 + 64 + 2 * 24) + least_index,
             "{bytes} bytes, {payload} of data"
         );
+    });
+}
+
+/// A question that finds nothing makes RADV look into its disk cache once more.
+#[test]
+fn a_driver_of_whole_pipelines_is_hardly_asked_for_shaders_that_it_has_met_apart() {
+    scenario(&[], |scenario| {
+        // RADV's identity, whose policy is known.
+        let env = scenario.on(Driver::Test(json!({ "driver_id": 3 }))).unwrap();
+        for cache in ["none", "shared"] {
+            let record = scenario.folder().join(format!("record-{cache}"));
+            let env =
+                env.clone().stash(scenario.folder().join(cache)).var("VKSTASH_TEST_ICD_RECORD", &record);
+            let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
+            env.apply(&mut command);
+            command.args(["--cache", cache, "--state", "shaders", "--count", "196"]);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+            let calls = record["calls"].as_array().unwrap().iter();
+            let is_create = |call: &&Value| call["command"] == "vkCreateGraphicsPipelines";
+            let (made, nothing): (Vec<_>, Vec<_>) =
+                calls.filter(is_create).partition(|call| call["result"] == 0);
+            assert_eq!(made.len(), 196);
+            assert!((1..=30).contains(&nothing.len()), "{cache}: {} questions in vain", nothing.len());
+        }
     });
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ash::vk;
 
@@ -129,8 +130,13 @@ pub unsafe extern "system" fn destroy_instance(
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
     guard("vkDestroyInstance", || park::leave_instance(handle), || ());
-    if let Some(destroy) = removed.and_then(|instance| instance.table.destroy_instance) {
+    let Some(instance) = removed else { return };
+    let started = Instant::now();
+    if let Some(destroy) = instance.table.destroy_instance {
         // SAFETY: the program's valid arguments.
         unsafe { destroy(handle, allocator) };
     }
+    let Instance { ended_runs, config, application, .. } = &*instance;
+    let record = || ended_runs.record(started.elapsed(), config, &application.name);
+    guard("vkDestroyInstance", record, || ());
 }

@@ -32,6 +32,11 @@ impl ShaderSet {
         &self.0
     }
 
+    /// One number for all of them together.
+    pub fn together(&self) -> u64 {
+        FxBuildHasher.hash_one(&self.0)
+    }
+
     /// Whether nothing is known.
     pub fn is_unknown(&self) -> bool {
         self.0.is_empty()

@@ -44,6 +44,10 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     }
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
+    let are_mixed = call.passed.are_mixed(device, shaders);
+    if are_mixed && !device.mixed.is_worth_asking() {
+        return None;
+    }
     if lacking && !beside.is_fruitless() {
         fill(device, call.passed.known(), beside, shaders);
     }
@@ -51,7 +55,11 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
     unsafe {
         let info = offered.prepare(request)?;
-        put_question(call, &info, beside)
+        let served = put_question(call, &info, beside);
+        if are_mixed {
+            device.mixed.note(served.is_some());
+        }
+        served
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is
 //! compiled through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what
-//! it has or says COMPILE_REQUIRED within microseconds.
+//! it has or says COMPILE_REQUIRED within microseconds. A call that forbids compiling itself is asked in the same way.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
 use super::passed::{Contents, Passed};
 use super::request::Request;
-use super::{binary, companion, compile, recent, record};
+use super::{binary, companion, compile, recent};
 use crate::recipe::capture::flags;
 use crate::recipe::chain::{self, Arena};
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
@@ -110,7 +110,6 @@ unsafe fn may_forbid_compiling<I: CreateInfo>(call: &Call<'_, I>) -> bool {
         })
     };
     flags::hashed(parsed.flags, call.device.policy.looked_into).is_ok()
-        && !parsed.fails_on_compile_required()
         && !parsed.is_library()
         && known(call.creation.info.p_next())
         && parsed.stages.iter().all(|stage| known(stage.p_next))
@@ -159,10 +158,14 @@ unsafe fn put_question<I: CreateInfo>(
     let Some(creation) = (unsafe { call.creation.without_compiling(&mut arena) }) else {
         return Rung::Missed(Question::NotAsked);
     };
+    let are_mixed = knowledge == Knowledge::Shaders && passed.are_mixed(device, shaders);
     let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
+    if are_mixed {
+        device.mixed.note(took.is_some());
+    }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
         if answer.result.as_raw() >= 0 {
@@ -192,52 +195,47 @@ unsafe fn put_question<I: CreateInfo>(
 /// records.
 fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     let policy = &call.device.policy;
+    let is_worth_asking =
+        || !call.passed.are_mixed(call.device, shaders) || call.device.mixed.is_worth_asking();
     match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
+        Passed::Null if !policy.free_recording || binary::applies(call) => true,
         Passed::Null => {
             let null = &call.device.null;
-            !policy.free_recording
-                || binary::applies(call)
-                || null.filled.may_have(shaders)
-                // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking
-                // the driver costs less than filling the companion.
-                || null.beside.of(shaders).is_some()
+            // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking
+            // the driver costs less than filling the companion.
+            (null.filled.may_have(shaders) || null.beside.of(shaders).is_some()) && is_worth_asking()
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,
         Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(shaders),
         Passed::Known { contents: Contents::Anything, cache, .. } => {
+            let is_loaded = cache.holds_earlier_runs();
+            let disk_comes_later = policy.dear_disk_beside_cache || policy.free_recording && !is_loaded;
             // A loaded cache whose hits have come from the disk is no better than an empty one.
-            let loaded = cache.holds_earlier_runs() && !cache.itself_first.is_worth_it();
-            !policy.dear_disk_beside_cache || !loaded && cache.filled.may_have(shaders)
+            let is_empty = is_loaded && !cache.itself_first.is_worth_it();
+            !disk_comes_later || !is_empty && cache.filled.may_have(shaders) && is_worth_asking()
         }
         Passed::Unknown(_) => false,
     }
 }
 
-/// The program itself forbids compiling: whatever the driver says is the answer, unless its cache would have had it
-/// without the stash.
+/// The program itself forbids compiling: whatever the driver says is the answer. If it has said so already, it is not
+/// asked again.
 ///
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn ask_for_the_program<I: CreateInfo>(
     request: &Request<'_, I>,
     artifact: ArtifactOutcome<'_>,
+    question: Question,
 ) -> Answer {
-    let device = request.call.device;
+    if question == Question::NothingThere {
+        return Answer::compile_required();
+    }
     // SAFETY: the caller's contract.
     let answer = unsafe { compile::record_without_compiling(request, artifact) };
-    match answer.result {
-        vk::Result::SUCCESS => device.count(Count::DriverHad),
-        vk::Result::PIPELINE_COMPILE_REQUIRED => {
-            // SAFETY: the request's create info is valid (the caller's contract).
-            if let Some(served) = unsafe { companion::ask(request) } {
-                served.count(device, false);
-                // SAFETY: the request's create info is valid (the caller's contract).
-                unsafe { record::record_alone(request, None) };
-                return served.answer;
-            }
-        }
-        _ => {}
+    if answer.result == vk::Result::SUCCESS {
+        request.call.device.count(Count::DriverHad);
     }
     answer
 }

@@ -82,7 +82,10 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_first(&call, why) } {
             Rung::Served(served) => {
-                served.count(device, false);
+                if call.parsed().naming.lacks_code {
+                    device.count(Count::IdentifierRequests);
+                }
+                served.count(device, call.parsed().naming.lacks_code);
                 timed.end(device);
                 return served.answer;
             }
@@ -155,7 +158,7 @@ unsafe fn climb<I: CreateInfo>(
                     let compiled = compile_stored::compile_stored(request, artifact, question);
                     compiled.unwrap_or_else(|| refuse(parsed))
                 } else if parsed.fails_on_compile_required() {
-                    driver::ask_for_the_program(request, artifact)
+                    driver::ask_for_the_program(request, artifact, question)
                 } else {
                     compile::compile(request, artifact)
                 }
@@ -208,18 +211,15 @@ pub unsafe fn before_compiling<'a, I: CreateInfo>(
         if recorded || question == Question::Fails {
             return Climb::GoUntouched { recorded };
         }
-        // The program itself forbids compiling: the program's call is as good a question, and comes last.
-        if !call.names_code_of_the_layers() && !call.parsed().fails_on_compile_required() {
+        if !call.names_code_of_the_layers() {
             match driver::ask_itself(request, question) {
                 Rung::Served(served) => return Climb::Served(served),
                 Rung::Missed(Question::Fails) => return Climb::GoUntouched { recorded: false },
                 Rung::Missed(now) => question = now,
             }
         }
-        if call.names_code_of_the_layers() || !call.parsed().fails_on_compile_required() {
-            if let Some(served) = companion::ask(request) {
-                return Climb::Served(served);
-            }
+        if let Some(served) = companion::ask(request) {
+            return Climb::Served(served);
         }
         Climb::Missed { artifact, question }
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use crate::state::device::Device;
+use crate::state::ended_runs::EndedRun;
 use crate::stats::Count;
 use vkstash_store::format::comparison::CacheHabit;
 
@@ -17,7 +18,6 @@ impl Timed {
     pub fn begin<I: CreateInfo>(call: &Call<'_, I>) -> Timed {
         let (device, parsed) = (call.device, call.parsed());
         let is_either_ones = device.may_ask_driver_first()
-            && !parsed.fails_on_compile_required()
             && !parsed.is_library()
             && !device.knows_failures()
             && !device.has_no_artifacts();
@@ -40,17 +40,29 @@ impl Timed {
     }
 }
 
-/// The program destroys the device: what its run has shown is recorded.
+/// The program destroys the device: what its run has shown is recorded, but for what the end of the instance will show.
 pub fn end_run(device: &Device) {
-    if !compiles_much(device) {
-        device.comparisons.at_end().for_each(|(habit, now)| device.record_comparison(habit, &now));
+    let (compiled, others) = made(device);
+    if compiles_much(device) {
+        return;
     }
+    device.comparisons.at_end().for_each(|(habit, now)| device.record_comparison(habit, &now));
+    let Some(header) = device.header() else { return };
+    let pipelines = u32::try_from(compiled + others).unwrap_or(u32::MAX);
+    let habits = device.comparisons.ended().collect();
+    device.instance().ended_runs.add(EndedRun { header, habits, pipelines });
 }
 
 /// Whether more than an eighth of this run's pipelines were compiled, whatever the habit: such a run says nothing of those
 /// that will be served.
 fn compiles_much(device: &Device) -> bool {
-    let sum = |counts: &[Count]| counts.iter().map(|count| device.counters().get(*count)).sum::<u64>();
+    let (compiled, others) = made(device);
+    8 * compiled > compiled + others
+}
+
+/// How many pipelines of this run were compiled, and how many were had otherwise.
+fn made(device: &Device) -> (u64, u64) {
+    let sum = |counts: &[Count]| counts.iter().map(|count| device.counters().get(*count)).sum();
     let compiled = sum(&[Count::Compiled, Count::CompiledUnrecorded]);
-    8 * compiled > compiled + sum(&[Count::Served, Count::Offered, Count::Parked, Count::DriverHad])
+    (compiled, sum(&[Count::Served, Count::Offered, Count::Parked, Count::DriverHad]))
 }

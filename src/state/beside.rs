@@ -111,6 +111,21 @@ impl Beside {
         shaders.numbers().iter().all(met).then(|| Lacking(self.next_lacking(shaders).is_some()))
     }
 
+    /// Whether a pipeline of exactly these shaders was made beside the cache.
+    pub fn met_together(&self, shaders: &ShaderSet) -> bool {
+        if self.first.get().is_some_and(|(_, first)| first == shaders) {
+            return true;
+        }
+        let Some(further) = self.further.get() else { return false };
+        let rarest = shaders.numbers().iter().min_by_key(|number| self.count_of(**number));
+        let Some(&rarest) = rarest else { return false };
+        let alike = further.shard(rarest);
+        let keys = further.keys.pin();
+        let is_of = |key: &Key| keys.get(key).is_some_and(|(_, of)| of == shaders);
+        // The latest ones are the likeliest.
+        alike.get(&rarest).is_some_and(|alike| alike.keys.iter().rev().any(is_of))
+    }
+
     /// The next key that the companion should have. A key may come more than once.
     pub fn next_lacking(&self, shaders: &ShaderSet) -> Option<(Key, Place)> {
         let numbers = shaders.numbers();
@@ -219,8 +234,15 @@ impl Filled {
                 self.anything.store(true, Ordering::Release);
             }
         } else if !self.anything.load(Ordering::Acquire) {
-            lock(&self.shaders).extend(shaders.numbers());
+            let mut met = lock(&self.shaders);
+            met.extend(shaders.numbers());
+            met.insert(shaders.together());
         }
+    }
+
+    /// Whether it can have a pipeline of exactly these shaders.
+    pub fn may_have_together(&self, shaders: &ShaderSet) -> bool {
+        self.anything.load(Ordering::Acquire) || lock(&self.shaders).contains(&shaders.together())
     }
 
     /// Whether the driver's object can have a pipeline of these shaders.
@@ -320,6 +342,8 @@ mod tests {
         let found = lacking(&beside, &[2, 12]);
         assert!(found.contains(&2) && found.contains(&3), "{found:?}");
         assert!(beside.of(&shaders(&[2, 12])).is_some_and(|Lacking(lacking)| !lacking));
+        assert!(!beside.met_together(&shaders(&[2, 12])) && beside.met_together(&shaders(&[2, 11])));
+        assert!(beside.met_together(&shaders(&[1, 11])), "the first one");
     }
 
     #[test]
@@ -327,6 +351,7 @@ mod tests {
         let filled = Filled::new(false);
         filled.note(&shaders(&[1, 2]));
         assert!(filled.may_have(&shaders(&[2])) && !filled.may_have(&shaders(&[2, 3])));
+        assert!(filled.may_have_together(&shaders(&[1, 2])) && !filled.may_have_together(&shaders(&[2])));
         assert!(!filled.may_have(&ShaderSet::default()));
         filled.note(&ShaderSet::default());
         assert!(filled.may_have(&shaders(&[3])));

@@ -139,19 +139,33 @@ impl Comparisons {
 
     /// The device is destroyed. A run that was too short for the comparison may begin another one.
     pub fn at_end(&self) -> impl Iterator<Item = (CacheHabit, Comparison)> + '_ {
+        let is_short = |ended: &EndedHabit| ended.before.power().is_some_and(|known| ended.power < known);
+        self.ended().filter(is_short).filter_map(|ended| Some((ended.habit, ended.with_run(Duration::ZERO)?)))
+    }
+
+    /// What the run has measured until its device was destroyed, for each habit that is compared.
+    pub fn ended(&self) -> impl Iterator<Item = EndedHabit> + '_ {
         CacheHabit::ALL.into_iter().filter_map(|habit| {
             let Running { start, calls, .. } = &self.habits[habit.position()];
-            let known = start.get()?.before?.power()?;
-            let power = calls.load(Ordering::Acquire).checked_ilog2()? as u8;
-            let is_short = (Comparison::LEAST_POWER..known).contains(&power);
-            if is_short { Some((habit, self.with_run(habit, power)?)) } else { None }
+            let Start { before, way } = start.get()?;
+            let before = (*before)?;
+            let reached = calls.load(Ordering::Acquire).checked_ilog2()? as u8;
+            let power = before.power().map_or(reached, |known| known.min(reached));
+            let is_compared = power >= Comparison::LEAST_POWER;
+            is_compared.then(|| EndedHabit { habit, before, way: *way, power, mean: self.mean(habit) })
         })
     }
 
     /// The habit's comparison with this run. None: the run tells nothing new.
     fn with_run(&self, habit: CacheHabit, power: u8) -> Option<Comparison> {
+        let Start { before, way } = self.habits[habit.position()].start.get()?;
+        let ended = EndedHabit { habit, before: (*before)?, way: *way, power, mean: self.mean(habit) };
+        ended.with_run(Duration::ZERO)
+    }
+
+    /// Mean time of the calls that were measured.
+    fn mean(&self, habit: CacheHabit) -> Duration {
         let running = &self.habits[habit.position()];
-        let Start { before, way } = running.start.get()?;
         let mut calls = running.calls.load(Ordering::Acquire);
         let mut sum = running.nanos.load(Ordering::Acquire);
         if habit == CacheHabit::SharedCache {
@@ -164,9 +178,40 @@ impl Comparisons {
             }
         }
         sum = sum.saturating_add(self.module_nanos.load(Ordering::Relaxed));
-        let mean = u32::try_from(sum / u64::from(calls.max(1))).unwrap_or(u32::MAX);
-        let before = (*before)?;
-        before.is_news(*way, mean).then(|| before.with_run(*way, power, mean, today()))
+        Duration::from_nanos(sum / u64::from(calls.max(1)))
+    }
+}
+
+/// What a run has measured for one habit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedHabit {
+    /// The habit.
+    pub habit: CacheHabit,
+    before: Comparison,
+    way: AskedFirst,
+    /// The number of calls that were measured, as a power of two.
+    power: u8,
+    /// Their mean time.
+    mean: Duration,
+}
+
+impl EndedHabit {
+    /// The comparison with this run, of which each call cost `more` than it took. None: the run tells nothing new.
+    fn with_run(&self, more: Duration) -> Option<Comparison> {
+        let mean = u32::try_from((self.mean + more).as_nanos()).unwrap_or(u32::MAX);
+        let is_news = self.before.is_news(self.way, mean);
+        is_news.then(|| self.before.with_run(self.way, self.power, mean, today()))
+    }
+
+    /// The comparison with this run, after which the driver took so long to destroy the instance; in the run this many
+    /// `pipelines` were made. A long end is a part of what they cost, because the driver waited for what it did with
+    /// them in threads of its own. None: the end tells nothing new.
+    pub fn with_end(&self, took: Duration, pipelines: u32) -> Option<Comparison> {
+        let excess = self.before.excess(self.way, took);
+        let known = self.with_run(Duration::ZERO).unwrap_or(self.before);
+        let with_run = self.with_run(excess / pipelines.max(1)).unwrap_or(self.before);
+        let now = with_run.with_end(self.way, took);
+        (now != known).then_some(now)
     }
 }
 
@@ -230,6 +275,27 @@ mod tests {
         let with_run = before.with_run(AskedFirst::Stash, 6, 4_000, today());
         assert_eq!((0..24).find_map(|_| call()), Some(with_run));
         assert!(!comparisons.is_timed(CacheHabit::NoCache) && comparisons.at_end().next().is_none());
+    }
+
+    #[test]
+    fn a_long_end_is_part_of_what_a_run_costs() {
+        let millis = Duration::from_millis;
+        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, today());
+        let before = before.with_end(AskedFirst::Driver, millis(1));
+        let comparisons = Comparisons::default();
+        let place = &comparisons.habits[CacheHabit::NoCache.position()];
+        assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+        for _ in 0..20 {
+            let _ = comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4));
+        }
+        let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
+        for (end, mean) in [(5, 4_000), (41, 1_004_000)] {
+            let with_run = before.with_run(AskedFirst::Stash, 4, mean, today());
+            let expected = with_run.with_end(AskedFirst::Stash, millis(end));
+            assert_eq!(ended.with_end(millis(end), 40), Some(expected));
+            let next = EndedHabit { before: expected, ..ended };
+            assert_eq!(next.with_end(millis(end), 40).is_some(), mean > 4_000, "nothing new");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::instance::{Instance, PhysicalDevice};
+use super::mixed::Mixed;
 use super::objects::Objects;
 use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
@@ -105,6 +106,8 @@ pub struct Device {
     pub width: Width,
     /// Who answers sooner, the stash or the driver.
     pub comparisons: Comparisons,
+    /// Whether the driver finds pipelines of shaders that it has met apart only.
+    pub mixed: Mixed,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// The companions of both that live.
@@ -203,6 +206,7 @@ impl Device {
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             comparisons: Comparisons::default(),
+            mixed: Mixed::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),

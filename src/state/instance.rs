@@ -7,6 +7,7 @@ use ash::vk::{self, Handle};
 
 use super::application::Application;
 use super::dispatch::InstanceTable;
+use super::ended_runs::EndedRuns;
 use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
@@ -33,6 +34,8 @@ pub struct Instance {
     pub properties2: bool,
     /// It was created with an allocator of the program's.
     pub has_allocator: bool,
+    /// Runs whose devices are destroyed.
+    pub ended_runs: EndedRuns,
     physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
 }
 
@@ -149,6 +152,7 @@ impl Instance {
             config,
             properties2,
             has_allocator,
+            ended_runs: EndedRuns::default(),
             physical: Mutex::default(),
         }
     }

@@ -9,8 +9,10 @@
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
-//! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost
+//! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost;
+//!   [`ended_runs`] until the instance is destroyed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
+//! - [`mixed`] whether the driver finds pipelines of shaders that it has met apart
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
@@ -43,10 +45,12 @@ pub mod device_configuration;
 pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
+pub mod ended_runs;
 mod identifiers;
 pub mod instance;
 mod known_objects;
 pub mod live_devices;
+pub mod mixed;
 pub mod objects;
 pub mod parked;
 pub mod pipeline_class;

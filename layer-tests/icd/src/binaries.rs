@@ -16,7 +16,7 @@ use crate::handles::{self, Device};
 use crate::hash::{Digest, Hasher};
 use crate::objects::{self, Body, Pipeline};
 use crate::record::{Call, plain, violation};
-use crate::{cache, compute, graphics, lifecycle, ray_tracing};
+use crate::{compute, disk, graphics, lifecycle, ray_tracing};
 
 const MISSING: vk::Result = vk::Result::from_raw(1_000_483_000);
 const NOT_ENOUGH_SPACE: vk::Result = vk::Result::from_raw(-1_000_483_000);
@@ -170,7 +170,7 @@ unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<
                 return Err(MISSING);
             }
             let element = understand(call, device, info).ok_or(vk::Result::ERROR_UNKNOWN)?;
-            if !cache::on_disk(&config, &element.key) {
+            if !disk::has(&config, &element.key) {
                 return Err(MISSING);
             }
             return Ok(Binary::all(&element.key, &element.shape, element.stages));

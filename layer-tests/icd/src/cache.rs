@@ -1,8 +1,8 @@
-//! Pipeline caches, their blobs, and the simulated disk cache.
+//! Pipeline caches and their blobs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
 use crate::hash::{self, Digest};
@@ -166,37 +166,6 @@ fn entry(config: &Config, key: &Digest) -> Vec<u8> {
     entry.extend(code);
     entry.extend(checksum(&entry));
     entry
-}
-
-static DISK: LazyLock<Mutex<HashSet<Digest>>> = LazyLock::new(Mutex::default);
-
-/// Whether the simulated disk cache has a pipeline.
-pub fn on_disk(config: &Config, key: &Digest) -> bool {
-    if !config.disk_cache {
-        return false;
-    }
-    if config.disk_cache_us > 0 {
-        std::thread::sleep(std::time::Duration::from_micros(config.disk_cache_us));
-    }
-    let known = DISK.lock().unwrap_or_else(PoisonError::into_inner).contains(key);
-    known || config.disk_cache_dir.as_ref().is_some_and(|folder| folder.join(name(key)).exists())
-}
-
-/// Adds a pipeline to the simulated disk cache.
-pub fn to_disk(config: &Config, key: &Digest) {
-    if !config.disk_cache {
-        return;
-    }
-    DISK.lock().unwrap_or_else(PoisonError::into_inner).insert(*key);
-    if let Some(folder) = &config.disk_cache_dir {
-        // If the disk is full, a driver goes on without its cache.
-        let _ = std::fs::create_dir_all(folder);
-        let _ = std::fs::write(folder.join(name(key)), []);
-    }
-}
-
-fn name(key: &Digest) -> String {
-    key[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use crate::command::command;
 use crate::config::{self, CacheData};
 use crate::content::slice;
 use crate::handles::{self, Device};
-use crate::lifecycle;
 use crate::objects::{self, Body};
 use crate::record::{Call, plain, violation};
+use crate::{disk, lifecycle};
 
 /// The cache of a handle; a violation if there is none.
 pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
@@ -48,7 +48,10 @@ pub unsafe extern "system" fn create(
                 violation("vkCreatePipelineCache: EXTERNALLY_SYNCHRONIZED without the feature");
             }
             let data = slice(info.p_initial_data.cast::<u8>(), info.initial_data_size as u32);
-            call.initial_entries = Some(cache.load(&config::current(), device.index, data));
+            let config = config::current();
+            let loaded = cache.load(&config, device.index, data);
+            disk::note_loaded(&config, loaded);
+            call.initial_entries = Some(loaded);
             Ok(Body::Cache(Arc::new(cache)))
         })
     }

@@ -139,6 +139,9 @@ pub struct Config {
     pub disk_cache_dir: Option<PathBuf>,
     /// Microseconds that a look into it takes.
     pub disk_cache_us: u64,
+    /// Microseconds that the driver needs to write an entry there that a cache was loaded with; vkDestroyInstance waits
+    /// for that.
+    pub disk_cache_write_us: u64,
     /// Whether links of graphics pipeline libraries without optimisation compile nothing.
     pub fast_linking: bool,
     /// Whether initial data of pipeline caches is ignored.
@@ -184,6 +187,7 @@ impl Default for Config {
             disk_cache: false,
             disk_cache_dir: None,
             disk_cache_us: 0,
+            disk_cache_write_us: 0,
             fast_linking: true,
             ignore_blobs: false,
             faults: Vec::new(),

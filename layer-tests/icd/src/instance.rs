@@ -9,7 +9,7 @@ use crate::command::{command, void};
 use crate::handles::{self, Dispatchable, Instance};
 use crate::lists::{extension, list};
 use crate::record::{plain, save, violation};
-use crate::{chain, config, objects};
+use crate::{chain, config, disk, objects};
 
 /// vkEnumerateInstanceVersion.
 pub unsafe extern "system" fn enumerate_instance_version(version: *mut u32) -> vk::Result {
@@ -88,6 +88,7 @@ pub unsafe extern "system" fn destroy_instance(
             handles::remove(physical);
         }
         handles::remove(instance.as_raw());
+        disk::finish();
     });
     save();
 }

@@ -19,7 +19,7 @@
 //! - `content` the content of simple objects
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
-//! - `binary`, `cache`, `operation` objects with behaviour
+//! - `binary`, `cache`, `disk`, `operation` objects with behaviour; the driver's disk cache
 //! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
 //!   of lists; modules that faults name
 //! - `config` the script
@@ -41,6 +41,7 @@ mod content;
 mod control;
 mod deferred;
 mod device;
+mod disk;
 mod element;
 mod executables;
 mod features;

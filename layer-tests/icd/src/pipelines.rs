@@ -14,7 +14,7 @@ use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FA
 use crate::handles::Device;
 use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, plain, violation};
-use crate::{cache, caches, lifecycle};
+use crate::{caches, disk, lifecycle};
 
 /// The record of a pipeline creation call.
 pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
@@ -81,7 +81,7 @@ pub unsafe fn make_some(
         let in_app = cacheable && cache.as_ref().is_some_and(|cache| cache.has(&element.key));
         // Pipelines that capture data do not use the internal cache (contract 5.5).
         let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
-        let hit = element.binaries.is_some() || in_app || internal && cache::on_disk(&config, &element.key);
+        let hit = element.binaries.is_some() || in_app || internal && disk::has(&config, &element.key);
         call.hit.push(hit);
         let linked = element.fast_link && config.fast_linking;
         if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {
@@ -103,7 +103,7 @@ pub unsafe fn make_some(
             std::thread::sleep(Duration::from_micros(config.compile_us));
             record::count_compile();
             if internal {
-                cache::to_disk(&config, &element.key);
+                disk::add(&config, &element.key);
             }
         }
         if let Some(cache) = cache.as_ref().filter(|_| cacheable) {

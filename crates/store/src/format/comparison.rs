@@ -1,6 +1,8 @@
 //! Who answers a program's requests sooner: the payload of [`crate::format::record::Kind::Comparison`]
 //! (docs/format.md, "Comparisons"). docs/adaptive.md says how runs are compared.
 
+use std::time::Duration;
+
 use crate::format::record::Key;
 
 /// Length of the payload.
@@ -11,6 +13,11 @@ const RUNS: usize = 3;
 const FAST_ENOUGH: u32 = 3_000;
 /// How often a comparison begins again. A program whose runs always differ is not compared for ever.
 const RESTARTS: u8 = 4;
+/// What vkDestroyInstance takes longer than in runs of the other way counts from here on, in milliseconds. Less is
+/// noise.
+const LONG_END: u16 = 5;
+/// The most that is recorded of it, in milliseconds, plus one.
+const LONGEST_END: u16 = (1 << 12) - 1;
 /// Days after which the way that the verdict is against has a run.
 const DAYS: u16 = 7;
 
@@ -73,6 +80,18 @@ impl AskedFirst {
             AskedFirst::Driver => "driver",
         }
     }
+
+    const fn position(self) -> usize {
+        match self {
+            AskedFirst::Stash => 0,
+            AskedFirst::Driver => 1,
+        }
+    }
+}
+
+/// As it is recorded.
+fn end(took: Duration) -> u16 {
+    u16::try_from(took.as_millis()).unwrap_or(u16::MAX).saturating_add(1).min(LONGEST_END)
 }
 
 /// The latest runs of one way: the mean time of a call in nanoseconds, the latest run first; 0: no such run.
@@ -110,6 +129,9 @@ pub struct Comparison {
     restarts: u8,
     /// The day of the latest run of the way that the verdict is against, in days since 1970.
     day: u16,
+    /// The shortest time that vkDestroyInstance took in runs of each way, in milliseconds plus one; 0: not known. On a
+    /// busy machine a driver that waits for its own threads waits much longer, in any way.
+    ends: [u16; 2],
 }
 
 impl Comparison {
@@ -170,7 +192,7 @@ impl Comparison {
                 return self;
             }
             let restarts = self.restarts.saturating_add(u8::from(self.power > 0));
-            self = Comparison { power, restarts, ..Comparison::default() };
+            self = Comparison { power, restarts, ends: self.ends, ..Comparison::default() };
         }
         match way {
             AskedFirst::Stash => self.stash.add(mean),
@@ -182,6 +204,23 @@ impl Comparison {
             self.day = today;
         }
         self
+    }
+
+    /// The same with a run whose instance the driver destroyed in this time.
+    pub fn with_end(mut self, way: AskedFirst, took: Duration) -> Comparison {
+        let (now, known) = (end(took), &mut self.ends[way.position()]);
+        *known = if *known == 0 { now } else { now.min(*known) };
+        self
+    }
+
+    /// How much longer the driver takes to destroy the instance after a run that asked the stash first than after
+    /// others: it waits for threads of its own. This run's took so long. Zero: no longer, or not known. Runs that ask
+    /// the driver first end as they do without the layer.
+    pub fn excess(&self, way: AskedFirst, took: Duration) -> Duration {
+        let [stash, driver] = self.with_end(way, took).ends;
+        let excess = if driver == 0 { 0 } else { stash.saturating_sub(driver) };
+        let counts = way == AskedFirst::Stash && excess >= LONG_END;
+        Duration::from_millis(if counts { excess.into() } else { 0 })
     }
 
     fn judge(&self) -> Option<AskedFirst> {
@@ -222,6 +261,8 @@ impl Comparison {
         bytes[25] = self.power;
         bytes[26] = self.restarts;
         bytes[27..29].copy_from_slice(&self.day.to_le_bytes());
+        let ends = u32::from(self.ends[0]) | u32::from(self.ends[1]) << 12;
+        bytes[29..].copy_from_slice(&ends.to_le_bytes()[..3]);
         bytes
     }
 
@@ -243,7 +284,10 @@ impl Comparison {
         };
         let (power, restarts) = (payload[25], payload[26]);
         let day = u16::from_le_bytes([payload[27], payload[28]]);
-        let comparison = Comparison { stash: means(0)?, driver: means(12)?, verdict, power, restarts, day };
+        let ends = u32::from_le_bytes([payload[29], payload[30], payload[31], 0]);
+        let ends = [ends as u16 & LONGEST_END, (ends >> 12) as u16];
+        let (stash, driver) = (means(0)?, means(12)?);
+        let comparison = Comparison { stash, driver, verdict, power, restarts, day, ends };
         let is_known = (Comparison::LEAST_POWER..=Comparison::MOST_POWER).contains(&power);
         (is_known || comparison == Comparison::default()).then_some(comparison)
     }
@@ -345,6 +389,22 @@ mod tests {
     }
 
     #[test]
+    fn an_end_is_long_beside_those_of_the_other_way() {
+        let millis = Duration::from_millis;
+        let (_, now) = runs(9, |_| 8_000, 11_000);
+        assert_eq!(now.excess(Stash, millis(90)), Duration::ZERO, "the other way's is not known");
+        let now = now.with_end(Stash, millis(900)).with_end(Stash, millis(48)).with_end(Driver, millis(1));
+        assert_eq!(now.excess(Stash, millis(300)), millis(47), "a busy machine");
+        assert_eq!(now.excess(Stash, millis(5)), Duration::ZERO);
+        assert_eq!(now.excess(Driver, millis(300)), Duration::ZERO);
+        assert_eq!(Comparison::decode(&now.encode()), Some(now));
+        assert_eq!(
+            Comparison::default().with_end(Driver, millis(0)).excess(Stash, Duration::MAX),
+            millis(4094)
+        );
+    }
+
+    #[test]
     fn other_payloads_are_ignored() {
         let good = runs(9, |_| 8_000, 11_000).1.encode();
         assert!(Comparison::decode(&good).is_some());
@@ -360,11 +420,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_comparison_reads_back(
-            given in proptest::collection::vec((any::<bool>(), 0_u8..20, any::<u32>(), any::<u16>()), 0..30)
+            given in proptest::collection::vec((any::<bool>(), 0_u8..20, any::<u32>(), any::<u16>()), 0..30),
+            ends in any::<Option<u16>>(),
         ) {
             let mut now = Comparison::default();
             for (stash, power, mean, day) in given {
-                now = now.with_run(if stash { Stash } else { Driver }, power, mean, day);
+                let way = if stash { Stash } else { Driver };
+                now = now.with_run(way, power, mean, day);
+                now = ends.map_or(now, |end| now.with_end(way, Duration::from_millis(end.into())));
                 prop_assert_eq!(Comparison::decode(&now.encode()), Some(now));
             }
         }
