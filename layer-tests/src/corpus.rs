@@ -27,6 +27,9 @@ pub struct Selection {
     /// other modules with other code for the driver to look at.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub copies: u32,
+    /// Instead of each selected module a further copy of it: pipelines that no run without this option asks for.
+    #[arg(long)]
+    pub others: bool,
     /// Leave out larger modules.
     #[arg(long, value_name = "BYTES", default_value_t = 9216)]
     pub max_bytes: u64,
@@ -129,10 +132,14 @@ pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
             modules.push(modules[original].copy(copy));
         }
     }
-    Ok(match selection.count {
+    let mut modules = match selection.count {
         Some(count) if count < modules.len() => spread(modules, count),
         _ => modules,
-    })
+    };
+    if selection.others {
+        modules.iter_mut().for_each(|module| *module = module.copy(selection.copies));
+    }
+    Ok(modules)
 }
 
 /// Takes `count` evenly spread elements. Names may begin with the module's size, so the first ones would all be tiny.

@@ -86,6 +86,8 @@ struct State {
     /// Threads that have left `workers`.
     ended: Vec<JoinHandle<()>>,
     started: u64,
+    /// A task has not ended in time, and its worker may never.
+    hangs: bool,
     /// The mode that the program has set.
     mode: Option<BackgroundMode>,
 }
@@ -112,6 +114,7 @@ struct Shared {
     done: Condvar,
     limit: usize,
     idle: Duration,
+    leave_limit: Duration,
     /// The environment's mode.
     chosen: Option<BackgroundMode>,
 }
@@ -180,16 +183,27 @@ pub fn is_allowed() -> bool {
 
 impl Pool {
     pub(super) fn new(environment: &Background, gate: Arc<Gate>) -> Pool {
-        Pool::with_idle(environment, gate, IDLE)
+        Pool::with_times(environment, gate, IDLE, LEAVE_LIMIT)
     }
 
     /// [`Pool::new`] with another time for which a worker waits for the next task.
+    #[cfg(test)]
     pub(super) fn with_idle(environment: &Background, gate: Arc<Gate>, idle: Duration) -> Pool {
+        Pool::with_times(environment, gate, idle, LEAVE_LIMIT)
+    }
+
+    /// [`Pool::new`] with other times: for which a worker waits for the next task, and after which a task hangs.
+    pub(super) fn with_times(
+        environment: &Background,
+        gate: Arc<Gate>,
+        idle: Duration,
+        leave_limit: Duration,
+    ) -> Pool {
         let limit = environment.workers.unwrap_or_else(usual_workers).min(MAX_WORKERS);
         let chosen = environment.mode;
         let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
         let (queue, workers) = (Queue::new(accepts), Vec::new());
-        let state = State { queue, workers, ended: Vec::new(), started: 0, mode: None };
+        let state = State { queue, workers, ended: Vec::new(), started: 0, hangs: false, mode: None };
         Pool(Arc::new(Shared {
             state: Mutex::new(state),
             gate,
@@ -197,6 +211,7 @@ impl Pool {
             done: Condvar::new(),
             limit,
             idle,
+            leave_limit,
             chosen,
         }))
     }
@@ -256,8 +271,9 @@ impl Pool {
         let began = Instant::now();
         let Some(mut state) = shared.lock() else { return !shared.gate.is_entered() };
         while state.queue.is_running(owner.0, TASK.get()) {
-            let limit = if shared.gate.is_ending() { END_LIMIT } else { LEAVE_LIMIT };
+            let limit = if shared.gate.is_ending() { END_LIMIT } else { shared.leave_limit };
             if began.elapsed() > limit {
+                state.hangs = true;
                 drop(state);
                 log::init();
                 tracing::warn!("a background task does not end; its device is not destroyed");
@@ -277,10 +293,16 @@ impl Pool {
         let shared = &self.0;
         let Some(mut state) = shared.lock() else { return };
         let handles = std::mem::take(&mut state.ended);
+        let limit = match (shared.gate.is_ending(), state.hangs) {
+            // An exit handler may have interrupted what a thread waits for.
+            (true, _) => Some(CANCEL_LIMIT),
+            // One of the threads may be the one that hangs.
+            (false, true) => Some(END_LIMIT),
+            (false, false) => None,
+        };
         drop(state);
         for handle in handles {
-            // An exit handler may have interrupted what the thread waits for.
-            if shared.gate.is_ending() && !wait_until(CANCEL_LIMIT, || handle.is_finished()) {
+            if limit.is_some_and(|limit| !wait_until(limit, || handle.is_finished())) {
                 continue;
             }
             // A worker that destroys the last instance itself ends later. `thread::current` would panic in an exit

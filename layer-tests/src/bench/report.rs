@@ -14,6 +14,9 @@ pub struct Report {
     /// How often in a millisecond the computing thread did its piece of work; 0 if there was none.
     #[serde(default)]
     pub spun: f64,
+    /// The same in a millisecond of that thread's processor time.
+    #[serde(default)]
+    pub spun_processor: f64,
     /// KiB of memory that the process occupied before the first pipeline.
     #[serde(default)]
     pub resident_kib: u64,
@@ -65,6 +68,9 @@ pub struct Round {
     pub kind: Kind,
     /// Wall nanoseconds of the whole round, gaps between the calls included.
     pub total_ns: u64,
+    /// Nanoseconds of processor time of the one thread that created the pipelines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_ns: Option<u64>,
     /// User-mode instructions of the one thread that created the pipelines, if the machine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,

@@ -75,6 +75,7 @@ pub fn read(plan: &Plan) -> Result<Jobs, Failure> {
                 modules: Some(folder.clone()),
                 count: Some(plan.compute as usize),
                 copies: 1,
+                others: false,
                 max_bytes: 9216,
                 min_bytes: 0,
                 skip_list: None,

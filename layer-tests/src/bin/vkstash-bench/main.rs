@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
 mod artifacts;
+mod busy;
 mod capture;
 mod child;
 mod codec;
@@ -68,6 +69,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
+        Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
         Command::Modules

@@ -30,6 +30,8 @@ pub(crate) enum Command {
     States(States),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
+    /// What busy workers cost the program: a thread that computes, and its own creation calls.
+    Busy(OnDriver),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.

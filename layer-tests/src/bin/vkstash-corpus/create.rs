@@ -7,7 +7,7 @@ use ash::vk;
 use vkstash_layer_tests::bench::report::{Call, Kind, Round};
 
 use crate::caches::Cache;
-use crate::counters::Instructions;
+use crate::counters::{self, Instructions};
 use crate::failure::Failure;
 use crate::identifiers::Book;
 use crate::vulkan::{Gpu, Shader, nanos};
@@ -61,7 +61,7 @@ pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Ro
         }
     };
     let counter = if plan.threads <= 1 { Instructions::count() } else { None };
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), counters::processor_time());
     let mut made = if plan.threads <= 1 {
         work()?
     } else {
@@ -75,11 +75,13 @@ pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Ro
         })?
     };
     let total_ns = nanos(started);
+    let processor = counters::processor_time() - before;
+    let processor_ns = (plan.threads <= 1).then_some(processor.as_nanos() as u64);
     let instructions = counter.and_then(Instructions::so_far);
     made.sort_by_key(|made| made.index);
     gpu.destroy_pipelines(made.iter().map(|made| made.pipeline));
     let (calls, data) = made.into_iter().map(|made| (made.call, made.data)).unzip();
-    Ok((Round { kind: plan.kind, total_ns, instructions, calls }, data))
+    Ok((Round { kind: plan.kind, total_ns, processor_ns, instructions, calls }, data))
 }
 
 fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made, Failure> {

@@ -73,7 +73,7 @@ fn run(options: &Run) -> Result<(), Failure> {
         gpu.destroy_module(gpu.module(module)?.0);
     }
     std::thread::sleep(Duration::from_millis(options.pause_ms));
-    report.spun = spin(Duration::from_millis(options.spin_ms));
+    (report.spun, report.spun_processor) = spin(Duration::from_millis(options.spin_ms));
     report.resident_kib = resident_kib();
     if !options.no_pipelines {
         rounds(&gpu, &modules, options, &app_data, &mut report)?;
@@ -138,16 +138,20 @@ fn rounds(
     Ok(())
 }
 
-/// Computes for this long; returns how often in a millisecond a fixed piece of work was done.
-fn spin(time: Duration) -> f64 {
-    let (started, mut pieces, mut value) = (Instant::now(), 0u64, 1u64);
+/// Computes for this long; returns how often a fixed piece of work was done in a millisecond, and in one of processor
+/// time.
+fn spin(time: Duration) -> (f64, f64) {
+    let (started, before) = (Instant::now(), counters::processor_time());
+    let (mut pieces, mut value) = (0u64, 1u64);
     while started.elapsed() < time {
         for _ in 0..1_000 {
             value = std::hint::black_box(value.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7));
         }
         pieces += 1;
     }
-    pieces as f64 / (started.elapsed().as_secs_f64() * 1e3)
+    let (wall, processor) = (started.elapsed(), counters::processor_time() - before);
+    let in_a_millisecond = |time: Duration| pieces as f64 / (time.as_secs_f64() * 1e3).max(1e-9);
+    (in_a_millisecond(wall), in_a_millisecond(processor))
 }
 
 /// What the process occupies of the machine's memory now.

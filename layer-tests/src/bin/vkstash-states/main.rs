@@ -169,7 +169,7 @@ fn round(options: &Options, device: &Device) -> Round {
         }
         device.destroy_cache(cache);
     }
-    Round { kind: Kind::Create, total_ns, instructions: None, calls }
+    Round { kind: Kind::Create, total_ns, processor_ns: None, instructions: None, calls }
 }
 
 fn call(
