@@ -9,8 +9,7 @@ use crate::base::descriptor::read_system_file;
 const STACK_BYTES: usize = 1 << 20;
 /// Nice value of a thread for which nobody waits.
 const NICE: i32 = 10;
-/// Nice value of a thread that must not be felt: beside a thread that computes all the time it gets 1.5 % of a
-/// processor.
+/// Nice value of a thread that must not be felt, where the system refuses the policy SCHED_IDLE.
 const LOWEST: i32 = 19;
 
 /// Starts a thread with all signals blocked. `None`: the system refuses it.
@@ -44,14 +43,14 @@ pub fn main_has_ended() -> bool {
 }
 
 /// Lowers the calling thread's priority and its I/O priority to the lowest.
+///
+/// The policy matters more than the nice value: a thread that wakes up takes the processor from one with SCHED_IDLE at
+/// once, and a processor that runs only such threads counts as idle when others are placed or moved. One with the nice
+/// value 19 may keep a waking thread waiting for a time slice, and keeps others from being moved to its processor.
 pub fn be_in_background() {
-    // Threads inherit real-time policies, for which nice values mean nothing.
-    // SAFETY: the structure is on this stack; 0 is the calling thread. A failure does not matter.
-    unsafe {
-        if matches!(libc::sched_getscheduler(0), libc::SCHED_FIFO | libc::SCHED_RR) {
-            libc::sched_setscheduler(0, libc::SCHED_OTHER, &std::mem::zeroed());
-        }
-    }
+    // SAFETY: the structure is on this stack, and SCHED_IDLE needs zeros in it; 0 is the calling thread. Every thread
+    // may give up its priority, also a real-time one; a failure does not matter.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &std::mem::zeroed()) };
     lower_to(LOWEST);
     // SAFETY: the system call takes three numbers; 0 is the calling thread. A failure does not matter.
     unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_THREAD, 0, IDLE_IO) };
@@ -75,22 +74,34 @@ fn lower_to(value: i32) {
 mod tests {
     use super::*;
 
+    /// The policy of a new thread that goes to the background, after what it does before.
+    fn policy_after(before: impl FnOnce() + Send + 'static) -> libc::c_int {
+        let thread = std::thread::spawn(|| {
+            before();
+            be_in_background();
+            // SAFETY: 0 is the calling thread.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_in_the_background_runs_where_nobody_else_wants_to() {
+        assert_eq!(policy_after(|| {}), libc::SCHED_IDLE);
+    }
+
     #[test]
     fn a_thread_of_a_real_time_program_goes_to_the_background() {
-        let policy = std::thread::spawn(|| {
+        let real_time = || {
             // SAFETY: a structure of numbers on this stack; 0 is the calling thread.
             unsafe {
                 let mut first: libc::sched_param = std::mem::zeroed();
                 first.sched_priority = 1;
                 if libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) != 0 {
                     eprintln!("SKIPPED: this user may not have real-time threads");
-                    return libc::SCHED_OTHER;
                 }
             }
-            be_in_background();
-            // SAFETY: 0 is the calling thread.
-            unsafe { libc::sched_getscheduler(0) }
-        });
-        assert_eq!(policy.join().unwrap(), libc::SCHED_OTHER);
+        };
+        assert_eq!(policy_after(real_time), libc::SCHED_IDLE);
     }
 }
