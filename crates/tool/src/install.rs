@@ -1,4 +1,5 @@
-//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer.
+//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, and what a program
+//! in C needs to use its library.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf, absolute};
 use vkstash_store::base::owner;
 
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
+use crate::development::{self, Folders, Planned};
+use crate::elf::Arch;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
 use crate::output::Printer;
@@ -34,6 +37,9 @@ pub(crate) enum InstallError {
 /// The folder that holds implicit_layer.d and explicit_layer.d, and the users it serves.
 struct Place {
     vulkan: PathBuf,
+    development: Folders,
+    /// The header's folder without the packager's staging folder.
+    include: PathBuf,
     for_all: bool,
     is_a_home: bool,
 }
@@ -49,12 +55,17 @@ impl Place {
                 dirs.data_dir().to_owned()
             }
         };
-        let vulkan = share.join("vulkan");
-        let vulkan = match &args.destdir {
-            Some(destdir) => below(&made_absolute(destdir)?, &vulkan),
-            None => vulkan,
+        // Compilers search `include` beside `share`, but nothing in a home.
+        let include = match share.parent() {
+            Some(prefix) if for_all => prefix.join("include"),
+            _ => share.join("vkstash/include"),
         };
-        Ok(Place { vulkan, for_all, is_a_home: !for_all && args.destdir.is_none() })
+        let destdir = args.destdir.as_deref().map(made_absolute).transpose()?;
+        let staged = |path: PathBuf| destdir.as_ref().map_or(path.clone(), |destdir| below(destdir, &path));
+        let development =
+            Folders { include: staged(include.clone()), pkg_config: staged(share.join("pkgconfig")) };
+        let vulkan = staged(share.join("vulkan"));
+        Ok(Place { vulkan, development, include, for_all, is_a_home: !for_all && args.destdir.is_none() })
     }
 
     fn folder(&self, kind: Kind) -> PathBuf {
@@ -80,6 +91,10 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
             planned.push((place.folder(kind), manifest::file_name(library), manifest::text(kind, library)?));
         }
     }
+    // For this machine's own programs; a second architecture has the same header.
+    let own = Arch::own();
+    let of_own = libraries.iter().find(|library| own.is_some_and(|own| own.name == library.arch.name));
+    let development: Vec<_> = place.development.plan(&place.include, of_own).into_iter().flatten().collect();
     // With sudo, HOME may belong to a user.
     let whose = |(folder, ..): &(PathBuf, String, String)| Some((folder.clone(), owner::whose(folder)?));
     if let Some((path, owner)) = planned.iter().find_map(whose).filter(|_| place.is_a_home) {
@@ -92,8 +107,18 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
             return Err(ManifestError::Foreign(path).into());
         }
     }
+    for Planned { folder, name, .. } in &development {
+        let path = folder.join(name);
+        if development::occupant(&path)? == Occupant::Foreign {
+            return Err(ManifestError::Foreign(path).into());
+        }
+    }
     let mut out = Printer::open()?;
-    for (folder, name, text) in &planned {
+    for (folder, name, text) in planned
+        .iter()
+        .map(|(folder, name, text)| (folder, name.as_str(), text))
+        .chain(development.iter().map(|Planned { folder, name, text }| (folder, *name, text)))
+    {
         let path = manifest::install(folder, name, text)?;
         writeln!(out, "wrote {}", path.display())?;
     }
@@ -177,6 +202,14 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
                 Err(error) => {
                     first_error.get_or_insert(error);
                 }
+            }
+        }
+    }
+    for path in place.development.paths() {
+        if removed > 0 && matches!(development::occupant(&path), Ok(Occupant::Ours)) {
+            match manifest::remove(&path) {
+                Ok(()) => writeln!(out, "removed {}", path.display())?,
+                Err(error) => _ = first_error.get_or_insert(error),
             }
         }
     }

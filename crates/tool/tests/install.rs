@@ -40,7 +40,7 @@ fn both_manifests_are_installed_and_removed() {
 
     let removed = output(sandbox.tool().arg("uninstall"));
     assert!(removed.status.success());
-    assert_eq!(text(&removed.stdout).lines().count(), 2);
+    assert_eq!(text(&removed.stdout).lines().count(), 4, "the header and the file for pkg-config, too");
     assert!(manifests(&vulkan).is_empty());
     let again = output(sandbox.tool().arg("uninstall"));
     assert!(again.status.success() && text(&again.stdout).contains("not installed"));
@@ -70,6 +70,34 @@ fn a_packager_writes_into_a_staging_folder_and_names_the_final_library() {
     let found = manifests(&stage.join("usr/share/vulkan"));
     assert_eq!(found.len(), 2);
     assert!(found.iter().all(|path| json(path)["layer"]["library_path"] == library));
+    let header = fs::read_to_string(stage.join("usr/include/vkstash.h")).unwrap();
+    assert!(header.contains("vkstash_create_session"));
+    let pkg_config = fs::read_to_string(stage.join("usr/share/pkgconfig/vkstash.pc")).unwrap();
+    for line in ["libdir=/usr/lib/vkstash-test", "includedir=/usr/include", "prefix=/usr"] {
+        assert!(pkg_config.lines().any(|found| found == line), "{pkg_config}");
+    }
+    assert!(pkg_config.contains("-l:libVkLayer_vkstash.so") && !pkg_config.contains('@'), "{pkg_config}");
+}
+
+#[test]
+fn the_header_and_the_file_for_pkg_config_lie_in_the_users_data_folder() {
+    let sandbox = Sandbox::new();
+    assert!(output(sandbox.tool().arg("install")).status.success());
+    let share = sandbox.home().join(".local/share");
+    let files = [share.join("vkstash/include/vkstash.h"), share.join("pkgconfig/vkstash.pc")];
+    assert!(files.iter().all(|file| file.is_file()));
+    let mut pkg_config = Command::new("pkg-config");
+    pkg_config.args(["--cflags", "vkstash"]).env("PKG_CONFIG_PATH", share.join("pkgconfig"));
+    if let Ok(output) = pkg_config.output() {
+        let expected = format!("-I{}", share.join("vkstash/include").display());
+        assert_eq!(text(&output.stdout).trim(), expected, "{output:?}");
+    }
+    // The user's own file stays, and stops everything.
+    fs::write(&files[0], "/* my own header */").unwrap();
+    let refused = output(sandbox.tool().arg("install"));
+    assert!(one_error_line(&refused).contains("vkstash.h"), "{refused:?}");
+    assert!(output(sandbox.tool().arg("uninstall")).status.success());
+    assert!(files[0].is_file() && !files[1].exists());
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! The files that a program in C needs to use the layer's library: the header, and the file for pkg-config.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::library::Library;
+use crate::manifest::{ManifestError, Occupant};
+
+const HEADER: &str = include_str!("../../../include/vkstash.h");
+const PKG_CONFIG: &str = include_str!("../../../include/vkstash.pc.in");
+
+/// A file that `vkstash install` writes.
+pub(crate) struct Planned {
+    pub(crate) folder: PathBuf,
+    pub(crate) name: &'static str,
+    pub(crate) text: String,
+}
+
+/// The folders of both files.
+pub(crate) struct Folders {
+    /// Of the header.
+    pub(crate) include: PathBuf,
+    /// Of the file for pkg-config.
+    pub(crate) pkg_config: PathBuf,
+}
+
+impl Folders {
+    /// The files, for this library. `include` is the folder of the header as programs will see it. None: the library's path
+    /// cannot be written in such a file.
+    pub(crate) fn plan(&self, include: &Path, library: Option<&Library>) -> Option<[Planned; 2]> {
+        let path = &library?.path;
+        let escaped =
+            |path: &Path| Some(path.to_str().filter(|text| !text.contains('\n'))?.replace(' ', "\\ "));
+        let name = path.file_name()?.to_str()?;
+        let text = PKG_CONFIG.replace("@PREFIX@", &escaped(include.parent()?)?);
+        let text =
+            text.replace("@LIBDIR@", &escaped(path.parent()?)?).replace("@INCLUDEDIR@", &escaped(include)?);
+        let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        // The library may have any name.
+        let text = text.replace("-lVkLayer_vkstash", &format!("-l:{}", name.replace(' ', "\\ ")));
+        Some([
+            Planned { folder: self.include.clone(), name: "vkstash.h", text: HEADER.to_owned() },
+            Planned { folder: self.pkg_config.clone(), name: "vkstash.pc", text },
+        ])
+    }
+
+    /// Both paths.
+    pub(crate) fn paths(&self) -> [PathBuf; 2] {
+        [self.include.join("vkstash.h"), self.pkg_config.join("vkstash.pc")]
+    }
+}
+
+/// What is at one of these paths. Both files begin with a line that no other file has. Does not follow a symbolic link.
+pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
+    let read = |error| ManifestError::Read { path: path.to_owned(), error };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nobody),
+        Err(error) => return Err(read(error)),
+        Ok(metadata) if !metadata.is_file() => return Ok(Occupant::Foreign),
+        Ok(_) => {}
+    }
+    let bytes = fs::read(path).map_err(read)?;
+    let begins = |text: &str| bytes.starts_with(text.split_at(BEGINNING).0.as_bytes());
+    Ok(if begins(HEADER) || begins(PKG_CONFIG) { Occupant::Ours } else { Occupant::Foreign })
+}
+
+/// So many bytes of these files are the same in every version: `/* vkstash: ` and `# Filled by `.
+const BEGINNING: usize = 12;
