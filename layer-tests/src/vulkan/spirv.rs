@@ -60,7 +60,7 @@ pub fn compute_storing(count: u32) -> Vec<u32> {
         .op(32, &[6, 2, 5]);
     for index in 0..count {
         module.op(43, &[5, first + 3 * index, index]);
-        module.op(43, &[5, first + 3 * index + 1, 0x1234_5678 * (index + 1)]);
+        module.op(43, &[5, first + 3 * index + 1, 0x1234_5678_u32.wrapping_mul(index + 1)]);
     }
     module.op(54, &[1, 3, 0, 2]).op(248, &[4]);
     for index in 0..count {
