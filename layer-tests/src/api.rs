@@ -93,4 +93,77 @@ impl Api {
         assert_eq!(result, 0);
         (identifier.0, identifier.1)
     }
+
+    /// A session on disk with this version, and defaults otherwise.
+    pub fn session(&self, version: u64) -> Session<'_> {
+        #[repr(C)]
+        struct Desc {
+            identifier: [u8; 16],
+            mode: u32,
+            flags: u32,
+            sizes: [u32; 4],
+            version: u64,
+        }
+        type Create = unsafe extern "C" fn(*const Desc, *const c_void, *const c_char, *mut u64) -> i32;
+        let desc = Desc { identifier: *b"translator tests", mode: 1, flags: 0, sizes: [0; 4], version };
+        let mut handle = 0;
+        // SAFETY: the header declares the function so; description and handle are on this stack.
+        let result = unsafe {
+            let function: Create = transmute(self.function("vkstash_create_session"));
+            function(&desc, std::ptr::null(), c"vkstash-tests".as_ptr(), &mut handle)
+        };
+        assert_eq!(result, 0);
+        Session { api: self, handle }
+    }
 }
+
+/// A session, destroyed when it is dropped.
+pub struct Session<'a> {
+    api: &'a Api,
+    handle: u64,
+}
+
+impl Session<'_> {
+    /// vkstash_find_value, called twice: for the size and for the value.
+    pub fn find(&self, key: &[u8]) -> Option<Vec<u8>> {
+        type Find = unsafe extern "C" fn(u64, *const u8, usize, *mut u8, *mut usize) -> i32;
+        let mut size = 0;
+        // SAFETY: the header declares the function so; key, value and size are live, with the lengths that are passed.
+        unsafe {
+            let function: Find = transmute(self.api.function("vkstash_find_value"));
+            let found = function(self.handle, key.as_ptr(), key.len(), std::ptr::null_mut(), &mut size);
+            if found == NOT_FOUND {
+                return None;
+            }
+            assert_eq!(found, 0);
+            let mut value = vec![0; size];
+            assert_eq!(function(self.handle, key.as_ptr(), key.len(), value.as_mut_ptr(), &mut size), 0);
+            Some(value)
+        }
+    }
+
+    /// vkstash_store_value.
+    pub fn store(&self, key: &[u8], value: &[u8]) {
+        type Store = unsafe extern "C" fn(u64, *const u8, usize, *const u8, usize) -> i32;
+        // SAFETY: the header declares the function so; key and value are live, with the lengths that are passed.
+        let result = unsafe {
+            let function: Store = transmute(self.api.function("vkstash_store_value"));
+            function(self.handle, key.as_ptr(), key.len(), value.as_ptr(), value.len())
+        };
+        assert_eq!(result, 0);
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        type Destroy = unsafe extern "C" fn(u64) -> i32;
+        // SAFETY: the header declares the function so.
+        unsafe {
+            let function: Destroy = transmute(self.api.function("vkstash_destroy_session"));
+            function(self.handle);
+        }
+    }
+}
+
+/// VKSTASH_ERROR_NOT_FOUND.
+const NOT_FOUND: i32 = -3;
