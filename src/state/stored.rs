@@ -29,11 +29,9 @@ impl Stored {
         Stored { stash, portable, device, checked: Checked::default() }
     }
 
-    /// Queues a portable record unless it is there.
+    /// Queues a portable record, which the caller has found missing.
     pub fn put(&self, counters: &Counters, kind: Kind, key: &Key, bytes: &[u8]) {
-        if !self.portable.contains(kind, key) {
-            self.put_record(counters, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
-        }
+        self.put_record(counters, kind, key, memory::copied(bytes).map(Vec::into_boxed_slice));
     }
 
     /// Queues a portable record that is not there. None: there was no memory for it.

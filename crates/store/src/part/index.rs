@@ -64,6 +64,10 @@ impl Default for Index {
 impl Index {
     /// Calls `with` with the entry, if there is one.
     pub(crate) fn with<T>(&self, slot: &Slot, with: impl FnOnce(&Entry) -> T) -> Option<T> {
+        // In the first run of a program most look-ups are for kinds of which there is no record.
+        if self.len(slot.kind) == 0 {
+            return None;
+        }
         self.map.pin().get(slot).map(with)
     }
 

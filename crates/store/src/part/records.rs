@@ -139,7 +139,8 @@ impl Part {
 
     /// Whether there may be a record of that kind. False is certain.
     pub fn has_any(&self, kind: Kind) -> bool {
-        self.index.len(kind) > 0 || self.view.segments().iter().any(|segment| has_any_in(segment, kind))
+        let in_segments = || self.view.segments().iter().any(|segment| has_any_in(segment, kind));
+        self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments()
     }
 
     /// Whether there is no record of any kind.
@@ -258,6 +259,9 @@ impl Part {
         wanted: impl Fn(&Segment) -> bool,
         mut each: impl FnMut(&Arc<Segment>, &Row) -> bool,
     ) -> bool {
+        if self.view.never_had_any() {
+            return false;
+        }
         let code = kind.position() as u8;
         let hash = table::hash(code, key);
         let damaged = || self.shared.tallies.damaged(1);

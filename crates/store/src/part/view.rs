@@ -35,6 +35,8 @@ type Segments = Vec<Arc<Segment>>;
 #[derive(Default)]
 pub(crate) struct View {
     segments: ArcSwap<Segments>,
+    /// A segment was added once. False spares look-ups the list, which is empty then.
+    any_added: AtomicBool,
     next_refresh: AtomicU64,
     /// Locked during a refresh. No thread waits for this lock, because a refresh may take long.
     known: Mutex<Known>,
@@ -92,6 +94,11 @@ impl View {
     /// The segments that have tables, the newest first.
     pub(crate) fn segments(&self) -> Guard<Arc<Segments>> {
         self.segments.load()
+    }
+
+    /// Whether no segment with a table was ever added. A segment that is being added counts.
+    pub(crate) fn never_had_any(&self) -> bool {
+        !self.any_added.load(Ordering::Acquire)
     }
 
     /// Whether a record is known to be damaged.
@@ -245,6 +252,10 @@ impl View {
 
     /// Removes segments from the list and adds others. The writer may do so during a refresh.
     fn change(&self, gone: &[Arc<Segment>], added: &[Arc<Segment>]) {
+        if !added.is_empty() {
+            // Before the list changes, so that no reader passes over what is in it.
+            self.any_added.store(true, Ordering::Release);
+        }
         self.segments.rcu(|segments| {
             let goes = |segment: &Arc<Segment>| gone.iter().any(|gone| Arc::ptr_eq(gone, segment));
             let stay = segments.iter().filter(|segment| !goes(segment));

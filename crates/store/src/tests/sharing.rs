@@ -43,6 +43,26 @@ fn records_that_others_append_and_seal_are_seen_after_a_miss() {
     assert!(reader.report().refused.is_empty());
 }
 
+/// Look-ups pass over what a part has never had, so they must notice when it gets some.
+#[test]
+fn what_others_add_to_an_empty_part_is_found_in_sealed_files_and_in_those_that_are_still_written() {
+    for sealed in [false, true] {
+        let root = root();
+        let (reader, writer) = (open(root.path()), open(root.path()));
+        let part = reader.portable();
+        assert!(part.is_empty() && !part.has_any(Kind::Recipe) && !part.contains(Kind::Recipe, &key(0)));
+        put_all(writer.portable(), Kind::Recipe, 0..10);
+        writer.flush(LONG);
+        // The writer seals its file when it is closed.
+        let writing = (!sealed).then_some(writer);
+        await_record(part, 9);
+        assert!(part.has_any(Kind::Recipe) && part.contains(Kind::Recipe, &key(0)), "sealed: {sealed}");
+        assert!(!part.has_any(Kind::Module) && !part.contains(Kind::Module, &key(0)), "sealed: {sealed}");
+        assert_eq!(count_good(part, Kind::Recipe, 0..10), 10, "sealed: {sealed}");
+        drop(writing);
+    }
+}
+
 #[test]
 fn index_entries_of_unsealed_files_stay_in_memory_until_they_are_sealed() {
     let root = root();
