@@ -90,13 +90,36 @@ fn bases_in(folder: &Folder) -> Result<Vec<String>, Error> {
     Ok(names.iter().filter_map(|name| name.strip_suffix(names::INDEX)).map(str::to_owned).collect())
 }
 
-/// Deletes a cache that this process has not open, or clears it if another process has it open.
-fn remove(place: &Place, base: &str) -> Result<(), Error> {
+/// Whether a cache with files of these names is driver-versioned. None: files with these names are not ours.
+pub(crate) fn is_base(base: &str) -> Option<bool> {
+    let is_digits = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Guid::of_text(base.get(..36)?)?;
+    match base.get(36..)?.strip_prefix('-') {
+        None if base.len() == 36 => Some(false),
+        Some(digits) if is_digits(digits) => Some(true),
+        _ => None,
+    }
+}
+
+fn open_any(place: &Place, base: &str) -> Result<Option<Files>, Error> {
     let identifier = base.get(..36).and_then(Guid::of_text);
     // Files with other names are not ours.
-    let Some(identifier) = identifier else { return Ok(()) };
+    let Some(identifier) = identifier else { return Ok(None) };
     let identity = Identity { identifier: identifier.0, version: 0, driver: [0; 32], number: 0 };
-    let files = Files::open(stash_of(place)?, Names::of(base), identity, Versions::Any, 0)?;
+    Files::open(stash_of(place)?, Names::of(base), identity, Versions::Any, 0).map(Some)
+}
+
+/// Deletes a cache. False: a process has it open.
+pub(crate) fn remove_closed(place: &Place, base: &str) -> Result<bool, Error> {
+    let Some(files) = open_any(place, base)? else { return Ok(false) };
+    let removed = files.delete_alone();
+    files.close(false);
+    removed
+}
+
+/// Deletes a cache that this process has not open, or clears it if another process has it open.
+fn remove(place: &Place, base: &str) -> Result<(), Error> {
+    let Some(files) = open_any(place, base)? else { return Ok(()) };
     let removed = match files.delete_alone() {
         Ok(true) => Ok(()),
         Ok(false) => files.clear(),

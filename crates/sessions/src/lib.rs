@@ -3,6 +3,7 @@
 //!
 //! The floors, from the top down; no floor imports a higher one:
 //!
+//! - [`upkeep`] what the caches of an application take, and removing them
 //! - [`control`] switching sessions off, and clearing them
 //! - [`session`] sessions: what a program holds
 //! - `cache` one cache, which sessions share
@@ -28,6 +29,7 @@ mod pin;
 mod scratch;
 pub mod session;
 mod switch;
+pub mod upkeep;
 
 #[cfg(test)]
 #[path = "../../../layer-tests/src/skip.rs"]

@@ -1,6 +1,6 @@
 //! `vkstash gc`: brings the stash within its limits now.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use VkLayer_vkstash::recipe;
 use vkstash_store::format::refusal::OpenError;
@@ -10,6 +10,7 @@ use vkstash_store::maintenance::outcome::Outcome;
 use crate::cli::GcArgs;
 use crate::output::Printer;
 use crate::root;
+use crate::session_caches;
 use crate::units::{counted, size};
 
 /// Why the command failed.
@@ -26,7 +27,16 @@ pub(crate) enum GcError {
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
     let outcome = maintenance::run(&root, recipe::modules_of)?;
-    Ok(tell(&outcome, &mut Printer::open()?)?)
+    let sessions = session_caches::clean(&root)?;
+    let mut out = Printer::open()?;
+    if sessions.caches == 0 {
+        return Ok(tell(&outcome, &mut out)?);
+    }
+    let is_all = outcome == Outcome::default();
+    if !is_all {
+        tell(&outcome, &mut out)?;
+    }
+    Ok(writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?)
 }
 
 fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {

@@ -6,7 +6,7 @@
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
-//! - `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
+//! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing
 //! - `exchange` archives; `names` Vulkan's names; `tally` sums of counters; `units` numbers for people; `signals`,
@@ -38,6 +38,7 @@ mod prewarm_worker;
 mod quarantine;
 mod root;
 mod run;
+mod session_caches;
 mod signals;
 mod start;
 mod stats;

@@ -59,3 +59,70 @@ fn records_beyond_the_limit_are_evicted_and_reported() {
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     assert_eq!(stash.portable().len(Kind::Module), 9);
 }
+
+#[test]
+fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
+    use std::time::SystemTime;
+    use vkstash_sessions::description::{Adapter, Description, Guid, Mode, Place};
+    use vkstash_sessions::session::Session;
+
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    drop(Stash::open_patiently(&dir, &app).unwrap());
+    let place = Place::new(&dir, &app);
+    let create = |number: u8, driver_versioned| {
+        let description = Description {
+            identifier: Guid([number; 16]),
+            mode: Mode::Disk,
+            driver_versioned,
+            working_directory: false,
+            maximum_in_memory_bytes: 0,
+            maximum_in_memory_entries: 0,
+            maximum_value_file_bytes: 0,
+            version: 7,
+        };
+        let adapter = Adapter { adapter: vec![1], driver: vec![2] };
+        let session = Session::create(&description, Some(&place), Some(&adapter)).unwrap();
+        session.store(b"key", &noise(100_000)).unwrap();
+        session
+    };
+    let sessions = dir.join(&app.folder).join("sessions");
+    let there = || {
+        let names =
+            fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut numbers: Vec<_> =
+            names.filter(|name| name.ends_with(".val")).map(|name| name.as_bytes()[1] - b'0').collect();
+        numbers.sort_unstable();
+        numbers
+    };
+    // As if they were used last so many days ago.
+    let age = |days: u64| {
+        for entry in fs::read_dir(&sessions).unwrap() {
+            let file = fs::File::options().write(true).open(entry.unwrap().path()).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - Duration::from_secs(days * 24 * 60 * 60)).unwrap();
+        }
+    };
+    drop((create(1, true), create(2, false)));
+    age(1000);
+    drop(create(3, true));
+    assert_eq!(gc(&sandbox, &dir).lines().count(), 1);
+    assert_eq!(there(), [2, 3], "only a driver-versioned one is too old");
+    age(1);
+    let open = create(4, false);
+    age(1);
+    drop(create(5, false));
+    assert!(fs::metadata(&sessions).unwrap().modified().unwrap() <= SystemTime::now());
+    // Room for two: the two that were used last would stay, but the one that is open counts, too.
+    let set = output(sandbox.tool().args(["keep", "--limit", "250KiB", "--dir"]).arg(&dir));
+    assert!(set.status.success(), "{set:?}");
+    let told = gc(&sandbox, &dir);
+    assert!(told.starts_with("removed: 2 session caches, "), "{told}");
+    assert_eq!(there(), [4, 5]);
+    let set = output(sandbox.tool().args(["keep", "--limit", "1KiB", "--dir"]).arg(&dir));
+    assert!(set.status.success(), "{set:?}");
+    gc(&sandbox, &dir);
+    assert_eq!(there(), [4], "what a process has open stays");
+    drop(open);
+}

@@ -1,6 +1,6 @@
 //! The names of a cache's files, and which files are trusted.
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, futimens};
 use rustix::io::Errno;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::disk::folder::{FILE_MODE, Folder, TEMPORARY, read_at};
@@ -96,6 +96,13 @@ pub(crate) fn open_lock(folder: &Folder, name: &str) -> Result<Descriptor, Error
 /// Whether the file has no other name. Asked before it is cut off.
 pub(crate) fn is_alone(file: &Descriptor) -> Result<bool, Error> {
     Ok(ops::fstat(file)?.st_nlink <= 1)
+}
+
+/// Gives the lock file the present time: whoever cleans up sees when the cache was used. If that fails, it looks older.
+pub(crate) fn note_use(lock: &Descriptor) {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW as _ };
+    let stamps = Timestamps { last_access: now, last_modification: now };
+    let _ = lock.still().and_then(|lock| futimens(lock, &stamps));
 }
 
 /// Whether the name still belongs to this file.

@@ -64,6 +64,7 @@ pub(crate) fn open(
             return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
         }
         drop(opening);
+        names::note_use(&lock);
         return Ok(Opened { lock, state: opened, writable: true });
     }
     Err(Error::NotCurrentlyAvailable("other processes delete the cache"))

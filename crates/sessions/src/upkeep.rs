@@ -1,0 +1,56 @@
+//! The caches of an application as whoever cleans up sees them. Caches in working directories are not among them: nothing but the
+//! program and the user removes those.
+
+use std::time::{Duration, SystemTime};
+
+use vkstash_store::disk::folder::Folder;
+use vkstash_store::disk::ops;
+
+use crate::control;
+use crate::description::Place;
+use crate::disk::names::{self, Names};
+use crate::error::Error;
+use crate::session::existing;
+
+/// One cache in the stash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// What the names of its files begin with.
+    pub base: String,
+    /// What its files take on the disk.
+    pub bytes: u64,
+    /// When it was last opened, or written to.
+    pub last_use: SystemTime,
+    /// It belongs to one adapter and driver.
+    pub is_driver_versioned: bool,
+}
+
+/// The caches of an application, the one that was used first coming first. Creates nothing.
+pub fn list(place: &Place) -> Result<Vec<Kept>, Error> {
+    let Some(folder) = existing(place)? else { return Ok(Vec::new()) };
+    let mut all: Vec<Kept> = folder
+        .names(names::INDEX)?
+        .iter()
+        .filter_map(|name| name.strip_suffix(names::INDEX))
+        .filter_map(|base| kept(&folder, base))
+        .collect();
+    all.sort_by(|one, other| (one.last_use, &one.base).cmp(&(other.last_use, &other.base)));
+    Ok(all)
+}
+
+fn kept(folder: &Folder, base: &str) -> Option<Kept> {
+    let is_driver_versioned = control::is_base(base)?;
+    let Names { index, values, lock, .. } = Names::of(base);
+    let stats: Vec<_> =
+        [index, values, lock].iter().filter_map(|name| ops::statat(folder, name).ok()).collect();
+    // The index is sparse.
+    let bytes = stats.iter().map(|stat| u64::try_from(stat.st_blocks).unwrap_or(0) * 512).sum();
+    let modified = stats.iter().map(|stat| u64::try_from(stat.st_mtime).unwrap_or(0)).max()?;
+    let last_use = SystemTime::UNIX_EPOCH + Duration::from_secs(modified);
+    Some(Kept { base: base.to_owned(), bytes, last_use, is_driver_versioned })
+}
+
+/// Deletes a cache that nobody has open. False: a process has it open.
+pub fn remove(place: &Place, base: &str) -> Result<bool, Error> {
+    control::remove_closed(place, base)
+}

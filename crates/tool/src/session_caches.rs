@@ -1,0 +1,82 @@
+//! The caches of sessions, as `vkstash gc` treats them: they count against the limits, and yield after the records.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use vkstash_sessions::description::Place;
+use vkstash_sessions::upkeep::{self, Kept};
+use vkstash_store::bounds::Limits;
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::kept;
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub(crate) caches: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A cache that may be removed.
+struct Candidate {
+    place: Place,
+    /// The number of its application.
+    application: usize,
+    kept: Kept,
+}
+
+/// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest ago on,
+/// what exceeds a limit. A cache that a process has open stays.
+pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
+    let of_root = kept::read(root, None).settings;
+    let limits = kept::limits(root, &of_root);
+    let applications = list_applications(root)?;
+    let limit_of = |info: &ApplicationInfo| {
+        let own = kept::read(root, Some(&info.folder)).settings;
+        kept::application_limit(&of_root, &own).value.unwrap_or(u64::MAX)
+    };
+    let mut candidates = candidates(root, &applications);
+    let mut removed = Removed::default();
+    candidates.retain(|candidate| !(is_expired(candidate, &limits) && remove(candidate, &mut removed)));
+
+    let mut sizes: Vec<u64> = applications.iter().map(kept::bytes).collect();
+    candidates.iter().for_each(|candidate| sizes[candidate.application] += candidate.kept.bytes);
+    let most: Vec<u64> = applications.iter().map(limit_of).collect();
+    for candidate in &candidates {
+        let at = candidate.application;
+        let is_over = sizes[at] > most[at] || kept::sum(sizes.iter().copied()) > limits.total_bytes;
+        if is_over && remove(candidate, &mut removed) {
+            sizes[at] = sizes[at].saturating_sub(candidate.kept.bytes);
+        }
+    }
+    Ok(removed)
+}
+
+/// All caches, the one that was used longest ago first. An application whose caches cannot be read has none.
+fn candidates(root: &Path, applications: &[ApplicationInfo]) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for (application, info) in applications.iter().enumerate() {
+        let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
+        let place = Place::new(root, &name);
+        let caches = upkeep::list(&place).unwrap_or_default();
+        all.extend(caches.into_iter().map(|kept| Candidate { place: place.clone(), application, kept }));
+    }
+    all.sort_by_key(|candidate| candidate.kept.last_use);
+    all
+}
+
+fn is_expired(candidate: &Candidate, limits: &Limits) -> bool {
+    let age = SystemTime::now().duration_since(candidate.kept.last_use).unwrap_or_default();
+    candidate.kept.is_driver_versioned && age > Duration::from_millis(limits.device_age)
+}
+
+fn remove(candidate: &Candidate, removed: &mut Removed) -> bool {
+    let done = upkeep::remove(&candidate.place, &candidate.kept.base).unwrap_or(false);
+    if done {
+        removed.caches += 1;
+        removed.bytes += candidate.kept.bytes;
+    }
+    done
+}
