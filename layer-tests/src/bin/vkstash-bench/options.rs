@@ -162,8 +162,14 @@ pub(crate) struct States {
     #[arg(long, default_value_t = 3)]
     pub(crate) runs: usize,
     /// Only over the driver's warm disk cache.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cold")]
     pub(crate) warm: bool,
+    /// Only the first run, over an empty disk cache of the driver.
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// The programs forbid compiling in all calls but the first.
+    #[arg(long)]
+    pub(crate) fail_on: bool,
     /// Only these states, by their names in vkstash-states.
     #[arg(long, value_delimiter = ',', value_name = "STATE")]
     pub(crate) state: Vec<String>,

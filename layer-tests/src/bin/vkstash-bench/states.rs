@@ -13,7 +13,26 @@ use crate::table::{Figure, Table};
 const STATES: [&str; 4] = ["viewport", "mixed", "formats", "shaders"];
 const HABITS: [&str; 4] = ["none", "shared", "fresh", "file"];
 
-/// One table without the driver's disk cache, one with a warm one.
+/// The driver's disk cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    Off,
+    /// Empty at the beginning of each round.
+    Cold,
+    Warm,
+}
+
+impl Disk {
+    fn name(self) -> &'static str {
+        match self {
+            Disk::Off => "off",
+            Disk::Cold => "cold",
+            Disk::Warm => "warm",
+        }
+    }
+}
+
+/// One table without the driver's disk cache, one with a warm one; or one with a cold one.
 pub(crate) fn run(
     runner: &Runner,
     options: &States,
@@ -27,8 +46,13 @@ pub(crate) fn run(
         false => options.state.iter().map(String::as_str).collect(),
     };
     let mut tables = Vec::new();
-    for warm_disk in [false, true].into_iter().skip(usize::from(options.warm)) {
-        let disk = if warm_disk { "warm" } else { "off" };
+    let disks: &[Disk] = match (options.cold, options.warm) {
+        (true, _) => &[Disk::Cold],
+        (false, true) => &[Disk::Warm],
+        (false, false) => &[Disk::Off, Disk::Warm],
+    };
+    for &kind in disks {
+        let disk = kind.name();
         let mut table = Table {
             title: format!("Pipelines that differ in state alone; the driver's disk cache {disk}"),
             device: Device::default(),
@@ -40,7 +64,8 @@ pub(crate) fn run(
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
                 let mut plain = Environment::bare(driver);
                 (plain.background, plain.compares) = (options.background, options.background);
-                let size = Size { warm_disk, count, rounds, runs: options.runs };
+                let runs = if kind == Disk::Cold { 1 } else { options.runs };
+                let size = Size { disk: kind, count, rounds, runs, fail_on: options.fail_on };
                 compare(runner, plain, (state, habit), size, &mut table)?;
             }
         }
@@ -50,7 +75,8 @@ pub(crate) fn run(
 }
 
 struct Size {
-    warm_disk: bool,
+    disk: Disk,
+    fail_on: bool,
     count: usize,
     rounds: usize,
     runs: usize,
@@ -63,18 +89,16 @@ fn compare(
     size: Size,
     table: &mut Table,
 ) -> Result<(), Failure> {
-    let Size { warm_disk, count, rounds, runs } = size;
+    let Size { disk: kind, fail_on, count, rounds, runs } = size;
     let disk = runner.folder("disk")?;
-    let plain = if warm_disk { plain.with_disk(&disk) } else { plain };
+    let plain = if kind == Disk::Warm { plain.with_disk(&disk) } else { plain };
     let run = |environment: &Environment<'_>, file: &std::path::Path| {
         let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
         let count = count.to_string();
-        runner.run_states(
-            environment,
-            ["--state", state, "--cache", habit, "--count", &count, "--cache-file", file],
-        )
+        let arguments = ["--state", state, "--cache", habit, "--count", &count, "--cache-file", file];
+        runner.run_states(environment, arguments.into_iter().chain(fail_on.then_some("--fail-on")))
     };
-    if warm_disk {
+    if kind == Disk::Warm {
         run(&plain, &runner.path("cache"))?;
     }
     let total = |outcome: &Outcome| {
@@ -83,20 +107,32 @@ fn compare(
     let mut without = Vec::new();
     let mut with = vec![Vec::new(); runs];
     let mut with_its_file = Vec::new();
+    let whole = |outcome: &Outcome| outcome.wall * 1e3;
+    let (mut whole_without, mut whole_with) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         // A program with a cache file has that file in its second run, with the layer and without.
         let (own, stash) = (runner.path("cache"), runner.path("stash"));
+        let disks = [runner.folder("disk")?, runner.folder("disk")?];
+        let [plain, layered] = disks.each_ref().map(|disk| match kind {
+            Disk::Cold => plain.with_disk(disk),
+            Disk::Off | Disk::Warm => plain,
+        });
         let first = run(&plain, &own)?;
         without.push(match habit {
-            "file" => [total(&first), total(&run(&plain, &own)?)],
+            "file" if runs > 1 => [total(&first), total(&run(&plain, &own)?)],
             _ => [total(&first); 2],
         });
+        whole_without.push(whole(&first));
         table.device = first.report.device;
         if runner.has_layer() {
             let file = runner.path("cache");
             for (number, totals) in with.iter_mut().enumerate() {
-                totals.push(total(&run(&plain.with_stash(&stash), &file)?));
-                if habit == "file" && number == 0 {
+                let outcome = run(&layered.with_stash(&stash), &file)?;
+                totals.push(total(&outcome));
+                if number + 1 == runs {
+                    whole_with.push(whole(&outcome));
+                }
+                if runs > 1 && habit == "file" && number == 0 {
                     let copy = runner.path("cache");
                     std::fs::copy(&file, &copy)?;
                     with_its_file.push(total(&run(&plain, &copy)?));
@@ -104,7 +140,8 @@ fn compare(
             }
         }
     }
-    let disk = if warm_disk { "disk" } else { "off" };
+    // The names of figures are older than the words.
+    let disk = if kind == Disk::Warm { "disk" } else { kind.name() };
     let is_shown = |number: usize| number < 3 || number + 1 == runs;
     let shown = with.iter().enumerate().filter(|(number, totals)| is_shown(*number) && !totals.is_empty());
     for (number, totals) in shown {
@@ -112,6 +149,11 @@ fn compare(
         let what = format!("{state}, cache {habit}: run {}", number + 1);
         let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);
         table.figures.push(Figure::pairs(id, what, totals, "without the layer", &peers, "ms"));
+    }
+    if !whole_with.is_empty() && habit != "file" {
+        let what = format!("{state}, cache {habit}: run {runs}, the whole process");
+        let id = format!("states.{disk}.{state}.{habit}.process");
+        table.figures.push(Figure::pairs(id, what, &whole_with, "without the layer", &whole_without, "ms"));
     }
     if !with_its_file.is_empty() {
         let peers: Vec<f64> = without.iter().map(|runs| runs[1]).collect();
