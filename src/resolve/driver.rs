@@ -200,12 +200,7 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null if !policy.free_recording || binary::applies(call) => true,
-        Passed::Null => {
-            let null = &call.device.null;
-            // The companion may have it. Then nothing is recorded, so that recording is not free here, and asking
-            // the driver costs less than filling the companion.
-            (null.filled.may_have(shaders) || null.beside.of(shaders).is_some()) && is_worth_asking()
-        }
+        Passed::Null => call.device.null.filled.may_have(shaders) && is_worth_asking(),
         Passed::Known { contents: Contents::Nothing, .. } => false,
         Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(shaders),
         Passed::Known { contents: Contents::Anything, cache, .. } => {
