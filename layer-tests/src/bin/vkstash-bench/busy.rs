@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 
+use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::Kind;
 
 use crate::child::{Outcome, Runner};
@@ -91,6 +92,13 @@ fn figures(computing: &Both, asking: &Both) -> Vec<Figure> {
     pairs("spin", what, computing, "pieces", |o| o.report.spun);
     let what = "the same: in one of its processor time";
     pairs("spin.processor", what, computing, "pieces", |o| o.report.spun_processor);
+    let what = "the same program, which never asks for what is parked: start to end";
+    pairs("unasked", what, computing, "ms", |o| o.wall * 1e3);
+    let what = "the same: vkDestroyDevice and vkDestroyInstance";
+    pairs("unasked.end", what, computing, "ms", |o| o.report.teardown_ns as f64 / 1e6);
+    let what = "the same: memory before the end";
+    pairs("unasked.memory", what, computing, "MiB", |o| o.report.resident_kib as f64 / 1024.0);
+    pairs("calls.median", "own calls, median", asking, "us", |o| median(&o.calls(Kind::Create)));
     let what = "own calls, all of them";
     pairs("calls", what, asking, "ms", |o| o.calls(Kind::Create).iter().sum::<f64>() / 1e3);
     let what = "own calls and the creation of modules: processor time";
