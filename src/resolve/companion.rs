@@ -45,7 +45,8 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
     let are_mixed = call.passed.are_mixed(device, shaders);
-    if are_mixed && !device.mixed.is_worth_asking() {
+    // Where the program forbids compiling, the companion decides on the answer, and not only on the time that it takes.
+    if are_mixed && !call.parsed().fails_on_compile_required() && !device.mixed.is_worth_asking() {
         return None;
     }
     if lacking && !beside.is_fruitless() {

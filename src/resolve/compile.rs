@@ -105,8 +105,8 @@ unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>, recorded: bool)
     answer
 }
 
-/// Makes the call and records what came of it. `asked`: the driver has said that it has nothing for the
-/// program's own call, so a private cache cannot lose anything.
+/// Makes the call and records what came of it. `asked`: the driver was asked for the program's own call, or asking was
+/// not worth it, so it is compiled through a private cache.
 unsafe fn call_and_record<I: CreateInfo>(
     request: &Request<'_, I>,
     artifact: ArtifactOutcome<'_>,

@@ -176,7 +176,9 @@ unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: A
         let climb = if let Some(served) = parked::take(request) {
             Climb::Served(served)
         } else if !base_is_missing && device.cache_control {
-            ladder::before_compiling(request, Question::NotAsked, &mut buffer)
+            let forbids = call.parsed().fails_on_compile_required();
+            let question = if forbids { Question::ComesLast } else { Question::NotAsked };
+            ladder::before_compiling(request, question, &mut buffer)
         } else if record::has_failed(request) {
             Climb::GoUntouched { recorded: true }
         } else {

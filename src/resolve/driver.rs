@@ -12,6 +12,7 @@ use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
 use super::passed::{Contents, Passed};
+use super::refuse::refuse;
 use super::request::Request;
 use super::{binary, companion, compile, recent};
 use crate::recipe::capture::flags;
@@ -163,12 +164,14 @@ unsafe fn put_question<I: CreateInfo>(
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
-    if are_mixed {
+    // A program that forbids compiling looks what is there: that there is nothing tells little of other calls.
+    let is_judged = took.is_some() || !call.parsed().fails_on_compile_required();
+    if are_mixed && is_judged {
         device.mixed.note(took.is_some());
     }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
-        if answer.result.as_raw() >= 0 {
+        if answer.result.as_raw() >= 0 && is_judged {
             loaded.itself_first.note(took);
         }
     } else if knowledge != Knowledge::Nothing {
@@ -225,7 +228,8 @@ pub unsafe fn ask_for_the_program<I: CreateInfo>(
     question: Question,
 ) -> Answer {
     if question == Question::NothingThere {
-        return Answer::compile_required();
+        // SAFETY: the options of a valid create info (the caller's contract).
+        return unsafe { refuse(request.call.parsed()) };
     }
     // SAFETY: the caller's contract.
     let answer = unsafe { compile::record_without_compiling(request, artifact) };

@@ -86,6 +86,8 @@ pub enum Question {
     /// It was not asked.
     #[default]
     NotAsked,
+    /// It will be asked by the call that goes down.
+    ComesLast,
     /// It has nothing.
     NothingThere,
     /// It answers this call with an error.

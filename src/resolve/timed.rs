@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::call::Call;
 use super::create_info::CreateInfo;
+use crate::guard::tls_destroyed;
 use crate::state::device::Device;
 use crate::state::ended_runs::EndedRun;
 use crate::stats::Count;
@@ -40,17 +41,20 @@ impl Timed {
     }
 }
 
-/// The program destroys the device: what its run has shown is recorded, but for what the end of the instance will show.
+/// The program destroys the device: what its run has shown is recorded. What vkDestroyInstance costs is added when the
+/// instance is destroyed.
 pub fn end_run(device: &Device) {
     let (compiled, others) = made(device);
-    if compiles_much(device) {
+    let ended_runs = &device.instance().ended_runs;
+    ended_runs.add_pipelines(compiled + others);
+    // The maps of the store need thread-local storage.
+    if compiles_much(device) || tls_destroyed() {
         return;
     }
     device.comparisons.at_end().for_each(|(habit, now)| device.record_comparison(habit, &now));
-    let Some(header) = device.header() else { return };
-    let pipelines = u32::try_from(compiled + others).unwrap_or(u32::MAX);
-    let habits = device.comparisons.ended().collect();
-    device.instance().ended_runs.add(EndedRun { header, habits, pipelines });
+    if let Some(header) = device.header() {
+        ended_runs.add(EndedRun { header, habits: device.comparisons.ended().collect() });
+    }
 }
 
 /// Whether more than an eighth of this run's pipelines were compiled, whatever the habit: such a run says nothing of those

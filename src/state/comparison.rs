@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use vkstash_store::base::util::unix_ms;
@@ -22,6 +22,8 @@ pub struct Comparisons {
     habits: [Running; CacheHabit::ALL.len()],
     /// Nanoseconds that the layer needed for shader modules.
     module_nanos: AtomicU64,
+    /// The records were replaced in this run, which therefore tells nothing.
+    is_forgotten: AtomicBool,
 }
 
 /// One habit in this run.
@@ -119,6 +121,11 @@ impl Comparisons {
         most.is_some_and(|most| calls.load(Ordering::Relaxed) < 1 << most)
     }
 
+    /// What was compared is forgotten: this run must not bring it back.
+    pub fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Release);
+    }
+
     /// The layer needed so long for a shader module.
     pub fn note_module(&self, took: Duration) {
         self.module_nanos.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
@@ -140,12 +147,13 @@ impl Comparisons {
     /// The device is destroyed. A run that was too short for the comparison may begin another one.
     pub fn at_end(&self) -> impl Iterator<Item = (CacheHabit, Comparison)> + '_ {
         let is_short = |ended: &EndedHabit| ended.before.power().is_some_and(|known| ended.power < known);
-        self.ended().filter(is_short).filter_map(|ended| Some((ended.habit, ended.with_run(Duration::ZERO)?)))
+        self.ended().filter(is_short).filter_map(|ended| Some((ended.habit, ended.without_end()?)))
     }
 
     /// What the run has measured until its device was destroyed, for each habit that is compared.
     pub fn ended(&self) -> impl Iterator<Item = EndedHabit> + '_ {
-        CacheHabit::ALL.into_iter().filter_map(|habit| {
+        let is_forgotten = self.is_forgotten.load(Ordering::Acquire);
+        CacheHabit::ALL.into_iter().filter(move |_| !is_forgotten).filter_map(|habit| {
             let Running { start, calls, .. } = &self.habits[habit.position()];
             let Start { before, way } = start.get()?;
             let before = (*before)?;
@@ -158,9 +166,11 @@ impl Comparisons {
 
     /// The habit's comparison with this run. None: the run tells nothing new.
     fn with_run(&self, habit: CacheHabit, power: u8) -> Option<Comparison> {
+        if self.is_forgotten.load(Ordering::Acquire) {
+            return None;
+        }
         let Start { before, way } = self.habits[habit.position()].start.get()?;
-        let ended = EndedHabit { habit, before: (*before)?, way: *way, power, mean: self.mean(habit) };
-        ended.with_run(Duration::ZERO)
+        EndedHabit { habit, before: (*before)?, way: *way, power, mean: self.mean(habit) }.without_end()
     }
 
     /// Mean time of the calls that were measured.
@@ -200,15 +210,27 @@ impl EndedHabit {
     fn with_run(&self, more: Duration) -> Option<Comparison> {
         let mean = u32::try_from((self.mean + more).as_nanos()).unwrap_or(u32::MAX);
         let is_news = self.before.is_news(self.way, mean);
-        is_news.then(|| self.before.with_run(self.way, self.power, mean, today()))
+        let now = is_news.then(|| self.before.with_run(self.way, self.power, mean, today()));
+        now.filter(|now| *now != self.before)
     }
 
-    /// The comparison with this run, after which the driver took so long to destroy the instance; in the run this many
-    /// `pipelines` were made. A long end is a part of what they cost, because the driver waited for what it did with
-    /// them in threads of its own. None: the end tells nothing new.
+    /// The same before the end of the instance is known. Where earlier ends were long, a mean without that is not
+    /// recorded.
+    fn without_end(&self) -> Option<Comparison> {
+        let is_charged = !self.before.excess(self.way, Duration::MAX).is_zero();
+        if is_charged { None } else { self.with_run(Duration::ZERO) }
+    }
+
+    /// The comparison with this run, after which the driver took so long to destroy the instance; with its devices this
+    /// many `pipelines` were made. A long end is a part of what they cost, because the driver waited for what it did
+    /// with them in threads of its own. None: the end tells nothing new.
     pub fn with_end(&self, took: Duration, pipelines: u32) -> Option<Comparison> {
+        // A shorter run leaves the driver less to do.
+        if self.before.power().is_some_and(|known| known != self.power) {
+            return None;
+        }
         let excess = self.before.excess(self.way, took);
-        let known = self.with_run(Duration::ZERO).unwrap_or(self.before);
+        let known = self.without_end().unwrap_or(self.before);
         let with_run = self.with_run(excess / pipelines.max(1)).unwrap_or(self.before);
         let now = with_run.with_end(self.way, took);
         (now != known).then_some(now)

@@ -441,6 +441,7 @@ impl Device {
 
     /// Forgets what was compared.
     pub fn forget_comparisons(&self) {
+        self.comparisons.forget();
         for habit in CacheHabit::ALL {
             let known = self.stored().is_some_and(|s| s.device.contains(Kind::Comparison, &habit.key()));
             if known {

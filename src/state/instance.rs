@@ -152,7 +152,7 @@ impl Instance {
             config,
             properties2,
             has_allocator,
-            ended_runs: EndedRuns::default(),
+            ended_runs: EndedRuns::new(),
             physical: Mutex::default(),
         }
     }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once, Weak, mpsc};
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
+
 use super::device_stats::DeviceStats;
 use super::run_report::{ReportSource, SessionReport};
 use super::switches;
@@ -126,6 +128,9 @@ impl Session {
         let run = source.run().clone();
         let share = SessionReport::new(source.clone(), number);
         let opened = match &config.root {
+            _ if may_open_few_files() => {
+                Err(format!("fewer than {LEAST_OPEN_FILES} open files are allowed: raise ulimit -n"))
+            }
             Some(root) => Stash::open_in_run(root, name, run, config.opening, config.end)
                 .map_err(|error| error.to_string()),
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
@@ -183,6 +188,14 @@ impl Session {
             Err(unusable) => unusable.publish(),
         }
     }
+}
+
+/// The stash keeps about ten files open. Where the limit is lower than this, the driver could lack one: Mesa then goes on
+/// without its disk cache, and compiles everything.
+const LEAST_OPEN_FILES: u64 = 64;
+
+fn may_open_few_files() -> bool {
+    getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < LEAST_OPEN_FILES)
 }
 
 impl Drop for Session {

@@ -13,8 +13,7 @@ const RUNS: usize = 3;
 const FAST_ENOUGH: u32 = 3_000;
 /// How often a comparison begins again. A program whose runs always differ is not compared for ever.
 const RESTARTS: u8 = 4;
-/// What vkDestroyInstance takes longer than in runs of the other way counts from here on, in milliseconds. Less is
-/// noise.
+/// A difference of the two ways' vkDestroyInstance below this many milliseconds is noise.
 const LONG_END: u16 = 5;
 /// The most that is recorded of it, in milliseconds, plus one.
 const LONGEST_END: u16 = (1 << 12) - 1;
@@ -144,7 +143,7 @@ impl Comparison {
     /// stash first are known: one that it serves, and one that has parked pipelines. Later the other way has a run a
     /// week.
     pub fn next_run(&self, today: u16) -> AskedFirst {
-        let is_slow = self.stash.0.iter().all(|mean| *mean == 0 || *mean > FAST_ENOUGH);
+        let is_slow = self.is_slow();
         match self.verdict {
             Some(AskedFirst::Driver) if self.is_old(today) => AskedFirst::Stash,
             Some(AskedFirst::Stash) if self.is_old(today) && is_slow => AskedFirst::Driver,
@@ -155,6 +154,11 @@ impl Comparison {
                 if is_due && is_slow { AskedFirst::Driver } else { AskedFirst::Stash }
             }
         }
+    }
+
+    /// Whether a driver may answer sooner than the stash has.
+    fn is_slow(&self) -> bool {
+        self.stash.0.iter().all(|mean| *mean == 0 || *mean > FAST_ENOUGH)
     }
 
     fn is_old(&self, today: u16) -> bool {
@@ -171,7 +175,7 @@ impl Comparison {
         Some(self.power).filter(|power| *power > 0)
     }
 
-    /// Whether a run of this mean tells something new: the verdict was not made yet or is against it, or the mean
+    /// Whether a run of this mean tells something new: the verdict can still be made or is against it, or the mean
     /// differs.
     pub fn is_news(&self, way: AskedFirst, mean: u32) -> bool {
         let known = match way {
@@ -179,7 +183,11 @@ impl Comparison {
             AskedFirst::Driver => self.driver.typical(),
         };
         let near = |known: u32| u64::from(known.abs_diff(mean)) * 4 <= u64::from(known);
-        self.verdict != Some(way) || !known.is_some_and(near)
+        let is_open = match self.verdict {
+            Some(verdict) => verdict != way,
+            None => self.restarts < RESTARTS && (self.is_slow() || self.stash.runs() < RUNS),
+        };
+        is_open || !known.is_some_and(near)
     }
 
     /// The same with another run, in which the mean of 2^`power` calls was `mean` nanoseconds. Runs of another size are
@@ -189,6 +197,10 @@ impl Comparison {
         let power = power.clamp(Comparison::LEAST_POWER, Comparison::MOST_POWER);
         if self.power != power {
             if self.verdict.is_some() {
+                // The other way has had its run, though it cannot be compared.
+                if self.verdict != Some(way) {
+                    self.day = today;
+                }
                 return self;
             }
             let restarts = self.restarts.saturating_add(u8::from(self.power > 0));
@@ -367,6 +379,28 @@ mod tests {
         }
         assert_eq!(now.verdict(), Some(Driver));
         assert!((2..=10).contains(&looks), "{looks}");
+    }
+
+    #[test]
+    fn runs_of_another_size_do_not_prolong_the_weekly_look() {
+        let (_, mut now) = runs(9, |_| 8_000, 11_000);
+        let looks = (TODAY..TODAY + 30).filter(|&day| {
+            let way = now.next_run(day);
+            now = now.with_run(way, 5, 9_000, day);
+            way == Driver
+        });
+        let looks = looks.count();
+        assert!((2..=5).contains(&looks), "{looks}");
+    }
+
+    #[test]
+    fn what_cannot_lead_to_a_trial_is_no_news_again() {
+        let mut parked = Comparison::default();
+        for _ in 0..3 {
+            assert!(parked.is_news(Stash, 1_500));
+            parked = parked.with_run(Stash, 8, 1_500, TODAY);
+        }
+        assert!(!parked.is_news(Stash, 1_600) && parked.is_news(Stash, 9_000));
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Index {
 
     /// The number of entries of a kind.
     pub(crate) fn len(&self, kind: Kind) -> usize {
-        self.counts[kind.position()].load(Ordering::Relaxed)
+        // Who finds none must see what was there before the last one went: a look-up goes on to where it is now.
+        self.counts[kind.position()].load(Ordering::Acquire)
     }
 
     /// Every entry of a kind, in no order.
@@ -96,7 +97,7 @@ impl Index {
             Operation::Insert::<Entry, ()>(entry)
         });
         if matches!(outcome, Compute::Inserted(..)) {
-            self.counts[slot.kind.position()].fetch_add(1, Ordering::Relaxed);
+            self.counts[slot.kind.position()].fetch_add(1, Ordering::AcqRel);
         }
     }
 
@@ -143,7 +144,7 @@ impl Index {
                 _ => Operation::Abort(()),
             });
             if matches!(outcome, Compute::Removed(..)) {
-                self.counts[slot.kind.position()].fetch_sub(1, Ordering::Relaxed);
+                self.counts[slot.kind.position()].fetch_sub(1, Ordering::AcqRel);
             }
         }
     }
@@ -174,7 +175,7 @@ impl Index {
         });
         match outcome {
             Compute::Removed(..) => {
-                self.counts[slot.kind.position()].fetch_sub(1, Ordering::Relaxed);
+                self.counts[slot.kind.position()].fetch_sub(1, Ordering::AcqRel);
                 true
             }
             Compute::Aborted(()) => false,

@@ -100,7 +100,7 @@ fn compare(
     };
     let run = |environment: &Environment<'_>, file: &std::path::Path| run_with(environment, file, fail_on);
     if kind == Disk::Warm {
-        // What the driver still has to write is not there for a call that forbids compiling.
+        // This run may compile: it fills the disk cache. Calls that forbid compiling would leave it empty.
         run_with(&plain, &runner.path("cache"), false)?;
     }
     let total = |outcome: &Outcome| {
@@ -142,7 +142,7 @@ fn compare(
             }
         }
     }
-    // The names of figures are older than the words.
+    // Published figures call the warm disk cache `disk`.
     let disk = if kind == Disk::Warm { "disk" } else { kind.name() };
     let is_shown = |number: usize| number < 3 || number + 1 == runs;
     let shown = with.iter().enumerate().filter(|(number, totals)| is_shown(*number) && !totals.is_empty());
