@@ -115,6 +115,25 @@ fn what_the_driver_lacks_is_still_served() {
     });
 }
 
+/// A new level, or a game after its update.
+#[test]
+fn a_driver_that_is_asked_first_is_hardly_asked_for_what_it_never_has() {
+    scenario(STEPS, |scenario| {
+        // RADV's identity: others are asked in any case, because nobody has measured what that costs them.
+        let env =
+            on(scenario, json!({ "driver_id": 3, "driver_version": 1 })).var("VKSTASH_ASK_FIRST", "driver");
+        let work = program(Caches::None);
+        run(scenario, &env, &work);
+        let record = scenario.folder().join("record");
+        let new = Work { first: 1000, count: 100, ..work };
+        run(scenario, &env.var("VKSTASH_TEST_ICD_RECORD", &record), &new);
+        let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+        let calls = record["calls"].as_array().unwrap().iter();
+        let refused = calls.filter(|call| call["result"] == 1000297000).count();
+        assert!((1..=20).contains(&refused), "{refused} questions in vain");
+    });
+}
+
 #[test]
 fn a_stash_that_answers_sooner_stays_first_after_a_trial() {
     scenario(STEPS, |scenario| {

@@ -140,28 +140,43 @@ fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
     });
 }
 
+/// Runs the client on the programmable driver with RADV's identity, whose policy is known. Says how many calls made a
+/// pipeline, and how many found nothing.
+fn made_and_refused(scenario: &Scenario, stash: &str, arguments: &[&str]) -> [usize; 2] {
+    let env = scenario.on(Driver::Test(json!({ "driver_id": 3 }))).unwrap();
+    let record = scenario.folder().join("record");
+    let env = env.stash(scenario.folder().join(stash)).var("VKSTASH_TEST_ICD_RECORD", &record);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
+    env.apply(&mut command);
+    let output = command.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    let calls = record["calls"].as_array().unwrap().iter();
+    let is_create = |call: &&Value| call["command"] == "vkCreateGraphicsPipelines";
+    let (made, refused): (Vec<_>, Vec<_>) = calls.filter(is_create).partition(|call| call["result"] == 0);
+    [made.len(), refused.len()]
+}
+
 /// A question that finds nothing makes RADV look into its disk cache once more.
 #[test]
-fn a_driver_of_whole_pipelines_is_hardly_asked_for_shaders_that_it_has_met_apart() {
+fn a_driver_of_whole_pipelines_is_not_asked_for_shaders_that_it_has_met_apart() {
     scenario(&[], |scenario| {
-        // RADV's identity, whose policy is known.
-        let env = scenario.on(Driver::Test(json!({ "driver_id": 3 }))).unwrap();
         for cache in ["none", "shared"] {
-            let record = scenario.folder().join(format!("record-{cache}"));
-            let env =
-                env.clone().stash(scenario.folder().join(cache)).var("VKSTASH_TEST_ICD_RECORD", &record);
-            let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
-            env.apply(&mut command);
-            command.args(["--cache", cache, "--state", "shaders", "--count", "196"]);
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
-            let calls = record["calls"].as_array().unwrap().iter();
-            let is_create = |call: &&Value| call["command"] == "vkCreateGraphicsPipelines";
-            let (made, nothing): (Vec<_>, Vec<_>) =
-                calls.filter(is_create).partition(|call| call["result"] == 0);
-            assert_eq!(made.len(), 196);
-            assert!((1..=30).contains(&nothing.len()), "{cache}: {} questions in vain", nothing.len());
+            let arguments = ["--cache", cache, "--state", "shaders", "--count", "196"];
+            let [made, refused] = made_and_refused(scenario, cache, &arguments);
+            assert_eq!([made, refused], [196, 0], "{cache}");
+        }
+    });
+}
+
+/// Translators ask first, and then have it compiled.
+#[test]
+fn what_the_program_was_just_refused_is_not_asked_for_again() {
+    scenario(&[], |scenario| {
+        for cache in ["none", "shared", "fresh"] {
+            let arguments = ["--cache", cache, "--state", "shaders", "--count", "60", "--retry"];
+            let [made, refused] = made_and_refused(scenario, cache, &arguments);
+            assert_eq!([made, refused], [60, 60], "{cache}");
         }
     });
 }

@@ -78,6 +78,16 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
     }
 
+    /// Whether the driver may have it, although its shaders were met only in different pipelines.
+    pub fn mixed_may_be_found(&self) -> bool {
+        let device = self.device;
+        if device.policy.whole_pipelines && self.class() == PipelineClass::Complete {
+            return false;
+        }
+        // Where the program forbids compiling, this decides on the answer, and not only on the time that it takes.
+        self.parsed().fails_on_compile_required() || device.mixed.is_worth_asking()
+    }
+
     /// The driver's turn, with the cache that the program passed.
     ///
     /// # Safety

@@ -45,8 +45,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
     let are_mixed = call.passed.are_mixed(device, shaders);
-    // Where the program forbids compiling, the companion decides on the answer, and not only on the time that it takes.
-    if are_mixed && !call.parsed().fails_on_compile_required() && !device.mixed.is_worth_asking() {
+    if are_mixed && !call.mixed_may_be_found() {
         return None;
     }
     if lacking && !beside.is_fruitless() {

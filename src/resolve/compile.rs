@@ -114,12 +114,16 @@ unsafe fn call_and_record<I: CreateInfo>(
 ) -> (Answer, Outcome) {
     let Request { call, pipeline } = request;
     let (device, feedback) = (call.device, call.parsed().feedback);
+    let forbids = call.parsed().fails_on_compile_required();
     let source = source(request, artifact, asked);
     let cache = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
         Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
-            call.passed.mark_filled_with(device, &pipeline.shaders);
+            // A call that may not compile fills it only with what it finds.
+            if !forbids {
+                call.passed.mark_filled_with(device, &pipeline.shaders);
+            }
             call.passed.handle()
         }
     };
@@ -132,6 +136,10 @@ unsafe fn call_and_record<I: CreateInfo>(
     let started = Instant::now();
     // SAFETY: the caller's contract.
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
+    let is_found = forbids && answer.result == vk::Result::SUCCESS;
+    if is_found && matches!(source, Source::Fresh | Source::Nowhere) {
+        call.passed.mark_filled_with(device, &pipeline.shaders);
+    }
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
         drop(source);

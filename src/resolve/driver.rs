@@ -44,7 +44,8 @@ pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Opt
     if !device.may_ask_driver_first() || device.knows_failures() {
         return None;
     }
-    if passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver) {
+    let is_first = passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver);
+    if is_first && device.sooner.is_worth_asking() {
         return Some(Early::Sooner);
     }
     // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
@@ -169,6 +170,9 @@ unsafe fn put_question<I: CreateInfo>(
     if are_mixed && is_judged {
         device.mixed.note(took.is_some());
     }
+    if knowledge == Knowledge::Nothing && is_judged {
+        device.sooner.note(took.is_some());
+    }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
         if answer.result.as_raw() >= 0 && is_judged {
@@ -198,8 +202,7 @@ unsafe fn put_question<I: CreateInfo>(
 /// records.
 fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     let policy = &call.device.policy;
-    let is_worth_asking =
-        || !call.passed.are_mixed(call.device, shaders) || call.device.mixed.is_worth_asking();
+    let is_worth_asking = || !call.passed.are_mixed(call.device, shaders) || call.mixed_may_be_found();
     match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null if !policy.free_recording || binary::applies(call) => true,

@@ -10,7 +10,7 @@ use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::outcome::{Climb, Origin, Question, Rung};
 use super::passed::Passed;
-use super::refuse::{forbid, refuse};
+use super::refuse::{forbid, note_refused, refuse, was_just_refused};
 use super::request::{DescribedPipeline, Request};
 use super::timed::Timed;
 use super::{
@@ -74,10 +74,16 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         return answer;
     }
     let timed = Timed::begin(&call);
-    let mut question = Question::NotAsked;
-    let parks = device.parked.is_in_use();
+    let forbids = call.parsed().fails_on_compile_required();
     // SAFETY: the call's create info is valid (the caller's contract).
-    let driver_first = unsafe { driver::comes_first(&call, parks) };
+    let mut question = match !forbids && unsafe { was_just_refused(&call) } {
+        true => Question::JustRefused,
+        false => Question::NotAsked,
+    };
+    let parks = device.parked.is_in_use();
+    let asks = question == Question::NotAsked;
+    // SAFETY: the call's create info is valid (the caller's contract).
+    let driver_first = if asks { unsafe { driver::comes_first(&call, parks) } } else { None };
     if let Some(why) = driver_first {
         // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_first(&call, why) } {
@@ -104,6 +110,10 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
+    }
+    if forbids && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        // SAFETY: the call's create info is valid (the caller's contract).
+        unsafe { note_refused(&call) };
     }
     count_result(device, answer.result);
     answer
@@ -177,8 +187,10 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if let Some(served) = parked::take(request) {
             return Climb::Served(served);
         }
-        let why = driver::comes_first(&request.call, false).filter(|_| question == Question::NotAsked);
-        let Some(why) = why else { return Climb::missed(question) };
+        if question != Question::NotAsked {
+            return Climb::missed(question);
+        }
+        let Some(why) = driver::comes_first(&request.call, false) else { return Climb::missed(question) };
         let answer = driver::ask_first(&request.call, why);
         match answer {
             Rung::Served(served) => Climb::Served(served),
@@ -218,8 +230,10 @@ pub unsafe fn before_compiling<'a, I: CreateInfo>(
                 Rung::Missed(now) => question = now,
             }
         }
-        if let Some(served) = companion::ask(request) {
-            return Climb::Served(served);
+        if question != Question::JustRefused {
+            if let Some(served) = companion::ask(request) {
+                return Climb::Served(served);
+            }
         }
         Climb::Missed { artifact, question }
     }

@@ -88,6 +88,8 @@ pub enum Question {
     NotAsked,
     /// It will be asked by the call that goes down.
     ComesLast,
+    /// The program has just been told that there is nothing, by a call that forbids compiling.
+    JustRefused,
     /// It has nothing.
     NothingThere,
     /// It answers this call with an error.

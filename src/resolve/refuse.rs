@@ -1,5 +1,8 @@
 //! VK_PIPELINE_COMPILE_REQUIRED of the layer's: the driver never sees the call.
 
+use std::cell::Cell;
+use std::num::NonZeroU64;
+
 use ash::vk;
 
 use super::call::{Answer, Call};
@@ -61,6 +64,33 @@ pub unsafe fn refuse_nameless<I: CreateInfo>(
     parsed()
         .any(|parsed| parsed.naming.lacks_code)
         .then(|| unsafe { refuse_all(device, parsed(), pipelines) })
+}
+
+thread_local! {
+    /// The stages and the cache of this thread's latest call, if it forbade compiling and was refused.
+    static JUST_REFUSED: Cell<Option<(NonZeroU64, vk::PipelineCache)>> = const { Cell::new(None) };
+}
+
+/// A call that forbids compiling is refused. Translators then make the same call without that flag.
+///
+/// # Safety
+/// The call's create info is valid.
+pub unsafe fn note_refused<I: CreateInfo>(call: &Call<'_, I>) {
+    // SAFETY: the caller's contract.
+    let stages = unsafe { call.number_of_stages() };
+    // Without thread-local storage the driver is asked once more.
+    let _ = JUST_REFUSED.try_with(|refused| refused.set(stages.map(|stages| (stages, call.passed.handle()))));
+}
+
+/// Whether it is such a call: nobody has what the program was just told that nobody has. A pipeline of the same stages and
+/// another state is taken for it, which costs a compile at worst.
+///
+/// # Safety
+/// The call's create info is valid.
+pub unsafe fn was_just_refused<I: CreateInfo>(call: &Call<'_, I>) -> bool {
+    let Some((stages, cache)) = JUST_REFUSED.try_with(Cell::take).ok().flatten() else { return false };
+    // SAFETY: the caller's contract.
+    cache == call.passed.handle() && unsafe { call.number_of_stages() } == Some(stages)
 }
 
 /// The answer to a call that forbids compiling, where the driver cannot be asked.

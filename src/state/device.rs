@@ -22,8 +22,8 @@ use super::described::{
 use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
+use super::finds::Finds;
 use super::instance::{Instance, PhysicalDevice};
-use super::mixed::Mixed;
 use super::objects::Objects;
 use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
@@ -106,8 +106,10 @@ pub struct Device {
     pub width: Width,
     /// Who answers sooner, the stash or the driver.
     pub comparisons: Comparisons,
-    /// Whether the driver finds pipelines of shaders that it has met apart only.
-    pub mixed: Mixed,
+    /// What asking for pipelines has brought whose shaders were met only in different pipelines.
+    pub mixed: Finds,
+    /// What asking the driver before the stash has brought.
+    pub sooner: Finds,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// The companions of both that live.
@@ -206,7 +208,8 @@ impl Device {
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             comparisons: Comparisons::default(),
-            mixed: Mixed::default(),
+            mixed: Finds::default(),
+            sooner: Finds::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),

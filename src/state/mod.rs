@@ -12,7 +12,7 @@
 //! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost;
 //!   [`ended_runs`] until the instance is destroyed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`mixed`] whether the driver finds pipelines of shaders that it has met apart
+//! - [`finds`] whether a kind of question to the driver finds anything
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
@@ -46,11 +46,11 @@ pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
 pub mod ended_runs;
+pub mod finds;
 mod identifiers;
 pub mod instance;
 mod known_objects;
 pub mod live_devices;
-pub mod mixed;
 pub mod objects;
 pub mod parked;
 pub mod pipeline_class;

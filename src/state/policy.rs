@@ -11,6 +11,9 @@ pub struct Policy {
     /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that cannot
     /// have the pipeline is not asked for it: the call that records finds it on the disk at the same price, once.
     pub dear_disk_beside_cache: bool,
+    /// Complete pipelines are entries of the driver's caches as a whole: it has none whose shaders it has met only in
+    /// different pipelines.
+    pub whole_pipelines: bool,
     /// A pipeline is made faster from its binaries than from a cache that holds just it.
     pub prefers_binaries: bool,
     /// How many threads at a time are let into the driver with served calls; None: any number.
@@ -30,6 +33,7 @@ const STATISTICS: vk::PipelineCreateFlags = vk::PipelineCreateFlags::CAPTURE_STA
 const UNKNOWN: Policy = Policy {
     free_recording: false,
     dear_disk_beside_cache: false,
+    whole_pipelines: false,
     prefers_binaries: false,
     served_width: None,
     artifacts: true,
@@ -43,7 +47,10 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // A binary is taken 1.4 times as fast as a blob.
         // Statistics are answered as by what was compiled; with internal representations no cache is looked into
         // (classes/later_calls.rs).
-        vk::DriverId::MESA_RADV => Policy { free_recording: true, prefers_binaries: true, ..UNKNOWN },
+        // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
+        vk::DriverId::MESA_RADV => {
+            Policy { free_recording: true, whole_pipelines: true, prefers_binaries: true, ..UNKNOWN }
+        }
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call
         // 0.07 to 0.09 ms.
         // A blob is taken 1.2 to 1.4 times as fast as a binary.

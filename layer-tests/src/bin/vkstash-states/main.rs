@@ -72,6 +72,9 @@ struct Options {
     /// Forbid compiling in every call but the first; all must succeed.
     #[arg(long)]
     fail_on: bool,
+    /// Forbid compiling in every call, and make it once more without that if it is refused, as translators do.
+    #[arg(long, conflicts_with = "fail_on")]
+    retry: bool,
     /// VkApplicationInfo::pApplicationName.
     #[arg(long, value_name = "NAME", default_value = "vkstash-states")]
     application: String,
@@ -109,8 +112,11 @@ fn run(options: &Options) -> Report {
     let started = Instant::now();
     let named = InstanceOptions { application: options.application.clone(), ..InstanceOptions::default() };
     let instance = Instance::new(&named).expect("an instance");
-    let wanted =
-        DeviceOptions { dynamic_rendering: true, cache_control: options.fail_on, ..DeviceOptions::default() };
+    let wanted = DeviceOptions {
+        dynamic_rendering: true,
+        cache_control: options.fail_on || options.retry,
+        ..DeviceOptions::default()
+    };
     let device = Arc::new(Device::new(&instance, &wanted).expect("a device"));
     let properties = instance.properties(device.physical);
     let mut report = Report {
@@ -184,13 +190,20 @@ fn call(
     let fresh = (options.cache == Habit::Fresh).then(|| device.cache(&[]));
     call.cache_ns = if fresh.is_some() { nanos(started) } else { 0 };
     let cache = shared.or(fresh).unwrap_or_default();
-    let flags = match options.fail_on && batch != [0] {
+    let flags = match options.retry || options.fail_on && batch != [0] {
         true => vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED,
         false => vk::PipelineCreateFlags::empty(),
     };
     let mut feedback = vk::PipelineCreationFeedback::default();
-    let asked = options.feedback.then_some(&mut feedback);
-    (call.result, call.create_ns) = objects.create(device, cache, options.state, batch, flags, asked);
+    let mut asked = options.feedback.then_some(&mut feedback);
+    (call.result, call.create_ns) =
+        objects.create(device, cache, options.state, batch, flags, asked.as_deref_mut());
+    if options.retry && call.result == vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw() {
+        let refused_in = call.create_ns;
+        let flags = vk::PipelineCreateFlags::empty();
+        (call.result, call.create_ns) = objects.create(device, cache, options.state, batch, flags, asked);
+        call.create_ns += refused_in;
+    }
     call.feedback = options.feedback.then_some(feedback.flags.as_raw());
     if let Some(cache) = fresh {
         let started = Instant::now();
