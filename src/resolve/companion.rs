@@ -44,7 +44,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     }
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
-    let are_mixed = call.passed.are_mixed(device, shaders);
+    let are_mixed = !beside.met_together(shaders);
     if are_mixed && !call.mixed_may_be_found() {
         return None;
     }

@@ -28,6 +28,8 @@ use vkstash_store::format::comparison::AskedFirst;
 pub enum Early {
     /// It has answered earlier runs of the program sooner, or it is this run's turn to find that out.
     Sooner,
+    /// The same, but it has had none of the latest pipelines: it is not asked for this one.
+    InVain,
     /// It has lately had a pipeline of the same stages in memory.
     RecentHit(Holder),
     /// The program has loaded the cache, or the stash has nothing to serve.
@@ -47,6 +49,10 @@ pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Opt
     let is_first = passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver);
     if is_first && device.sooner.is_worth_asking() {
         return Some(Early::Sooner);
+    }
+    // A loaded cache has a judgement of its own.
+    if is_first && passed.known().is_none_or(|cache| !cache.holds_earlier_runs()) {
+        return Some(Early::InVain);
     }
     // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
     if parks {
@@ -70,6 +76,9 @@ pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Opt
 /// # Safety
 /// The call's create info is valid.
 pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
+    if matches!(why, Early::InVain) {
+        return Rung::Missed(Question::InVain);
+    }
     // SAFETY: the caller's contract.
     if !unsafe { may_forbid_compiling(call) } {
         return Rung::Missed(Question::NotAsked);
@@ -90,7 +99,7 @@ pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Q
             Early::MayHaveAnything if call.device.caches_hold(call.class()) && may_have(call, &shaders) => {
                 put_question(call, &shaders, Knowledge::Shaders)
             }
-            Early::Sooner | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
+            Early::Sooner | Early::InVain | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
     }
 }

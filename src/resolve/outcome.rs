@@ -86,6 +86,8 @@ pub enum Question {
     /// It was not asked.
     #[default]
     NotAsked,
+    /// It was not asked, because it has had none of the latest pipelines.
+    InVain,
     /// It will be asked by the call that goes down.
     ComesLast,
     /// The program has just been told that there is nothing, by a call that forbids compiling.

@@ -98,14 +98,14 @@ impl Passed {
         }
     }
 
-    /// Whether it has met each of these shaders, as far as that is known, and never all of them in one pipeline.
+    /// Whether all of these shaders went through it, as far as that is known, but never in one pipeline.
     pub fn are_mixed(&self, device: &Device, shaders: &ShaderSet) -> bool {
-        let (filled, beside) = match self {
-            Passed::Null => (&device.null.filled, &device.null.beside),
-            Passed::Known { cache, .. } => (&cache.filled, &cache.beside),
+        let filled = match self {
+            Passed::Null => &device.null.filled,
+            Passed::Known { cache, .. } => &cache.filled,
             Passed::Unknown(_) => return false,
         };
-        !shaders.is_unknown() && !filled.may_have_together(shaders) && !beside.met_together(shaders)
+        !shaders.is_unknown() && !filled.may_have_together(shaders)
     }
 
     /// The stages whose pipelines this cache has recently returned from memory.
