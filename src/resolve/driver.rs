@@ -174,7 +174,8 @@ unsafe fn put_question<I: CreateInfo>(
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
-    // A program that forbids compiling looks what is there: that there is nothing tells little of other calls.
+    // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then, and is not
+    // counted.
     let is_judged = took.is_some() || !call.parsed().fails_on_compile_required();
     if are_mixed && is_judged {
         device.mixed.note(took.is_some());

@@ -19,7 +19,7 @@ impl Default for Finds {
     }
 }
 
-/// So many questions in a row may find nothing; of many, two of three.
+/// So many questions in a row may find nothing. A find makes good for two that find nothing.
 const MOST: i32 = 8;
 
 /// Then the driver is asked for one of so many: an odd number, because a call may put two questions, to the cache and to
