@@ -1,7 +1,9 @@
 //! Several processes, and forked children.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 
+use crate::clock::STOPPED;
 use crate::disk::open::cache_hash;
 use crate::error::Other as OpenOther;
 use crate::locks::{self, Byte, Kind};
@@ -154,7 +156,7 @@ fn opening_a_cache_while_others_clear_it_and_let_it_grow_loses_nothing() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                while !done.load(Ordering::Relaxed) {
                     drop(patiently(|| files(root.path())));
                 }
             });
@@ -176,7 +178,7 @@ struct End<'a>(&'a std::sync::atomic::AtomicBool);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -202,42 +204,64 @@ fn a_process_that_stands_still_keeps_nobody_waiting_for_long() {
     assert_eq!(get(&open(root.path()), b"other").unwrap(), b"value");
 }
 
+/// In a process of its own, with a stopped clock: the time without waiting after a wait in vain ends only when this test says
+/// so, and caches of other tests do not share its entry of [`patience`].
 #[test]
 fn of_many_calls_behind_another_process_few_wait() {
-    let root = root();
-    let session = open(root.path());
-    let folder = Folder::root(&folder(root.path()), false).unwrap();
+    let test = "of_many_calls_behind_another_process_few_wait";
+    let Some(root) = folder_of_child(test) else {
+        let root = root();
+        assert!(child(test, root.path()).status().unwrap().success());
+        return;
+    };
+    let mut session = Some(open(&root));
+    let folder = Folder::root(&folder(&root), false).unwrap();
     let names = Names::of(&GUID.text());
     let cache = cache_hash(&folder, &names).unwrap();
     let lock = folder.open_to_seal(&names.lock).unwrap();
+    STOPPED.store(1_000_000, Ordering::SeqCst);
     for byte in [Byte::Writing, Byte::Opening] {
-        let patience =
-            if byte == Byte::Writing { patience::writing(cache) } else { patience::opening(cache) };
-        let waits = || patience.in_vain.load(std::sync::atomic::Ordering::Relaxed);
-        let before = waits();
-        assert!(locks::set(&lock, byte, Kind::Exclusive).unwrap());
-        let call = |number| match byte {
-            Byte::Writing => session.store(&key(number), &value(number)),
-            _ => files(root.path()).map(drop),
+        let patience = match byte {
+            Byte::Writing => patience::writing(cache),
+            _ => patience::opening(cache),
         };
-        std::thread::scope(|scope| {
-            for thread in 0..32 {
-                scope.spawn(move || {
-                    for round in 0..5 {
-                        let answer = call(thread * 5 + round);
-                        assert!(matches!(answer, Err(Error::NotCurrentlyAvailable(_))), "{answer:?}");
-                    }
-                });
-            }
-        });
-        // The threads that open have no lock in common, so each may begin to wait before the first one has given up. Later
-        // the time without waiting doubles.
-        let most = if byte == Byte::Writing { 10 } else { 32 + 10 };
-        assert!((1..=most).contains(&(waits() - before)), "{byte:?}: {} waits", waits() - before);
+        let waits = || patience.in_vain.load(Ordering::SeqCst);
+        assert!(locks::set(&lock, byte, Kind::Exclusive).unwrap());
+        let call = |number| match &session {
+            Some(session) => session.store(&key(number), &value(number)),
+            None => create(&root, &disk()).map(drop),
+        };
+        let calls = || {
+            std::thread::scope(|scope| {
+                for thread in 0..32 {
+                    scope.spawn(move || {
+                        for round in 0..5 {
+                            let answer = call(thread * 5 + round);
+                            assert!(matches!(answer, Err(Error::NotCurrentlyAvailable(_))), "{answer:?}");
+                        }
+                    });
+                }
+            });
+        };
+        // The times without waiting, in milliseconds. All of 160 calls come within one.
+        for (expected, pause) in [100, 200, 400].into_iter().enumerate() {
+            let expected = expected as u64;
+            assert_eq!(waits(), expected, "{byte:?}");
+            calls();
+            assert_eq!(waits(), expected + 1, "{byte:?}: one of all threads waits");
+            STOPPED.fetch_add(pause - 1, Ordering::SeqCst);
+            calls();
+            assert_eq!(waits(), expected + 1, "{byte:?}: nobody waits for {pause} ms");
+            STOPPED.fetch_add(1, Ordering::SeqCst);
+        }
         assert!(locks::set(&lock, byte, Kind::Free).unwrap());
+        match &session {
+            Some(session) => session.store(b"key", b"value").unwrap(),
+            None => drop(create(&root, &disk()).unwrap()),
+        }
+        // The next round opens the cache.
+        session = None;
     }
-    patiently(|| session.store(b"key", b"value"));
-    patiently(|| files(root.path()));
 }
 
 #[test]
