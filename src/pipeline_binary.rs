@@ -21,6 +21,10 @@ const fn s_type(offset: i32) -> vk::StructureType {
 
 /// sType of VkPhysicalDevicePipelineBinaryFeaturesKHR.
 pub const FEATURES: vk::StructureType = s_type(0);
+/// sType of VkPhysicalDevicePipelineBinaryPropertiesKHR.
+pub const PROPERTIES: vk::StructureType = s_type(4);
+/// sType of VkDevicePipelineBinaryInternalCacheControlKHR.
+pub const INTERNAL_CACHE_CONTROL: vk::StructureType = s_type(8);
 /// sType of VkPipelineCreateInfoKHR.
 pub const PIPELINE_CREATE_INFO: vk::StructureType = vk::StructureType::from_raw(1_000_483_007);
 
@@ -39,6 +43,52 @@ pub struct Features {
 impl Default for Features {
     fn default() -> Self {
         Features { s_type: FEATURES, p_next: std::ptr::null_mut(), pipeline_binaries: vk::FALSE }
+    }
+}
+
+/// VkPhysicalDevicePipelineBinaryPropertiesKHR.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    s_type: vk::StructureType,
+    /// The chain.
+    pub p_next: *mut c_void,
+    /// pipelineBinaryInternalCache.
+    pub internal_cache: vk::Bool32,
+    /// pipelineBinaryInternalCacheControl.
+    pub internal_cache_control: vk::Bool32,
+    /// pipelineBinaryPrefersInternalCache, pipelineBinaryPrecompiledInternalCache, pipelineBinaryCompressedData.
+    rest: [vk::Bool32; 3],
+}
+
+impl Default for Properties {
+    fn default() -> Self {
+        let p_next = std::ptr::null_mut();
+        Properties {
+            s_type: PROPERTIES,
+            p_next,
+            internal_cache: vk::FALSE,
+            internal_cache_control: vk::FALSE,
+            rest: [vk::FALSE; 3],
+        }
+    }
+}
+
+/// VkDevicePipelineBinaryInternalCacheControlKHR.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct InternalCacheControl {
+    s_type: vk::StructureType,
+    /// The chain.
+    pub p_next: *const c_void,
+    /// disableInternalCache.
+    pub disable_internal_cache: vk::Bool32,
+}
+
+impl InternalCacheControl {
+    /// The driver does without its own cache.
+    pub fn disabled(p_next: *const c_void) -> InternalCacheControl {
+        InternalCacheControl { s_type: INTERNAL_CACHE_CONTROL, p_next, disable_internal_cache: vk::TRUE }
     }
 }
 

@@ -9,6 +9,7 @@
 //! - [`child`] test steps in processes of their own, because the loader's environment belongs to the process
 //! - [mod@env] the environment of a program: driver, layer, folders
 //! - [`test_driver`] control of the programmable test driver
+//! - [`engines`] the habits of engines that cache their pipelines
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`api`] the C API of the layer in this process
@@ -23,6 +24,7 @@ pub mod api;
 pub mod bench;
 pub mod child;
 pub mod corpus;
+pub mod engines;
 pub mod env;
 pub mod imports;
 pub mod khronos;

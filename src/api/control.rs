@@ -36,8 +36,8 @@ pub(super) fn is_developer_mode() -> bool {
 /// DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
 /// the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
 /// vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
-/// running programs still write to some of it, which stays. For the driver's own cache all controls are hints: CLEAR does
-/// nothing.
+/// running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
+/// counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
 ///
 /// Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
 /// VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is done.

@@ -389,8 +389,20 @@ impl Settings {
 /// The caches that are disabled for an application: by its settings, or else by those of the root. Settings that cannot
 /// be read disable nothing.
 pub fn disabled_caches(root: &Path, application: &str) -> CacheKinds {
-    let of = |application| read(root, application).ok().and_then(|(settings, _)| settings.disabled_caches);
-    of(Some(application)).or_else(|| of(None)).unwrap_or_default()
+    disabled_caches_unless(root, application, &|| false)
+}
+
+/// [`disabled_caches`]; nothing is disabled if `interrupted` says so before one of the two files is read.
+pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn Fn() -> bool) -> CacheKinds {
+    for of in [Some(application), None] {
+        if interrupted() {
+            break;
+        }
+        if let Some(stored) = read(root, of).ok().and_then(|(settings, _)| settings.disabled_caches) {
+            return stored;
+        }
+    }
+    CacheKinds::NONE
 }
 
 /// The settings of a root, or of the application in that folder of it, and the complaints about the file. Defaults if

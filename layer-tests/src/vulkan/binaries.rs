@@ -35,7 +35,12 @@ pub struct InternalCacheControl {
 impl InternalCacheControl {
     /// disableInternalCache.
     pub fn disabled() -> InternalCacheControl {
-        InternalCacheControl { s_type: s_type(8), p_next: ptr::null(), disable: vk::TRUE }
+        InternalCacheControl::new(true)
+    }
+
+    /// With this disableInternalCache.
+    pub fn new(disable: bool) -> InternalCacheControl {
+        InternalCacheControl { s_type: s_type(8), p_next: ptr::null(), disable: disable.into() }
     }
 }
 

@@ -34,6 +34,10 @@ pub struct Wanted {
     pub add_cache_control: bool,
     /// The user has asked the layer to switch pipeline binaries on.
     pub add_binaries: bool,
+    /// The driver is told to do without its own cache: that kind of caches is disabled, the driver can be told, and the
+    /// program says nothing about it. A program that uses pipeline binaries may have the driver look for them in that
+    /// cache, which it must not if the cache is disabled (contract 5.3).
+    pub disable_internal_cache: bool,
     /// Artifacts may be made of pipeline binaries: the device's digest holds all that its chain says. A driver must
     /// use a binary, so one of another device is a wrong pipeline (contract 5.5).
     pub hashed: bool,
@@ -61,6 +65,7 @@ impl Wanted {
         info: &vk::DeviceCreateInfo<'_>,
         physical: &PhysicalDevice,
         config: &Config,
+        is_driver_cache_disabled: impl FnOnce() -> bool,
     ) -> Wanted {
         // SAFETY: the caller's contract.
         let asked =
@@ -72,12 +77,14 @@ impl Wanted {
         };
         let mut cache_control = false;
         let mut binaries = None;
+        let mut controls_internal_cache = false;
         // SAFETY: the caller's contract; the casts follow the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
                 if (*node).s_type == pipeline_binary::FEATURES {
                     binaries = Some((*node.cast::<pipeline_binary::Features>()).pipeline_binaries != 0);
                 }
+                controls_internal_cache |= (*node).s_type == pipeline_binary::INTERNAL_CACHE_CONTROL;
                 cache_control |= match (*node).s_type {
                     CACHE_CONTROL_FEATURES => {
                         let features =
@@ -106,6 +113,10 @@ impl Wanted {
                 && config.binaries
                 && physical.pipeline_binaries
                 && unhashed.is_none(),
+            disable_internal_cache: physical.internal_cache_control
+                && binaries.is_none()
+                && !controls_internal_cache
+                && is_driver_cache_disabled(),
             hashed: unhashed.is_none(),
             identifiers,
         }
@@ -218,9 +229,17 @@ impl<'a> Changed<'a> {
             // SAFETY: a structure of that size, copied to where it lives as long as the create info.
             self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
         }
+        if wanted.disable_internal_cache {
+            let control = pipeline_binary::InternalCacheControl::disabled(self.info.p_next);
+            let size = size_of_val(&control);
+            // SAFETY: a structure of that size, copied to where it lives as long as the create info.
+            self.info.p_next = unsafe { arena.copy((&raw const control).cast::<c_void>(), size) };
+        }
+        // The structure of the one is as much part of the extension as the feature of the other.
+        let needs_binaries = wanted.add_binaries || wanted.disable_internal_cache;
         let add_name = add && physical.cache_control == CacheControl::Extension;
-        if emulated || lacks_control || add_name || wanted.add_binaries {
-            self.change_names(emulated, lacks_control, add_name, wanted.add_binaries);
+        if emulated || lacks_control || add_name || needs_binaries {
+            self.change_names(emulated, lacks_control, add_name, needs_binaries);
         }
         on
     }
@@ -288,6 +307,7 @@ mod tests {
             algorithm: [0; 16],
             emulates: true,
             pipeline_binaries: false,
+            internal_cache_control: false,
             cache_control: CacheControl::None,
             emulates_cache_control: true,
         };
@@ -311,7 +331,7 @@ mod tests {
         let mut changed = Changed::new(&info);
         // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
         let (on, kept, chain) = unsafe {
-            let wanted = Wanted::read(&info, &physical, &Config::default());
+            let wanted = Wanted::read(&info, &physical, &Config::default(), || true);
             assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
             let on = changed.apply(&wanted, &physical, &mut arena);
             let kept: Vec<_> = extension_names(&changed.info).collect();

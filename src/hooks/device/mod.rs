@@ -2,11 +2,12 @@
 //!
 //! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
 //! pipelineBinaries, if the user wants that), and what the layer emulates is taken out again before the driver
-//! sees it ([`changes`]). The program's structures are never written to: what must change is copied.
+//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never written to: what must change is copied.
 
 mod changes;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 
@@ -23,7 +24,10 @@ use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::live_devices::{self, Entry};
 use crate::state::policy;
+use crate::state::process;
+use crate::state::switches::{self, CacheKinds};
 use changes::{Changed, Enabled, Wanted};
+use vkstash_store::settings;
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -127,6 +131,21 @@ impl Made {
     }
 }
 
+/// How long vkCreateDevice may look into the settings. If they are not known then, the driver keeps its cache.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Whether the program or the user has disabled the driver's own cache.
+fn is_driver_cache_disabled(instance: &Instance) -> bool {
+    let kind = CacheKinds::DRIVER_MANAGED;
+    if switches::is_off(kind) {
+        return true;
+    }
+    let Some(root) = &instance.config.root else { return false };
+    let name = process::name_of(&instance.config, &instance.application.name);
+    let began = Instant::now();
+    settings::disabled_caches_unless(root, &name.folder, &|| began.elapsed() > LOOK).has(kind)
+}
+
 /// # Safety
 /// As vkCreateDevice, called by the loader; `link` is the create info's own.
 unsafe fn make(
@@ -142,18 +161,25 @@ unsafe fn make(
     unsafe {
         let known = instance.physical_device(physical);
         faults::here("device wanted");
-        let wanted = Wanted::read(info, &known, &instance.config);
+        let disabled = || is_driver_cache_disabled(instance);
+        let wanted = Wanted::read(info, &known, &instance.config, disabled);
         let mut arena = Arena::default();
         let mut changed = Changed::new(info);
         let mut enabled = changed.apply(&wanted, &known, &mut arena);
         let mut result = next(physical, &changed.info, allocator, device);
         let added = (enabled.cache_control && !wanted.enabled.cache_control)
-            || (enabled.binaries && !wanted.enabled.binaries);
+            || (enabled.binaries && !wanted.enabled.binaries)
+            || wanted.disable_internal_cache;
         if result != vk::Result::SUCCESS && added {
             // A feature that the program did not ask for may be to blame: once more without any.
             link.rewind();
             changed = Changed::new(info);
-            let bare = Wanted { add_cache_control: false, add_binaries: false, ..wanted };
+            let bare = Wanted {
+                add_cache_control: false,
+                add_binaries: false,
+                disable_internal_cache: false,
+                ..wanted
+            };
             enabled = changed.apply(&bare, &known, &mut arena);
             result = next(physical, &changed.info, allocator, device);
         }

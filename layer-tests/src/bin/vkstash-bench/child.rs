@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
+use vkstash_layer_tests::engines;
 use vkstash_layer_tests::translators;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::reports::runs;
@@ -139,6 +140,23 @@ impl Runner {
             Some(failure) => Err(format!("{arguments:?}: {failure}").into()),
             None => Ok((report, counted(&ended.runs, "compiled"))),
         }
+    }
+
+    /// Runs an engine that asks for so many pipelines and keeps its own files in `folder`.
+    pub(crate) fn engine(
+        &self,
+        environment: &Environment<'_>,
+        engine: &str,
+        folder: &Path,
+        pipelines: u32,
+    ) -> Result<engines::Spent, Failure> {
+        let mut command = Command::new(self.client.with_file_name("vkstash-engine"));
+        command.arg(engine).arg(folder).args(["--count", &pipelines.to_string()]);
+        let ended = self.spawn(command, environment)?;
+        if environment.stash.is_some() && ended.runs.is_empty() {
+            return Err(NO_LAYER.into());
+        }
+        Ok(serde_json::from_slice(&ended.output)?)
     }
 
     fn spawn(&self, mut command: Command, environment: &Environment<'_>) -> Result<Ended, Failure> {

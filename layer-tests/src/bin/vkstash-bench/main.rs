@@ -10,6 +10,7 @@ mod codec;
 mod compare;
 mod cost;
 mod demo;
+mod engines;
 mod environment;
 mod failure;
 mod figures;
@@ -71,6 +72,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
+        Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
         Command::Modules
         | Command::Codec

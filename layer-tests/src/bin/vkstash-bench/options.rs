@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Demo(OnDriver),
     /// Pipelines of the same shaders that differ in state that drivers leave out of their keys, in each cache habit.
     States(States),
+    /// The habits of six engines, with and without the layer, over a cold and a warm disk cache of the driver.
+    Engines(Engines),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
@@ -148,6 +150,24 @@ pub(crate) struct OnDriver {
     /// The driver; default: the machine's own GPU (for demo RADV's null device if there is none).
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
+}
+
+#[derive(Args)]
+pub(crate) struct Engines {
+    #[command(flatten)]
+    pub(crate) on: OnDriver,
+    /// Number of pipelines that each engine asks for.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) pipelines: u32,
+    /// Only these engines, by their names in vkstash-engine.
+    #[arg(long, value_delimiter = ',', value_name = "ENGINE")]
+    pub(crate) only: Vec<String>,
+    /// What each engine does as a whole, with its modules, caches and files, and not the creation calls alone.
+    #[arg(long)]
+    pub(crate) whole: bool,
+    /// Without background work and without the comparison of runs: the figures show what the calls themselves cost.
+    #[arg(long)]
+    pub(crate) plain: bool,
 }
 
 #[derive(Args)]

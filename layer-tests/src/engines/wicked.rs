@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ash::vk;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 pub fn run(gpu: &Gpu, folder: &Path) {
     let (file, choice) = (folder.join("library"), folder.join("without-library"));
     if choice.exists() {
-        for name in Gpu::names() {
+        for name in gpu.names() {
             gpu.create(name, vk::PipelineCache::null(), true).unwrap();
         }
         return;
@@ -20,7 +20,7 @@ pub fn run(gpu: &Gpu, folder: &Path) {
     let is_first = !file.exists();
     // Half of the pipelines in each way.
     let mut spent = [Duration::ZERO; 2];
-    for name in Gpu::names() {
+    for name in gpu.names() {
         let before = gpu.spent();
         let with_library = name % 2 == 0;
         let cache = if with_library { library } else { vk::PipelineCache::null() };

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ash::vk;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 /// Which pipelines belong to one shader.
 const PER_SHADER: u32 = 3;
@@ -20,7 +20,7 @@ struct Pending {
 }
 
 pub fn run(gpu: &Gpu, folder: &Path) {
-    let names: Vec<u32> = Gpu::names().collect();
+    let names: Vec<u32> = gpu.names().collect();
     for (shader, names) in names.chunks(PER_SHADER as usize).enumerate() {
         let file = folder.join(format!("shader-{shader}.library"));
         let data = fs::read(&file).unwrap_or_default();

@@ -1,48 +1,22 @@
-//! How six engines cache their pipelines, each as a short program with its own habit: cold and warm, with and without the layer,
-//! on RADV's real compiler. In D3D12's words a library is a VkPipelineCache here, and a cached blob the data of a VkPipelineCache
-//! with one pipeline.
+//! What is served of six engines' habits of caching pipelines (`src/engines/`): cold and warm, on RADV's real compiler.
+//! `vkstash-bench engines` measures them, with and without the layer.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-mod bgfx;
-mod forge;
-mod gpu;
-mod llgl;
-mod microsoft;
-mod o3de;
-mod wicked;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::engines;
 use vkstash_layer_tests::env::{Driver, Env};
-
-use self::gpu::Gpu;
 
 /// How many pipelines each program asks for.
 const COUNT: u64 = 6;
 
-/// One engine's habit: creates all pipelines, with its own files in a folder.
-type Habit = fn(&Gpu, &Path);
-
-const HABITS: [(&str, Habit); 7] = [
-    ("microsoft-library", microsoft::library),
-    ("microsoft-blobs", microsoft::blobs),
-    ("bgfx", bgfx::run),
-    ("llgl", llgl::run),
-    ("o3de", o3de::run),
-    ("the-forge", forge::run),
-    ("wicked", wicked::run),
-];
-
 /// The program. Answers with the time in creation calls, in microseconds.
 fn engine(input: &Value) -> Value {
     let (name, folder): (String, PathBuf) = serde_json::from_value(input.clone()).unwrap();
-    let (_, habit) = HABITS.iter().find(|(known, _)| *known == name).unwrap();
-    let gpu = Gpu::new();
-    habit(&gpu, &folder);
-    json!(gpu.spent().as_micros() as u64)
+    json!(engines::run(&name, &folder, COUNT as u32).calls.as_micros() as u64)
 }
 
 /// A run with the engine's own files in this folder.

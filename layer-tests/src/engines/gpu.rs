@@ -1,33 +1,37 @@
 //! What all engines need of Vulkan.
 
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
-
-use crate::COUNT;
+use crate::bench::report;
+use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 
 /// A device, and the time that its creation calls took.
 pub struct Gpu {
+    /// The device.
     pub device: Arc<Device>,
+    /// How many pipelines the program asks for.
+    count: u32,
     layout: vk::PipelineLayout,
     spent: Mutex<Duration>,
 }
 
 impl Gpu {
-    pub fn new() -> Gpu {
+    /// A device for a program that asks for so many pipelines.
+    pub fn new(count: u32) -> Gpu {
         let instance = Instance::new(&InstanceOptions::default()).unwrap();
         let options = DeviceOptions { cache_control: true, ..DeviceOptions::default() };
         let device = Arc::new(Device::new(&instance, &options).unwrap());
         let layout = device.compute_layout();
-        Gpu { device, layout, spent: Mutex::default() }
+        Gpu { device, count, layout, spent: Mutex::default() }
     }
 
     /// The engine's names of its pipelines.
-    pub fn names() -> impl Iterator<Item = u32> {
-        0..COUNT as u32
+    pub fn names(&self) -> impl Iterator<Item = u32> + use<> {
+        0..self.count
     }
 
     /// Creates a pipeline. None: the driver would have to compile it, and must not.
@@ -62,6 +66,26 @@ impl Gpu {
         let blob = self.device.cache_data(cache);
         self.device.destroy_cache(cache);
         (pipeline, blob)
+    }
+
+    /// The device's name and driver.
+    pub fn describe(&self) -> report::Device {
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut driver);
+        let (instance, physical) = (&self.device.instance, self.device.physical);
+        // SAFETY: a live physical device of Vulkan 1.3, which has both the command and the structure.
+        unsafe { instance.raw.get_physical_device_properties2(physical, &mut all) };
+        let text = |result: Result<&CStr, _>| result.unwrap_or_default().to_string_lossy().into_owned();
+        let properties = instance.properties(physical);
+        report::Device {
+            name: text(properties.device_name_as_c_str()),
+            driver: text(driver.driver_name_as_c_str()),
+            driver_info: text(driver.driver_info_as_c_str()),
+            driver_version: properties.driver_version,
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            ..report::Device::default()
+        }
     }
 
     /// The time in creation calls so far.

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 pub fn run(gpu: &Gpu, folder: &Path) {
     let mut memory = HashMap::new();
     // Two frames: the second one finds everything in memory.
     for _ in 0..2 {
-        for name in Gpu::names() {
+        for name in gpu.names() {
             let hash = u64::from(name).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             memory.entry(hash).or_insert_with(|| {
                 let file = folder.join(format!("{hash:016x}.bin"));

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 pub fn run(gpu: &Gpu, folder: &Path) {
-    let names: Vec<u32> = Gpu::names().collect();
+    let names: Vec<u32> = gpu.names().collect();
     for (file, names) in ["Shadows.cache", "Forward.cache"].iter().zip(names.chunks(names.len() / 2)) {
         let path = folder.join(file);
         let cache = gpu.device.cache(&fs::read(&path).unwrap_or_default());

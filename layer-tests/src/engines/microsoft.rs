@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ash::vk;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 /// A file as the sample maps it.
 struct MappedFile {
@@ -48,7 +48,7 @@ impl MappedFile {
 pub fn library(gpu: &Gpu, folder: &Path) {
     let mut file = MappedFile::open(folder.join("pipelineLibrary.cache"));
     let library = gpu.device.cache(&file.content());
-    for name in Gpu::names() {
+    for name in gpu.names() {
         let loaded = gpu.create(name, library, false);
         loaded.or_else(|| gpu.create(name, library, true)).unwrap();
     }
@@ -58,7 +58,7 @@ pub fn library(gpu: &Gpu, folder: &Path) {
 
 /// A file for each pipeline.
 pub fn blobs(gpu: &Gpu, folder: &Path) {
-    for name in Gpu::names() {
+    for name in gpu.names() {
         let mut file = MappedFile::open(folder.join(format!("{name}.cache")));
         let before = file.content();
         let (pipeline, blob) = gpu.create_with_blob(name, (!before.is_empty()).then_some(&before));

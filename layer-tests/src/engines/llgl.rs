@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::gpu::Gpu;
+use super::gpu::Gpu;
 
 /// The engine's object.
 struct PipelineCache {
@@ -34,7 +34,7 @@ fn create_pipeline_state(gpu: &Gpu, name: u32, cache: &mut PipelineCache) {
 
 /// The user.
 pub fn run(gpu: &Gpu, folder: &Path) {
-    for name in Gpu::names() {
+    for name in gpu.names() {
         let file = folder.join(format!("user-{name}"));
         let mut cache = PipelineCache::new(fs::read(&file).unwrap_or_default());
         create_pipeline_state(gpu, name, &mut cache);

@@ -1,0 +1,28 @@
+//! One engine's habit of caching pipelines, as a program: prints what it took.
+#![allow(clippy::unwrap_used, reason = "a test program may stop at what it did not expect")]
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use vkstash_layer_tests::engines;
+
+/// Creates compute pipelines as an engine does, and prints the time that it took as JSON.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// The engine.
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(engines::names()))]
+    engine: String,
+    /// The folder of the engine's own files; created if it is missing.
+    folder: PathBuf,
+    /// Number of pipelines.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    count: u32,
+}
+
+fn main() {
+    let options = Options::parse();
+    std::fs::create_dir_all(&options.folder).unwrap();
+    let spent = engines::run(&options.engine, &options.folder, options.count);
+    println!("{}", serde_json::to_string(&spent).unwrap());
+}

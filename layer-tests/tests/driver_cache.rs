@@ -1,0 +1,162 @@
+//! The driver's own cache: a user or a program disables it, and the driver is told at vkCreateDevice.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::Arc;
+
+use ash::{khr, vk};
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::api::{Api, DISABLE, DRIVER_MANAGED, ENABLE};
+use vkstash_layer_tests::child::{Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::binaries::{self, InternalCacheControl};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_store::settings::{self, CacheKinds, Settings};
+use vkstash_store::stash::inspect::list_applications;
+
+/// sType of VkDevicePipelineBinaryInternalCacheControlKHR.
+const CONTROL: i64 = 1_000_483_008;
+
+/// A device that says of pipeline binaries what `says` names.
+fn device(instance: &Arc<Instance>, says: &str) -> Device {
+    let physical = instance.physical_device();
+    let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+    let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
+    let features = binaries::Features::on(ptr::from_mut(&mut five).cast());
+    let keeps = InternalCacheControl::new(false);
+    let names = [khr::maintenance5::NAME.as_ptr(), binaries::NAME.as_ptr()];
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
+    match says {
+        "nothing" => {}
+        "keeps its cache" => {
+            info = info.enabled_extension_names(&names);
+            info.p_next = ptr::from_ref(&keeps).cast();
+        }
+        "uses binaries" => {
+            info = info.enabled_extension_names(&names);
+            info.p_next = ptr::from_ref(&features).cast();
+        }
+        other => panic!("{other}"),
+    }
+    // SAFETY: a live physical device and a valid create info.
+    let raw = unsafe { instance.raw.create_device(physical, &info, None) }.unwrap();
+    Device::adopt(instance, physical, raw)
+}
+
+/// Creates a device and a pipeline. Answers how often the driver was told, and what it complains about.
+fn create(input: &Value) -> Value {
+    let control = input["control"].as_u64().unwrap_or(0) as u32;
+    if control != 0 {
+        assert_eq!(Api::load().control(DRIVER_MANAGED, control), 0);
+    }
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = device(&instance, input["says"].as_str().unwrap_or("nothing"));
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(device.module(&spirv::compute(1)))
+        .name(c"main");
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(device.compute_layout());
+    // SAFETY: a valid create info.
+    let (result, _) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
+    assert_eq!(result, vk::Result::SUCCESS);
+    drop(device);
+    if input["driver"] != "test" {
+        return Value::Null;
+    }
+    let record = TestDriver::open().take_record();
+    drop(instance);
+    let calls = record["calls"].as_array().unwrap();
+    let devices = calls.iter().filter(|call| call["command"] == "vkCreateDevice");
+    let chains = devices.flat_map(|call| call["p_next"].as_array().cloned().unwrap_or_default());
+    let told = chains.filter(|s_type| s_type.as_i64() == Some(CONTROL)).count();
+    json!({ "told": told, "violations": record["violations"] })
+}
+
+fn store(root: &Path, application: Option<&str>, kinds: CacheKinds) {
+    std::fs::create_dir_all(root).unwrap();
+    let disabled_caches = Some(kinds);
+    settings::write(root, application, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+}
+
+/// How often the driver was told.
+fn told(scenario: &Scenario, env: &Env, mut input: Value) -> u64 {
+    input["driver"] = "test".into();
+    let said = scenario.run_ok::<Value>("create", env, &input).value;
+    assert_eq!(said["violations"], json!([]), "{input}");
+    said["told"].as_u64().unwrap()
+}
+
+fn test_driver() -> Value {
+    json!({ "pipeline_binary": true, "api_version": "1.4", "disk_cache": true })
+}
+
+#[test]
+fn the_driver_is_told_what_the_user_has_disabled() {
+    scenario(&[("create", create)], |scenario| {
+        let env = scenario.on(Driver::Test(test_driver())).unwrap();
+        let root = env.stash_folder();
+        assert_eq!(told(scenario, &env, json!({})), 0);
+        store(&root, None, CacheKinds::DRIVER_MANAGED);
+        assert_eq!(told(scenario, &env, json!({})), 1);
+        // The program says otherwise, or may have the driver look for binaries in that cache.
+        assert_eq!(told(scenario, &env, json!({ "says": "keeps its cache" })), 1, "only its own structure");
+        assert_eq!(told(scenario, &env, json!({ "says": "uses binaries" })), 0);
+        // The application's own setting comes first.
+        let folder = list_applications(&root).unwrap()[0].folder.clone();
+        store(&root, Some(&folder), CacheKinds::NONE);
+        assert_eq!(told(scenario, &env, json!({})), 0);
+        store(&root, None, CacheKinds::NONE);
+        store(&root, Some(&folder), CacheKinds::DRIVER_MANAGED);
+        assert_eq!(told(scenario, &env, json!({})), 1);
+        // Drivers that cannot be told.
+        for driver in
+            [json!({ "pipeline_binary": true, "api_version": "1.4" }), json!({ "disk_cache": true })]
+        {
+            let env = scenario.on(Driver::Test(driver)).unwrap();
+            assert_eq!(told(scenario, &env, json!({})), 0);
+        }
+    });
+}
+
+#[test]
+fn the_driver_is_told_what_the_program_has_disabled() {
+    scenario(&[("create", create)], |scenario| {
+        let env = scenario.on(Driver::Test(test_driver())).unwrap().var("VKSTASH_DEVELOPER_MODE", "1");
+        assert_eq!(told(scenario, &env, json!({ "control": DISABLE })), 1);
+        assert_eq!(told(scenario, &env, json!({ "control": ENABLE })), 0);
+    });
+}
+
+/// Files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn radv_keeps_nothing_while_its_cache_is_disabled_and_the_stash_serves() {
+    scenario(&[("create", create)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let env = env.driver_cache().var("VKSTASH_BACKGROUND", "disabled");
+        // One file for each entry.
+        let env = env.var("MESA_DISK_CACHE_MULTI_FILE", "1");
+        store(&env.stash_folder(), None, CacheKinds::DRIVER_MANAGED);
+        let first = scenario.run_ok::<Value>("create", &env, &json!({}));
+        assert_eq!(first.reports.sum("compiled"), 1, "{:?}", first.reports.counters());
+        let of_driver = |file: &&PathBuf| file.to_string_lossy().contains("driver-cache");
+        let kept = || {
+            files(scenario.folder()).iter().filter(of_driver).filter(|file| !file.ends_with("index")).count()
+        };
+        assert_eq!(kept(), 0, "{:?}", files(scenario.folder()));
+        let second = scenario.run_ok::<Value>("create", &env, &json!({}));
+        assert_eq!(second.reports.sum("served"), 1, "{:?}", second.reports.counters());
+        assert_eq!(kept(), 0, "{:?}", files(scenario.folder()));
+        store(&env.stash_folder(), None, CacheKinds::NONE);
+        let env = env.stash(scenario.folder().join("other stash"));
+        scenario.run_ok::<Value>("create", &env, &json!({}));
+        assert!(kept() > 0, "{:?}", files(scenario.folder()));
+    });
+}
