@@ -312,3 +312,37 @@ fn a_thread_can_use_vulkan_in_its_destructors() {
         });
     }
 }
+
+/// A destructor of a pthread key destroys the device and the instance.
+extern "C" fn destroys_all(_: *mut std::ffi::c_void) {
+    drop(DEVICE.lock().unwrap().take());
+}
+
+fn end_with_a_thread(_: &Value) -> Value {
+    let mut key = 0;
+    // SAFETY: a function of this program, and a valid pointer for the key.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(destroys_all)) }, 0);
+    let thread = std::thread::spawn(move || {
+        let device = device();
+        let made = Work { count: 40, ..Work::default() }.run(&device).all_made();
+        *DEVICE.lock().unwrap() = Some(device);
+        // SAFETY: a live key; its destructor does not use the value.
+        unsafe { libc::pthread_setspecific(key, std::ptr::dangling()) };
+        made
+    });
+    let made = thread.join().unwrap();
+    json!(made && DEVICE.lock().unwrap().is_none())
+}
+
+/// Runs are compared at that end.
+#[test]
+fn a_device_and_its_instance_are_destroyed_without_thread_local_storage() {
+    scenario(&[("step", end_with_a_thread)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let env = env.var("VKSTASH_ASK_FIRST", "auto");
+        for _ in 0..3 {
+            let run = scenario.run_ok::<bool>("step", &env, &());
+            assert!(run.value && !run.stderr.contains("panicked"), "{}", run.stderr);
+        }
+    });
+}

@@ -34,7 +34,7 @@ impl Timed {
     /// The pipeline was had without a compile.
     pub fn end(self, device: &Device) {
         let Some((habit, since)) = self.0 else { return };
-        let Some(now) = device.comparisons.note_call(habit, since.elapsed()) else { return };
+        let Some(now) = device.comparisons.note_call(habit, since, since.elapsed()) else { return };
         if !compiles_much(device) {
             device.record_comparison(habit, &now);
         }

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
@@ -32,6 +32,28 @@ struct Running {
     start: OnceLock<Start>,
     calls: AtomicU32,
     nanos: AtomicU64,
+    /// When the first of these calls began.
+    began: OnceLock<Instant>,
+    /// Nanoseconds from then to the end of the last one.
+    span: AtomicU64,
+}
+
+impl Running {
+    /// A call that began then has ended. Returns how many have.
+    fn note(&self, began: Instant, took: Duration) -> u32 {
+        let since = *self.began.get_or_init(|| began);
+        let span = began.saturating_duration_since(since) + took;
+        self.span.fetch_max(span.as_nanos() as u64, Ordering::AcqRel);
+        self.nanos.fetch_add(took.as_nanos() as u64, Ordering::AcqRel);
+        self.calls.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// How many calls ran side by side, on average and rounded. At least 1, though the program does other things between
+    /// its calls.
+    fn parallel(&self) -> u32 {
+        let (nanos, span) = (self.nanos.load(Ordering::Acquire), self.span.load(Ordering::Acquire).max(1));
+        u32::try_from(nanos.saturating_add(span / 2) / span).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 /// What was known when the run began.
@@ -131,15 +153,14 @@ impl Comparisons {
         self.module_nanos.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// A pipeline was had without a compile in so long. Returns the habit's comparison with this run, if it is due to be
-    /// recorded: when there are as many calls as in the runs before. The first run is recorded each time that the number
-    /// has doubled, because a program may end without notice.
-    pub fn note_call(&self, habit: CacheHabit, took: Duration) -> Option<Comparison> {
-        let Running { start, calls, nanos } = &self.habits[habit.position()];
-        nanos.fetch_add(took.as_nanos() as u64, Ordering::AcqRel);
-        let calls = calls.fetch_add(1, Ordering::AcqRel) + 1;
+    /// A pipeline was had without a compile, in a call that began then and took so long. Returns the habit's comparison
+    /// with this run, if it is due to be recorded: when there are as many calls as in the runs before. The first run is
+    /// recorded each time that the number has doubled, because a program may end without notice.
+    pub fn note_call(&self, habit: CacheHabit, began: Instant, took: Duration) -> Option<Comparison> {
+        let running = &self.habits[habit.position()];
+        let calls = running.note(began, took);
         let power = calls.trailing_zeros() as u8;
-        let before = start.get()?.before?;
+        let before = running.start.get()?.before?;
         let is_due = before.power().map_or(power >= Comparison::LEAST_POWER, |known| known == power);
         if calls.is_power_of_two() && is_due { self.with_run(habit, power) } else { None }
     }
@@ -154,13 +175,11 @@ impl Comparisons {
     pub fn ended(&self) -> impl Iterator<Item = EndedHabit> + '_ {
         let is_forgotten = self.is_forgotten.load(Ordering::Acquire);
         CacheHabit::ALL.into_iter().filter(move |_| !is_forgotten).filter_map(|habit| {
-            let Running { start, calls, .. } = &self.habits[habit.position()];
-            let Start { before, way } = start.get()?;
-            let before = (*before)?;
-            let reached = calls.load(Ordering::Acquire).checked_ilog2()? as u8;
+            let running = &self.habits[habit.position()];
+            let before = running.start.get()?.before?;
+            let reached = running.calls.load(Ordering::Acquire).checked_ilog2()? as u8;
             let power = before.power().map_or(reached, |known| known.min(reached));
-            let is_compared = power >= Comparison::LEAST_POWER;
-            is_compared.then(|| EndedHabit { habit, before, way: *way, power, mean: self.mean(habit) })
+            if power >= Comparison::LEAST_POWER { self.measured(habit, power) } else { None }
         })
     }
 
@@ -169,8 +188,14 @@ impl Comparisons {
         if self.is_forgotten.load(Ordering::Acquire) {
             return None;
         }
-        let Start { before, way } = self.habits[habit.position()].start.get()?;
-        EndedHabit { habit, before: (*before)?, way: *way, power, mean: self.mean(habit) }.without_end()
+        self.measured(habit, power)?.without_end()
+    }
+
+    fn measured(&self, habit: CacheHabit, power: u8) -> Option<EndedHabit> {
+        let running = &self.habits[habit.position()];
+        let start = running.start.get()?;
+        let (mean, parallel) = (self.mean(habit), running.parallel());
+        Some(EndedHabit { habit, before: start.before?, way: start.way, power, mean, parallel })
     }
 
     /// Mean time of the calls that were measured.
@@ -203,6 +228,8 @@ pub struct EndedHabit {
     power: u8,
     /// Their mean time.
     mean: Duration,
+    /// How many of them ran side by side.
+    parallel: u32,
 }
 
 impl EndedHabit {
@@ -223,7 +250,8 @@ impl EndedHabit {
 
     /// The comparison with this run, after which the driver took so long to destroy the instance; with its devices this
     /// many `pipelines` were made. A long end is a part of what they cost, because the driver waited for what it did
-    /// with them in threads of its own. None: the end tells nothing new.
+    /// with them in threads of its own. The whole program waits for the end, so it weighs as much as calls of that length
+    /// in all the threads that created pipelines side by side. None: the end tells nothing new.
     pub fn with_end(&self, took: Duration, pipelines: u32) -> Option<Comparison> {
         // A shorter run leaves the driver less to do.
         if self.before.power().is_some_and(|known| known != self.power) {
@@ -231,7 +259,8 @@ impl EndedHabit {
         }
         let excess = self.before.excess(self.way, took);
         let known = self.without_end().unwrap_or(self.before);
-        let with_run = self.with_run(excess / pipelines.max(1)).unwrap_or(self.before);
+        let share = excess.saturating_mul(self.parallel) / pipelines.max(1);
+        let with_run = self.with_run(share).unwrap_or(self.before);
         let now = with_run.with_end(self.way, took);
         (now != known).then_some(now)
     }
@@ -239,7 +268,24 @@ impl EndedHabit {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// Calls one after the other.
+    struct Thread(Cell<Instant>);
+
+    impl Thread {
+        fn new() -> Thread {
+            Thread(Cell::new(Instant::now()))
+        }
+
+        fn call(&self, comparisons: &Comparisons, habit: CacheHabit, took: Duration) -> Option<Comparison> {
+            let began = self.0.get();
+            self.0.set(began + took);
+            comparisons.note_call(habit, began, took)
+        }
+    }
 
     fn started(way: AskedFirst) -> Comparisons {
         let comparisons = Comparisons::default();
@@ -252,10 +298,11 @@ mod tests {
 
     #[test]
     fn a_run_is_recorded_each_time_that_its_calls_double() {
+        let thread = Thread::new();
         let comparisons = started(AskedFirst::Stash);
         let mut due = Vec::new();
         for call in 1..=1024_u32 {
-            if let Some(now) = comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4)) {
+            if let Some(now) = thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4)) {
                 due.push(call);
                 let expected =
                     Comparison::default().with_run(AskedFirst::Stash, call.ilog2() as u8, 4000, today());
@@ -268,29 +315,32 @@ mod tests {
 
     #[test]
     fn modules_are_part_of_what_a_run_costs() {
+        let thread = Thread::new();
         let comparisons = started(AskedFirst::Driver);
         comparisons.note_module(Duration::from_micros(160));
-        let call = || comparisons.note_call(CacheHabit::SharedCache, Duration::from_micros(5));
+        let call = || thread.call(&comparisons, CacheHabit::SharedCache, Duration::from_micros(5));
         let now = (0..16).find_map(|_| call());
         assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 15_000, today())));
     }
 
     #[test]
     fn the_first_pipeline_of_a_shared_cache_is_part_of_what_a_run_costs() {
+        let thread = Thread::new();
         let comparisons = started(AskedFirst::Driver);
-        assert_eq!(comparisons.note_call(CacheHabit::FreshCache, Duration::from_micros(85)), None);
-        let call = || comparisons.note_call(CacheHabit::SharedCache, Duration::from_micros(0));
+        assert_eq!(thread.call(&comparisons, CacheHabit::FreshCache, Duration::from_micros(85)), None);
+        let call = || thread.call(&comparisons, CacheHabit::SharedCache, Duration::from_micros(0));
         let now = (0..16).find_map(|_| call());
         assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 5_000, today())));
     }
 
     #[test]
     fn a_run_is_recorded_at_the_size_of_those_before_or_at_its_end() {
+        let thread = Thread::new();
         let before = Comparison::default().with_run(AskedFirst::Stash, 6, 9_000, today());
         let comparisons = Comparisons::default();
         let place = &comparisons.habits[CacheHabit::NoCache.position()];
         assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
-        let call = || comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4));
+        let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
         assert_eq!((0..40).find_map(|_| call()), None);
         let begun_again = before.with_run(AskedFirst::Stash, 5, 4_000, today());
         assert_eq!(comparisons.at_end().collect::<Vec<_>>(), [(CacheHabit::NoCache, begun_again)]);
@@ -301,6 +351,7 @@ mod tests {
 
     #[test]
     fn a_long_end_is_part_of_what_a_run_costs() {
+        let thread = Thread::new();
         let millis = Duration::from_millis;
         let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, today());
         let before = before.with_end(AskedFirst::Driver, millis(1));
@@ -308,7 +359,7 @@ mod tests {
         let place = &comparisons.habits[CacheHabit::NoCache.position()];
         assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
         for _ in 0..20 {
-            let _ = comparisons.note_call(CacheHabit::NoCache, Duration::from_micros(4));
+            let _ = thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
         }
         let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
         for (end, mean) in [(5, 4_000), (41, 1_004_000)] {
@@ -321,13 +372,37 @@ mod tests {
     }
 
     #[test]
+    fn threads_wait_together_for_a_long_end() {
+        let micros = Duration::from_micros;
+        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, today());
+        let before = before.with_end(AskedFirst::Driver, Duration::ZERO);
+        for (threads, idle, mean) in
+            [(1, 0, 1_004_000), (1, 90, 1_004_000), (4, 0, 4_004_000), (4, 4, 2_004_000)]
+        {
+            let comparisons = Comparisons::default();
+            let place = &comparisons.habits[CacheHabit::FreshCache.position()];
+            assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+            let start = Instant::now();
+            for call in 0..20 {
+                let began = start + micros(call / threads * (4 + idle));
+                let _ = comparisons.note_call(CacheHabit::FreshCache, began, micros(4));
+            }
+            let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
+            let expected = before.with_run(AskedFirst::Stash, 4, mean, today());
+            let expected = expected.with_end(AskedFirst::Stash, Duration::from_millis(40));
+            assert_eq!(ended.with_end(Duration::from_millis(40), 40), Some(expected), "{threads} {idle}");
+        }
+    }
+
+    #[test]
     fn what_the_user_chose_is_not_compared() {
+        let thread = Thread::new();
         for (ask, way) in [(AskFirst::Stash, AskedFirst::Stash), (AskFirst::Driver, AskedFirst::Driver)] {
             let comparisons = Comparisons::default();
             assert_eq!(comparisons.way(ask, None, CacheHabit::NoCache), way);
             assert!(!comparisons.is_timed(CacheHabit::NoCache));
             assert_eq!(comparisons.all_ask_driver(ask, None), way == AskedFirst::Driver);
-            let due = (0..20).filter_map(|_| comparisons.note_call(CacheHabit::NoCache, Duration::ZERO));
+            let due = (0..20).filter_map(|_| thread.call(&comparisons, CacheHabit::NoCache, Duration::ZERO));
             assert_eq!(due.count(), 0);
         }
         assert!(!Comparisons::default().all_ask_driver(AskFirst::Auto, None));

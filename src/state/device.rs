@@ -335,7 +335,7 @@ impl Device {
     }
 
     /// The instance that it was created from.
-    pub fn instance(&self) -> &Instance {
+    pub fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
 

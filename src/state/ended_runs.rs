@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::comparison::EndedHabit;
@@ -17,12 +17,15 @@ use vkstash_store::forks as fork;
 use vkstash_store::format::comparison::{CacheHabit, Comparison};
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
+use vkstash_store::stash::open::END;
 
 /// Of one instance.
 pub struct EndedRuns {
     runs: Mutex<Vec<EndedRun>>,
     /// The pipelines of all of them, and of those that are not compared.
     pipelines: AtomicU32,
+    /// How long vkDestroyDevice has waited for the stash, the last time; in microseconds.
+    waited: AtomicU64,
     /// In [`fork::now`].
     process: u32,
 }
@@ -38,13 +41,30 @@ pub struct EndedRun {
 /// A program may make a thousand devices, and what the first ones show is enough.
 const MOST_RUNS: usize = 16;
 
-/// The program has waited for the stash when it destroyed its last device.
+/// The longest that vkDestroyInstance waits for the stash, after vkDestroyDevice has waited for it.
 const WAITS_ONCE_MORE: Duration = Duration::from_millis(10);
+/// In less the stash is not opened even on a fast disk.
+const LEAST_WAIT: Duration = Duration::from_millis(2);
+
+/// The environment with which the stash is opened once more, after a program that waits this `limit` for its end has
+/// waited so long already. Opening and closing take out of the rest of the limit. None: too little is left.
+fn once_more(config: &Config, waited: Duration) -> Option<Config> {
+    let left = config.end.unwrap_or(END).saturating_sub(waited).min(WAITS_ONCE_MORE);
+    let half = left / 2;
+    let opening = config.opening.map_or(half, |opening| opening.min(half));
+    let is_enough = left >= LEAST_WAIT;
+    is_enough.then(|| Config { opening: Some(opening), end: Some(left - opening), ..config.clone() })
+}
 
 impl EndedRuns {
     /// None yet, in this process.
     pub fn new() -> EndedRuns {
-        EndedRuns { runs: Mutex::default(), pipelines: AtomicU32::new(0), process: fork::here() }
+        EndedRuns {
+            runs: Mutex::default(),
+            pipelines: AtomicU32::new(0),
+            waited: AtomicU64::new(0),
+            process: fork::here(),
+        }
     }
 
     /// The program has destroyed a device, with which this many pipelines were made.
@@ -52,6 +72,11 @@ impl EndedRuns {
         let pipelines = u32::try_from(pipelines).unwrap_or(u32::MAX);
         let sum = |known: u32| Some(known.saturating_add(pipelines));
         let _ = self.pipelines.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+    }
+
+    /// The program has waited so long for the stash, in vkDestroyDevice.
+    pub fn note_wait(&self, waited: Duration) {
+        self.waited.store(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// What that device's run has shown.
@@ -83,10 +108,8 @@ impl EndedRuns {
         if news.is_empty() {
             return;
         }
-        let config = Config {
-            end: Some(config.end.map_or(WAITS_ONCE_MORE, |end| end.min(WAITS_ONCE_MORE))),
-            ..config.clone()
-        };
+        let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
+        let Some(config) = once_more(config, waited) else { return };
         let session = Session::open(&config, application);
         let Some(stash) = session.stash() else { return };
         for (header, news) in news {
@@ -100,5 +123,54 @@ impl EndedRuns {
     /// A forked child leaves its parent's runs alone, whose lock may be held for ever.
     fn is_inherited(&self) -> bool {
         self.process != fork::now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ends_share_one_limit() {
+        let millis = Duration::from_millis;
+        let total = |config: &Config, waited: u64| {
+            once_more(config, millis(waited)).map(|config| {
+                let (opening, end) = (config.opening.unwrap(), config.end.unwrap());
+                opening + end
+            })
+        };
+        let usual = Config::default();
+        assert_eq!(total(&usual, 0), Some(WAITS_ONCE_MORE));
+        for waited in 0..=60 {
+            let sum = total(&usual, waited).map_or(Duration::ZERO, |more| more + millis(waited));
+            assert!(sum <= END, "{waited}: {sum:?}");
+            assert_eq!(sum.is_zero(), waited > 48, "{waited}");
+        }
+        let patient = Config { end: Some(millis(500)), opening: Some(millis(1)), ..Config::default() };
+        assert_eq!(total(&patient, 495), Some(millis(5)));
+        assert_eq!(once_more(&patient, millis(495)).unwrap().opening, Some(millis(1)));
+        let impatient = Config { end: Some(Duration::ZERO), ..Config::default() };
+        assert_eq!(total(&impatient, 0), None);
+    }
+
+    /// The child has the parent's lock as a thread of the parent held it, for ever.
+    #[test]
+    fn a_forked_child_leaves_its_parents_runs_alone() {
+        let (ended, config) = (EndedRuns::new(), Config::default());
+        let held = lock(&ended.runs);
+        // SAFETY: the child only calls what takes no lock, and `_exit`.
+        let status = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(60);
+                ended.record(Duration::from_secs(1), &config, b"");
+                libc::_exit(0);
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            status
+        };
+        drop(held);
+        assert_eq!(status, 0);
     }
 }

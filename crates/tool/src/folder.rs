@@ -117,10 +117,10 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// The temporary folder, or /tmp where a search path cannot name that folder.
+/// The temporary folder, or /tmp where a search path cannot name that folder or TMPDIR is empty.
 fn parent() -> io::Result<PathBuf> {
     let parent = env::temp_dir();
-    if parent.as_os_str().as_bytes().contains(&b':') {
+    if parent.as_os_str().is_empty() || parent.as_os_str().as_bytes().contains(&b':') {
         return Ok("/tmp".into());
     }
     std::path::absolute(parent)

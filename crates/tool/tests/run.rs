@@ -145,6 +145,13 @@ fn a_temporary_folder_that_a_search_path_cannot_name_is_not_used() {
     assert!(fs::read_dir(&odd).unwrap().next().is_none());
 }
 
+#[test]
+fn an_empty_name_of_the_temporary_folder_is_none() {
+    let sandbox = Sandbox::new();
+    let output = output(sandbox.run("ls ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d").env("TMPDIR", ""));
+    assert!(text(&output.stdout).starts_with("VkLayer_vkstash."), "{output:?}");
+}
+
 /// A seccomp filter under which every call that waits for a disk fails with EIO.
 fn without_syncs(command: &mut Command) {
     let calls = [libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_syncfs, libc::SYS_sync_file_range];

@@ -269,9 +269,11 @@ pub unsafe extern "system" fn destroy_device(
                 std::mem::forget(device);
                 return;
             }
+            let (instance, began) = (device.instance().clone(), Instant::now());
             guard(command, || timed::end_run(&device), || ());
             guard(command, || device.drop_companions(), || ());
             guard(command, || drop(device), || ());
+            instance.ended_runs.note_wait(began.elapsed());
             next
         }
         // SAFETY: the look-up is that of the next layer for this live device.

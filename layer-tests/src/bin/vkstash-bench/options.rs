@@ -190,9 +190,24 @@ pub(crate) struct States {
     /// The programs forbid compiling in all calls but the first.
     #[arg(long)]
     pub(crate) fail_on: bool,
+    /// The programs forbid compiling in all calls, and make a refused one once more without that.
+    #[arg(long, conflicts_with = "fail_on")]
+    pub(crate) retry: bool,
+    /// Threads that create pipelines.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
     /// Only these states, by their names in vkstash-states.
     #[arg(long, value_delimiter = ',', value_name = "STATE")]
     pub(crate) state: Vec<String>,
+    /// Only these cache habits, by their names in vkstash-states.
+    #[arg(long, value_delimiter = ',', value_name = "HABIT")]
+    pub(crate) cache: Vec<String>,
+}
+
+impl States {
+    pub(crate) fn shows(&self, habit: &str) -> bool {
+        self.cache.is_empty() || self.cache.iter().any(|wanted| wanted == habit)
+    }
 }
 
 /// The driver of a child process.

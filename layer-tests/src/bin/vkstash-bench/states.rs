@@ -60,13 +60,13 @@ pub(crate) fn run(
             figures: Vec::new(),
         };
         for state in &states {
-            for habit in HABITS {
+            for habit in HABITS.into_iter().filter(|habit| options.shows(habit)) {
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
                 let mut plain = Environment::bare(driver);
                 (plain.background, plain.compares) = (options.background, options.background);
                 let runs = if kind == Disk::Cold { 1 } else { options.runs };
-                let size = Size { disk: kind, count, rounds, runs, fail_on: options.fail_on };
-                compare(runner, plain, (state, habit), size, &mut table)?;
+                let kinds = Runs { disk: kind, count, rounds, runs, options };
+                compare(runner, plain, (state, habit), kinds, &mut table)?;
             }
         }
         tables.push(table);
@@ -74,34 +74,35 @@ pub(crate) fn run(
     Ok(tables)
 }
 
-struct Size {
+struct Runs<'a> {
     disk: Disk,
-    fail_on: bool,
     count: usize,
     rounds: usize,
     runs: usize,
+    options: &'a States,
 }
 
 fn compare(
     runner: &Runner,
     plain: Environment<'_>,
     (state, habit): (&str, &str),
-    size: Size,
+    kinds: Runs<'_>,
     table: &mut Table,
 ) -> Result<(), Failure> {
-    let Size { disk: kind, fail_on, count, rounds, runs } = size;
+    let Runs { disk: kind, count, rounds, runs, options } = kinds;
     let disk = runner.folder("disk")?;
     let plain = if kind == Disk::Warm { plain.with_disk(&disk) } else { plain };
-    let run_with = |environment: &Environment<'_>, file: &std::path::Path, fail_on: bool| {
+    let refusing = options.fail_on.then_some("--fail-on").or(options.retry.then_some("--retry"));
+    let run_with = |environment: &Environment<'_>, file: &std::path::Path, refusing: Option<&str>| {
         let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
-        let count = count.to_string();
+        let (count, threads) = (count.to_string(), options.threads.to_string());
         let arguments = ["--state", state, "--cache", habit, "--count", &count, "--cache-file", file];
-        runner.run_states(environment, arguments.into_iter().chain(fail_on.then_some("--fail-on")))
+        runner.run_states(environment, arguments.into_iter().chain(["--threads", &threads]).chain(refusing))
     };
-    let run = |environment: &Environment<'_>, file: &std::path::Path| run_with(environment, file, fail_on);
+    let run = |environment: &Environment<'_>, file: &std::path::Path| run_with(environment, file, refusing);
     if kind == Disk::Warm {
         // This run may compile: it fills the disk cache. Calls that forbid compiling would leave it empty.
-        run_with(&plain, &runner.path("cache"), false)?;
+        run_with(&plain, &runner.path("cache"), None)?;
     }
     let total = |outcome: &Outcome| {
         outcome.report.rounds.iter().map(|round| round.total_ns).sum::<u64>() as f64 / 1e6
