@@ -54,6 +54,8 @@ struct Parker {
     chains: AtomicUsize,
     /// A task is received later that destroys what the program has not asked for.
     releases: AtomicBool,
+    /// A chain has ended because the plan gave nothing more.
+    ran_dry: AtomicBool,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -97,6 +99,7 @@ pub fn start(device: &Arc<Device>) {
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
         chains: AtomicUsize::new(0),
         releases: AtomicBool::new(false),
+        ran_dry: AtomicBool::new(false),
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
@@ -164,11 +167,11 @@ impl Parker {
 
     /// Takes a plan of what the stash has. None: the task must end.
     fn follow(self: &Arc<Parker>, device: &Device, stored: &Stored, is_whole: bool) -> Option<()> {
-        let keys = order::of(stored)?;
-        if keys.is_empty() {
+        let order = order::of(stored)?;
+        if order.keys.is_empty() {
             return Some(());
         }
-        let plan = Plan::new(keys);
+        let plan = Plan::new(order.keys, order.of_last_run);
         // What the program has asked for already is not made once more.
         plan.note_requests(|key| stored.stash.is_used(key));
         device.parked.follow(plan, is_whole);
@@ -216,7 +219,7 @@ impl Parker {
         let unasked = device.parked.take_older_than(limit);
         self.release(device, &unasked);
         if !unasked.is_empty() {
-            // The program may come to ask for them yet, in the next level of a game.
+            // The program may come to ask for some of them yet, in the next level of a game.
             device.parked.plan().map(Plan::rewind);
         }
     }
@@ -239,10 +242,14 @@ impl Parker {
             if !device.parked.has_room() {
                 return false;
             }
-            let Some(key) = plan.next() else { return false };
+            let Some(key) = plan.next() else {
+                self.ran_dry.store(true, Ordering::Relaxed);
+                return false;
+            };
             if let Some(way) = make::way(device, stored, key) {
                 break (key, way);
             }
+            plan.pass_over(key);
             passed_over += 1;
             if passed_over == PASSED_OVER {
                 return true;
@@ -279,7 +286,9 @@ impl Parker {
             }
             Err(reason) => {
                 tracing::debug!("a pipeline was not made ahead: {reason}");
-                if !is_planned(reason) {
+                if is_planned(reason) {
+                    plan.pass_over(key);
+                } else {
                     device.count(Count::ParkingFailed);
                 }
                 let ends = ends_it(reason);
@@ -409,7 +418,9 @@ impl Drop for Chain {
         if let Some(device) = parker.device.upgrade() {
             device.parked.pause();
             parker.release_after(&device, UNASKED_LIMIT);
-            if device.parked.was_replanned() {
+            // A request may have come between the plan's answer and the pause.
+            let asked_again = parker.ran_dry.swap(false, Ordering::Relaxed) && device.parked.is_due();
+            if device.parked.was_replanned() || asked_again {
                 parker.go_on(&device);
             }
         }

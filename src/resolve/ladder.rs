@@ -149,7 +149,12 @@ unsafe fn climb<I: CreateInfo>(
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        let mut climb = if parks { ask_early(request, question) } else { Climb::missed(question) };
+        let mut climb = if parks {
+            ask_early(request, question)
+        } else {
+            parked::note(request);
+            Climb::missed(question)
+        };
         if let Climb::Missed { question, .. } = climb {
             climb = before_compiling(request, question, buffer);
         }

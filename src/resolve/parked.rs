@@ -15,6 +15,14 @@ use super::passed::Passed;
 use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 
+/// Notes the request while nothing is parked: if the last run did not make it, more is made ahead.
+pub fn note<I: CreateInfo>(request: &Request<'_, I>) {
+    let Request { call, pipeline } = request;
+    if call.allocator.is_null() {
+        call.device.parked.note_request(&pipeline.key);
+    }
+}
+
 /// Hands the pipeline over, if it is there. The program destroys it with the allocator that it has passed here, so only
 /// a call without one may have a pipeline that was made without one (contract 3.8).
 ///
@@ -24,6 +32,7 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     let Request { call, pipeline } = request;
     let device = call.device;
     if !device.parked.is_in_use() || !call.allocator.is_null() {
+        note(request);
         return None;
     }
     let started = Instant::now();

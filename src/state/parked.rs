@@ -105,7 +105,7 @@ enum Progress {
 }
 
 impl Parked {
-    /// Whether requests have to be looked up or noted.
+    /// Whether requests have to be looked up before the driver is asked: something waits, or is made next.
     pub fn is_in_use(&self) -> bool {
         !self.is_empty() || self.plan().is_some_and(Plan::has_more)
     }
@@ -182,14 +182,19 @@ impl Parked {
         !self.refilling.swap(true, Ordering::AcqRel)
     }
 
-    /// The program asks for this pipeline. Wakes a worker once in many requests, and only if the program goes on with
-    /// the plan: for one that asks for the same few pipelines again, workers would make and destroy the rest for ever.
-    fn note_request(&self, key: &Key) {
+    /// Whether so much may be made now that it is worth waking a worker.
+    pub fn is_due(&self) -> bool {
+        let has_half = self.count() <= MOST / 2 && self.bytes() <= MOST_BYTES / 2;
+        has_half && !self.closed.load(Ordering::Relaxed) && self.plan().is_some_and(Plan::is_due)
+    }
+
+    /// The program asks for this pipeline, perhaps while nothing waits. Wakes a worker once in many requests, and only
+    /// if the program goes on with the plan: for one that asks for the same few pipelines again, workers would make and
+    /// destroy the rest for ever.
+    pub fn note_request(&self, key: &Key) {
         let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
-        let has_half = self.count() <= MOST / 2 && self.bytes() <= MOST_BYTES / 2;
-        let is_due = goes_on && has_half && plan.has_more() && !self.refilling.load(Ordering::Relaxed);
-        if is_due && !self.closed.load(Ordering::Relaxed) && self.resume() {
+        if goes_on && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
             if let Some(refill) = self.refill.get() {
                 refill();
             }
@@ -452,7 +457,7 @@ mod tests {
         let counting = refills.clone();
         let refill = move || _ = counting.fetch_add(1, Ordering::Relaxed);
         parked.refill_with(Box::new(refill));
-        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect()), false);
+        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10), false);
         let refills = |key: u8| {
             parked.note_request(&[key; 32]);
             refills.load(Ordering::Relaxed)
@@ -468,14 +473,32 @@ mod tests {
         assert_eq!(refills(3), 2);
     }
 
+    /// What nobody looks up is noted all the same (`resolve/ladder.rs`).
+    #[test]
+    fn a_program_that_asks_for_more_than_its_last_run_has_more_made() {
+        let parked = Parked::default();
+        let refills = Arc::new(AtomicUsize::new(0));
+        let counting = refills.clone();
+        parked.refill_with(Box::new(move || _ = counting.fetch_add(1, Ordering::Relaxed)));
+        parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1), false);
+        let plan = parked.plan().unwrap();
+        assert_eq!((plan.next(), plan.next()), (Some(&[0; 32]), None));
+        assert!(!parked.is_in_use());
+        parked.note_request(&[0; 32]);
+        assert_eq!(refills.load(Ordering::Relaxed), 0);
+        parked.note_request(&[1; 32]);
+        assert!(parked.is_in_use());
+        assert_eq!(refills.load(Ordering::Relaxed), 1);
+    }
+
     #[test]
     fn a_plan_of_everything_replaces_one_that_was_made_before() {
         let parked = Parked::default();
-        parked.follow(Plan::new(vec![[1; 32]]), false);
+        parked.follow(Plan::new(vec![[1; 32]], 1), false);
         assert!(parked.was_replanned() && !parked.was_replanned());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[1; 32]));
         assert!(!parked.is_in_use() || parked.plan().is_some_and(Plan::has_more));
-        parked.follow(Plan::new(vec![[2; 32], [1; 32]]), true);
+        parked.follow(Plan::new(vec![[2; 32], [1; 32]], 2), true);
         assert!(parked.was_replanned() && parked.is_in_use());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[2; 32]));
     }

@@ -23,6 +23,7 @@ use crate::options::Common;
 pub(crate) struct Runner {
     client: PathBuf,
     selection: Vec<String>,
+    count: usize,
     home: Home,
     folder: tempfile::TempDir,
     /// The layer's library; None if the layer is left out.
@@ -58,14 +59,12 @@ impl Runner {
         let selection = vec![
             "--modules".to_owned(),
             modules.to_str().ok_or("the path of the modules is not UTF-8")?.to_owned(),
-            "--count".to_owned(),
-            common.count.to_string(),
             "--copies".to_owned(),
             common.copies.to_string(),
             "--max-bytes".to_owned(),
             common.max_bytes.to_string(),
         ];
-        Ok(Self { client, selection, home, folder, library, serial: Cell::new(0) })
+        Ok(Self { client, selection, count: common.count, home, folder, library, serial: Cell::new(0) })
     }
 
     /// Whether there is a layer to measure.
@@ -92,8 +91,18 @@ impl Runner {
         environment: &Environment<'_>,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Outcome, Failure> {
+        self.run_first(self.count, environment, arguments)
+    }
+
+    /// Runs the client over the first so many modules of the corpus.
+    pub(crate) fn run_first<A: AsRef<OsStr>>(
+        &self,
+        count: usize,
+        environment: &Environment<'_>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Outcome, Failure> {
         let mut command = Command::new(&self.client);
-        command.args(&self.selection).arg("--json").args(arguments);
+        command.args(&self.selection).args(["--count", &count.to_string(), "--json"]).args(arguments);
         let Ended { output, runs, wall, cpu } = self.spawn(command, environment)?;
         let report: Report = serde_json::from_slice(&output)?;
         if environment.stash.is_some() && runs.is_empty() && !report.modules.is_empty() {

@@ -24,6 +24,7 @@ mod process;
 mod progress;
 mod recipes;
 mod served;
+mod small;
 mod states;
 mod table;
 mod widths;
@@ -71,6 +72,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
+        Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,

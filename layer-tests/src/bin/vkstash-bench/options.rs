@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
     Busy(OnDriver),
+    /// What the layer costs programs that ask for few pipelines, with a large stash and with a small one.
+    Small(OnDriver),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
