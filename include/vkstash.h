@@ -171,11 +171,11 @@ typedef struct VkstashAdapter {
 
 /* What was created, and what was missing. */
 typedef struct VkstashCacheStatistics {
-    /* Created, however that was done. */
+    /* Created, however that was done; of sessions, values that were asked for. */
     uint64_t created;
-    /* Of those, created without the stash. */
+    /* Of those, created without the stash; of sessions, those that it did not have. */
     uint64_t missed_in_stash;
-    /* Of those, compiled by the driver: no cache had them. */
+    /* Of those, the ones that no cache had: a driver compiled them, or the program has to make them. */
     uint64_t missed_anywhere;
 } VkstashCacheStatistics;
 
@@ -238,7 +238,7 @@ VkstashResult vkstash_destroy_session(
  * DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
  * the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
  * vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
- * running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
+ * other running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
  * counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
  *
  * Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
@@ -255,8 +255,10 @@ VkstashResult vkstash_get_cache_support(
     const VkstashAdapter *adapter,
     uint32_t *support);
 
-/* Counts what this process has created so far. kind is VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER: what is counted is
- * pipelines, on all devices that were created with the layer. With other kinds the answer is VKSTASH_ERROR_NOT_SUPPORTED. */
+/* Counts what this process has created so far. What is counted depends on kind, which is one of VKSTASH_CACHE_KIND_...:
+ * pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices that were created with the
+ * layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for the size alone counts if there is
+ * none. What drivers keep themselves nobody counts: the answer is VKSTASH_ERROR_NOT_SUPPORTED. */
 VkstashResult vkstash_get_cache_statistics(
     uint32_t kind,
     VkstashCacheStatistics *statistics);

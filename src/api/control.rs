@@ -2,8 +2,10 @@
 //! are written for C.
 
 use std::ffi::c_char;
+use std::time::Duration;
 
 use vkstash_sessions::control;
+use vkstash_sessions::counts::{self, Asked};
 use vkstash_sessions::description::Place;
 use vkstash_store::maintenance::clear::clear;
 use vkstash_store::settings;
@@ -11,8 +13,8 @@ use vkstash_store::settings;
 use super::sessions::{call, place};
 use super::types::{
     VKSTASH_CACHE_CONTROL_CLEAR, VKSTASH_CACHE_CONTROL_DISABLE, VKSTASH_CACHE_CONTROL_ENABLE,
-    VKSTASH_CACHE_KIND_APPLICATION_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashAdapter,
-    VkstashCacheStatistics, VkstashResult,
+    VKSTASH_CACHE_KIND_APPLICATION_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS,
+    VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashAdapter, VkstashCacheStatistics, VkstashResult,
 };
 use crate::config::{self, Background, Config};
 use crate::state::process;
@@ -22,6 +24,9 @@ use crate::stats::Count;
 
 const CONTROLS: u32 =
     VKSTASH_CACHE_CONTROL_DISABLE | VKSTASH_CACHE_CONTROL_ENABLE | VKSTASH_CACHE_CONTROL_CLEAR;
+
+/// How long clearing waits for the writer of this process.
+const SEALING: Duration = Duration::from_secs(1);
 
 /// What the environment or the settings of the stash say.
 pub(super) fn is_developer_mode() -> bool {
@@ -36,7 +41,7 @@ pub(super) fn is_developer_mode() -> bool {
 /// DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
 /// the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
 /// vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
-/// running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
+/// other running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
 /// counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
 ///
 /// Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
@@ -82,9 +87,31 @@ pub unsafe extern "C" fn vkstash_cache_control(
     })
 }
 
+fn of_pipelines() -> VkstashCacheStatistics {
+    let missed_anywhere = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+    let unasked = process::sum(&[Count::Bypassed, Count::NothingToCompile]);
+    let missed_in_stash =
+        missed_anywhere.saturating_add(unasked).saturating_add(process::sum(&[Count::DriverHad]));
+    let served = process::sum(&[Count::Served, Count::Parked, Count::Offered]);
+    let created = served.saturating_add(missed_in_stash);
+    VkstashCacheStatistics { created, missed_in_stash, missed_anywhere }
+}
+
 fn clear_records(place: Option<&Place>, kinds: CacheKinds) -> VkstashResult {
     let Some(place) = place else { return VkstashResult::VKSTASH_SUCCESS };
-    match clear(place.root(), Some(place.application()), kinds) {
+    // What this process writes to itself is rewritten too.
+    let session = process::open_session(place.root(), place.application());
+    let stash = session.as_ref().and_then(|session| session.stash());
+    let clears = kinds.has(CacheKinds::COMPILATIONS.with(CacheKinds::CONVERSIONS));
+    if let Some(stash) = stash.filter(|_| clears) {
+        // If that fails, the records that stay are counted.
+        stash.seal(SEALING);
+    }
+    let cleared = clear(place.root(), Some(place.application()), kinds);
+    if let Some(stash) = stash.filter(|_| clears) {
+        stash.follow_rewritten();
+    }
+    match cleared {
         Ok(cleared) if cleared.kept == 0 => VkstashResult::VKSTASH_SUCCESS,
         Ok(_) => VkstashResult::VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE,
         Err(_) => VkstashResult::VKSTASH_ERROR_REFUSED,
@@ -115,8 +142,10 @@ pub unsafe extern "C" fn vkstash_get_cache_support(
     })
 }
 
-/// Counts what this process has created so far. kind is VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER: what is counted is
-/// pipelines, on all devices that were created with the layer. With other kinds the answer is VKSTASH_ERROR_NOT_SUPPORTED.
+/// Counts what this process has created so far. What is counted depends on kind, which is one of VKSTASH_CACHE_KIND_...:
+/// pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices that were created with the
+/// layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for the size alone counts if there is
+/// none. What drivers keep themselves nobody counts: the answer is VKSTASH_ERROR_NOT_SUPPORTED.
 ///
 /// # Safety
 /// NULL, or a place for statistics.
@@ -129,18 +158,20 @@ pub unsafe extern "C" fn vkstash_get_cache_statistics(
         if statistics.is_null() || kind.count_ones() != 1 || kind & !CacheKinds::ALL.0 != 0 {
             return VkstashResult::VKSTASH_ERROR_INVALID_ARGUMENT;
         }
-        if kind != VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER {
-            return VkstashResult::VKSTASH_ERROR_NOT_SUPPORTED;
-        }
-        let missed_anywhere = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
-        let unasked = process::sum(&[Count::Bypassed, Count::NothingToCompile]);
-        let missed_in_stash =
-            missed_anywhere.saturating_add(unasked).saturating_add(process::sum(&[Count::DriverHad]));
-        let served = process::sum(&[Count::Served, Count::Parked, Count::Offered]);
-        let counted = VkstashCacheStatistics {
-            created: served.saturating_add(missed_in_stash),
-            missed_in_stash,
-            missed_anywhere,
+        let counted = match kind {
+            VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER => of_pipelines(),
+            VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS => {
+                // Who made the module has translated it: nothing but the stash keeps modules.
+                let new = process::sum(&[Count::ModulesNew]);
+                let created = process::sum(&[Count::Modules]);
+                VkstashCacheStatistics { created, missed_in_stash: new, missed_anywhere: new }
+            }
+            VKSTASH_CACHE_KIND_APPLICATION_MANAGED => {
+                let Asked { delivered, missed } = counts::asked();
+                let created = delivered.saturating_add(missed);
+                VkstashCacheStatistics { created, missed_in_stash: missed, missed_anywhere: missed }
+            }
+            _ => return VkstashResult::VKSTASH_ERROR_NOT_SUPPORTED,
         };
         // SAFETY: not NULL, so the caller promises a place for statistics, which may be unaligned.
         unsafe { statistics.write_unaligned(counted) };

@@ -161,11 +161,11 @@ pub struct VkstashAdapter {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct VkstashCacheStatistics {
-    /// Created, however that was done.
+    /// Created, however that was done; of sessions, values that were asked for.
     pub created: u64,
-    /// Of those, created without the stash.
+    /// Of those, created without the stash; of sessions, those that it did not have.
     pub missed_in_stash: u64,
-    /// Of those, compiled by the driver: no cache had them.
+    /// Of those, the ones that no cache had: a driver compiled them, or the program has to make them.
     pub missed_anywhere: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The sessions of this process: the stash that the devices of one application share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, Weak, mpsc};
 use std::time::Duration;
 
@@ -83,6 +83,13 @@ static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::empty();
 pub fn name_of(config: &Config, application: &[u8]) -> AppName {
     let of_process = || AppName::of_process((!application.is_empty()).then_some(application));
     config.application.clone().unwrap_or_else(of_process)
+}
+
+/// The session of the application in that folder, if this process has one open.
+pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
+    let folder = root.join(application);
+    let sessions = lock(SESSIONS.known()?);
+    sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
 /// The sum of these counters over all devices that this process has had.

@@ -10,6 +10,7 @@ use vkstash_store::forks;
 use vkstash_store::settings::{self, CacheKinds};
 
 use crate::clock::coarse_ms;
+use crate::counts;
 use crate::description::{Limits, MAX_KEY, Place};
 use crate::disk::files::{Answer, Files, Location, Stored};
 use crate::error::Error;
@@ -20,6 +21,8 @@ use crate::switch;
 pub(crate) const DISABLED: &str = "disabled";
 /// How often a cache looks for what other processes have changed, in milliseconds.
 const LOOK_AFTER: u64 = 100;
+/// How often one that has nothing in the stash looks whether the settings disable it: the disk of the settings may be slow.
+const LOOK_AT_SETTINGS_AFTER: u64 = 2_000;
 
 /// The answer to a call that comes too late.
 const CLOSED: Error = Error::NotCurrentlyAvailable("the session is destroyed");
@@ -36,12 +39,16 @@ pub(crate) struct Cache {
     hash: Hash,
     front: Front,
     is_on_disk: bool,
+    /// The program's stash, whose settings say whether sessions are disabled. None: there is none.
+    place: Option<Place>,
     /// None: the cache is in memory alone, or closed. A call that began before closes them at its end.
     files: ArcSwapOption<Files>,
     /// The files are deleted with the last session.
     deletes: AtomicBool,
     /// When it looked for changes, in milliseconds of a clock that costs nothing.
     looked: AtomicU64,
+    /// The same of the settings, if it has nothing in the stash.
+    looked_at_settings: AtomicU64,
     /// Another process, or the user, has disabled the application's caches.
     disabled: AtomicBool,
 }
@@ -53,9 +60,12 @@ pub(crate) fn is_disabled_in(folder: &Folder) -> bool {
 
 /// [`is_disabled_in`], or by the settings of the stash.
 pub(crate) fn is_disabled(place: &Place, folder: &Folder) -> bool {
-    let by_settings =
-        || settings::disabled_caches(place.root(), place.application()).has(CacheKinds::SESSIONS);
-    is_disabled_in(folder) || by_settings()
+    is_disabled_in(folder) || is_disabled_by_settings(place)
+}
+
+/// Whether the settings of the stash disable sessions.
+pub(crate) fn is_disabled_by_settings(place: &Place) -> bool {
+    settings::disabled_caches(place.root(), place.application()).has(CacheKinds::SESSIONS)
 }
 
 /// Hands a value over if there is room for it. Returns its length.
@@ -70,7 +80,7 @@ fn deliver(value: &[u8], room: Option<usize>, take: impl FnOnce(&[u8])) -> Resul
 }
 
 impl Cache {
-    pub(crate) fn new(hash: Hash, limits: Limits, files: Option<Files>) -> Cache {
+    pub(crate) fn new(hash: Hash, limits: Limits, files: Option<Files>, place: Option<Place>) -> Cache {
         let front = Front::new(&limits);
         if let Some(files) = &files {
             front.clear(files.number());
@@ -81,9 +91,11 @@ impl Cache {
             hash,
             front,
             is_on_disk: files.is_some(),
+            place,
             files: ArcSwapOption::from_pointee(files),
             deletes: AtomicBool::new(false),
             looked: AtomicU64::new(coarse_ms()),
+            looked_at_settings: AtomicU64::new(coarse_ms()),
             disabled: AtomicBool::new(false),
         }
     }
@@ -93,7 +105,8 @@ impl Cache {
         forks::now() == self.process
     }
 
-    fn available(&self) -> Result<(), Error> {
+    /// An error while sessions are disabled, or if the cache belongs to another process.
+    pub(crate) fn available(&self) -> Result<(), Error> {
         if !self.is_ours() {
             return Err(Error::NotCurrentlyAvailable("the session belongs to the parent process"));
         }
@@ -102,16 +115,14 @@ impl Cache {
     }
 
     fn look_for_changes(&self) {
-        if !self.is_on_disk {
+        if !self.is_on_disk && self.place.is_none() {
             return;
         }
         let (now, before) = (coarse_ms(), self.looked.load(Ordering::Relaxed));
         let is_time = now.wrapping_sub(before) >= LOOK_AFTER;
         let relaxed = Ordering::Relaxed;
         if is_time && self.looked.compare_exchange(before, now, relaxed, relaxed).is_ok() {
-            if let Some(files) = self.files.load().as_deref() {
-                self.look_now(files);
-            }
+            self.look_now(now, self.files.load().as_deref());
         }
     }
 
@@ -120,10 +131,16 @@ impl Cache {
         self.files.load_full().ok_or(CLOSED)
     }
 
-    fn look_now(&self, files: &Files) {
-        if let Location::Stash { folder, place, .. } = files.location() {
-            self.disabled.store(is_disabled(place, folder), Ordering::Relaxed);
+    fn look_now(&self, now: u64, files: Option<&Files>) {
+        let relaxed = Ordering::Relaxed;
+        if let Some(Location::Stash { folder, place, .. }) = files.map(Files::location) {
+            self.disabled.store(is_disabled(place, folder), relaxed);
+        } else if now.wrapping_sub(self.looked_at_settings.load(relaxed)) >= LOOK_AT_SETTINGS_AFTER {
+            self.looked_at_settings.store(now, relaxed);
+            let is_disabled = self.place.as_ref().is_some_and(is_disabled_by_settings);
+            self.disabled.store(is_disabled, relaxed);
         }
+        let Some(files) = files else { return };
         files.look_for_others();
         self.front.follow(files.number());
     }
@@ -131,6 +148,21 @@ impl Cache {
     /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room` only
     /// the length is asked for.
     pub(crate) fn find(
+        &self,
+        key: &[u8],
+        room: Option<usize>,
+        take: impl FnOnce(&[u8]),
+    ) -> Result<usize, Error> {
+        let found = self.find_uncounted(key, room, take);
+        match &found {
+            Ok(_) if room.is_some() => counts::delivered(),
+            Err(Error::NotFound | Error::HashCollision | Error::Damaged(_)) => counts::missed(),
+            _ => {}
+        }
+        found
+    }
+
+    fn find_uncounted(
         &self,
         key: &[u8],
         room: Option<usize>,

@@ -10,6 +10,7 @@
 //! - `disk` its files; `front` its entries in memory
 //! - `format` the bytes of the files; `locks` locks between processes; `scratch` buffers of threads; `switch` whether
 //!   caches are disabled
+//! - [`counts`] how many values were asked for
 //! - `patience` how long to wait for another process; `pin` what keeps entries in memory while they are read
 //! - `clock` the time
 //! - [`description`] what a program asks for; [`error`] why it does not get it
@@ -18,6 +19,7 @@
 mod cache;
 mod clock;
 pub mod control;
+pub mod counts;
 pub mod description;
 mod disk;
 pub mod error;

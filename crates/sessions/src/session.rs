@@ -11,7 +11,7 @@ use vkstash_store::disk::home::Home;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::refusal::OpenError;
 
-use crate::cache::{Cache, Hash, is_disabled};
+use crate::cache::{Cache, Hash, is_disabled, is_disabled_by_settings};
 use crate::description::{Adapter, Description, Limits, MAX_KEY, Mode, Place};
 use crate::disk::files::{Files, Location, Versions};
 use crate::disk::names::Names;
@@ -126,9 +126,15 @@ impl Session {
                 if (one.version, entry.driver) != (other.version, driver) {
                     return Err(Error::OpenWithOther(Other::Version));
                 }
+                entry.cache.available()?;
                 entry.sessions += 1;
                 return Ok(Session::of(description, entry.cache.clone()));
             }
+        }
+        let is_in_stash = description.mode == Mode::Disk && !description.working_directory;
+        // The stash's own folder is looked into when it is opened.
+        if !is_in_stash && place.is_some_and(is_disabled_by_settings) {
+            return Err(switch::answer());
         }
         let limits = Limits::of(description);
         let files = match description.mode {
@@ -144,7 +150,7 @@ impl Session {
                 Some(Files::open(location, Names::of(&base), identity, Versions::Own, limits.file)?)
             }
         };
-        let cache = Arc::new(Cache::new(hash, limits, files));
+        let cache = Arc::new(Cache::new(hash, limits, files, place.cloned()));
         let (description, place) = (description.clone(), place.cloned());
         let session = Session::of(&description, cache.clone());
         open.push(Entry { description, place, base, driver, sessions: 1, cache });

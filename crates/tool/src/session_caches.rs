@@ -1,4 +1,5 @@
-//! The caches of sessions, as `vkstash gc` treats them: they count against the limits, and yield after the records.
+//! The caches of sessions, as `vkstash stats` counts them and `vkstash gc` treats them: they count against the limits, and
+//! yield after the records.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -54,12 +55,20 @@ pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
     Ok(removed)
 }
 
+fn place(root: &Path, info: &ApplicationInfo) -> Place {
+    Place::new(root, &AppName { display: info.display.clone(), folder: info.folder.clone() })
+}
+
+/// The caches of an application. One whose caches cannot be read has none.
+pub(crate) fn of(root: &Path, info: &ApplicationInfo) -> Vec<Kept> {
+    upkeep::list(&place(root, info)).unwrap_or_default()
+}
+
 /// All caches, the one that was used longest ago first. An application whose caches cannot be read has none.
 fn candidates(root: &Path, applications: &[ApplicationInfo]) -> Vec<Candidate> {
     let mut all = Vec::new();
     for (application, info) in applications.iter().enumerate() {
-        let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
-        let place = Place::new(root, &name);
+        let place = place(root, info);
         let caches = upkeep::list(&place).unwrap_or_default();
         all.extend(caches.into_iter().map(|kept| Candidate { place: place.clone(), application, kept }));
     }

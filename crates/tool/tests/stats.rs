@@ -56,6 +56,36 @@ fn a_root_that_is_a_file_is_reported_in_one_line() {
 }
 
 #[test]
+fn the_caches_of_sessions_are_counted_beside_the_stash() {
+    use vkstash_sessions::description::{Description, Guid, Mode, Place};
+    let (sandbox, name) = (Sandbox::new(), AppName::new(Some(b"translator"), b"/bin/translator", &[]));
+    let dir = sandbox.path("stash");
+    for number in 1..=2 {
+        let description = Description {
+            identifier: Guid([number; 16]),
+            mode: Mode::Disk,
+            driver_versioned: false,
+            working_directory: false,
+            maximum_in_memory_bytes: 0,
+            maximum_in_memory_entries: 0,
+            maximum_value_file_bytes: 0,
+            version: 1,
+        };
+        let place = Place::new(&dir, &name);
+        let session = vkstash_sessions::session::Session::create(&description, Some(&place), None);
+        session.unwrap().store(b"key", b"value").unwrap();
+    }
+    // A program without any pipeline has a stash of its own, too.
+    let shown = parsed(&stats(&sandbox, &dir, true));
+    let sessions = &shown["applications"][0]["sessions"];
+    assert_eq!(sessions["caches"], 2, "{shown}");
+    assert!(sessions["bytes"].as_u64().unwrap() > 0, "{shown}");
+    let output = stats(&sandbox, &dir, false);
+    let lines = text(&output.stdout);
+    assert!(lines.contains("\n  2 session caches, "), "{lines}");
+}
+
+#[test]
 fn a_root_full_of_other_things_has_nothing_recorded_yet() {
     let sandbox = Sandbox::new();
     let root = sandbox.path("root");

@@ -121,7 +121,7 @@ static void control(VkstashSession session) {
     EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_ERROR_NOT_FOUND);
 }
 
-static void queries(void) {
+static void queries(VkstashSession session) {
     VkstashAdapter driver = adapter();
     VkstashCacheStatistics counted;
     const uint32_t compilations = VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER;
@@ -136,7 +136,23 @@ static void queries(void) {
     EXPECT(support, VKSTASH_CACHE_SUPPORT_SINGLE_PIPELINE | VKSTASH_CACHE_SUPPORT_LIBRARY);
     EXPECT(vkstash_get_cache_statistics(compilations, NULL), VKSTASH_ERROR_INVALID_ARGUMENT);
     EXPECT(vkstash_get_cache_statistics(3, &counted), VKSTASH_ERROR_INVALID_ARGUMENT);
-    EXPECT(vkstash_get_cache_statistics(2, &counted), VKSTASH_ERROR_NOT_SUPPORTED);
+    EXPECT(vkstash_get_cache_statistics(VKSTASH_CACHE_KIND_IMPLICIT_DRIVER_MANAGED, &counted), VKSTASH_ERROR_NOT_SUPPORTED);
+    EXPECT(vkstash_get_cache_statistics(VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS, &counted), VKSTASH_SUCCESS);
+    EXPECT(counted.created + counted.missed_in_stash + counted.missed_anywhere, 0);
+    {
+        VkstashCacheStatistics after;
+        char value[8];
+        size_t size = sizeof value;
+        const uint32_t sessions = VKSTASH_CACHE_KIND_APPLICATION_MANAGED;
+        EXPECT(vkstash_get_cache_statistics(sessions, &counted), VKSTASH_SUCCESS);
+        EXPECT(vkstash_find_value(session, "key", 3, NULL, &size), VKSTASH_SUCCESS);
+        EXPECT(vkstash_find_value(session, "key", 3, value, &size), VKSTASH_SUCCESS);
+        EXPECT(vkstash_find_value(session, "none", 4, NULL, &size), VKSTASH_ERROR_NOT_FOUND);
+        EXPECT(vkstash_get_cache_statistics(sessions, &after), VKSTASH_SUCCESS);
+        EXPECT(after.created - counted.created, 2);
+        EXPECT(after.missed_in_stash - counted.missed_in_stash, 1);
+        EXPECT(after.missed_anywhere - counted.missed_anywhere, 1);
+    }
     EXPECT(vkstash_get_cache_statistics(compilations, &counted), VKSTASH_SUCCESS);
     EXPECT(counted.created + counted.missed_in_stash + counted.missed_anywhere, 0);
 }
@@ -247,7 +263,7 @@ int main(int count, char **arguments) {
     }
     EXPECT(vkstash_destroy_session(second), VKSTASH_ERROR_INVALID_HANDLE);
     if (strcmp(arguments[1], "find") == 0) {
-        queries();
+        queries(session);
         identifiers();
         background();
         control(session);

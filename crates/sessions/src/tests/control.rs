@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use vkstash_store::settings::{self, CacheKinds, Settings};
+
 use crate::control;
 use crate::tests::*;
 
@@ -48,6 +50,40 @@ fn an_application_is_disabled_in_all_its_processes() {
     }
     await_that("the open session notices", || session.find(b"key", None).is_ok());
     assert!(!control::is_stored_disabled(&place).unwrap());
+}
+
+/// What a user has disabled reaches sessions that have nothing in the stash, too.
+#[test]
+fn the_settings_disable_sessions_in_memory_and_in_the_working_directory() {
+    in_a_child("the_settings_disable_sessions_in_memory_and_in_the_working_directory", |root| {
+        std::env::set_current_dir(root).unwrap();
+        let memory = Description { identifier: Guid([6; 16]), mode: Mode::Memory, ..disk() };
+        let working = Description { identifier: Guid([7; 16]), working_directory: true, ..disk() };
+        let on_disk = Description { identifier: Guid([5; 16]), ..disk() };
+        let all = [on_disk, memory, working];
+        let sessions: Vec<_> = all.iter().map(|description| create(root, description).unwrap()).collect();
+        sessions.iter().for_each(|session| session.store(b"key", b"value").unwrap());
+        let place = place(root);
+        let store = |kinds| {
+            let disabled_caches = Some(kinds);
+            let settings = Settings { disabled_caches, ..Settings::default() };
+            settings::write(place.root(), None, &settings).unwrap();
+        };
+        let is_off = |result: Result<usize, Error>| matches!(result, Err(Error::NotCurrentlyAvailable(_)));
+        store(CacheKinds::SESSIONS);
+        for (session, description) in sessions.iter().zip(&all) {
+            await_that("the open session notices", || is_off(session.find(b"key", None)));
+            let other = Description { identifier: Guid([8; 16]), version: 9, ..description.clone() };
+            for description in [description, &other] {
+                let created = create(root, description).map(|_| 0);
+                assert!(is_off(created), "{description:?}");
+            }
+        }
+        store(CacheKinds::NONE);
+        for session in &sessions {
+            await_that("the open session notices", || session.find(b"key", None).is_ok());
+        }
+    });
 }
 
 fn elsewhere() -> Description {

@@ -125,6 +125,8 @@ pub(crate) struct Shared<P> {
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
     touched: AtomicBool,
+    /// The writer is to seal the segments that it writes.
+    seals: AtomicBool,
     /// The helper has something to do.
     asked_for_help: AtomicBool,
     /// When the helper repeats a failed task, in [`Shared::now_ms`]; the greatest number if there is none.
@@ -167,6 +169,7 @@ impl<P: Destination> Shared<P> {
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
             touched: AtomicBool::new(false),
+            seals: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
             retry_at: AtomicU64::new(u64::MAX),
             ending: Mutex::default(),
@@ -449,6 +452,19 @@ impl<P: Destination> Shared<P> {
             return false;
         }
         self.flush_in_any_case(limit)
+    }
+
+    /// [`Shared::flush`], and the writer seals what it has written to, as at its end. What it writes afterwards goes to
+    /// new segments.
+    pub(crate) fn flush_and_seal(self: &Arc<Self>, limit: Duration) -> bool {
+        // Before the flush, so that the writer that answers it has seen this.
+        self.seals.store(true, Ordering::SeqCst);
+        self.flush(limit)
+    }
+
+    /// Whether the writer is to seal its segments.
+    pub(crate) fn take_seals(&self) -> bool {
+        self.seals.load(Ordering::Relaxed) && self.seals.swap(false, Ordering::SeqCst)
     }
 
     /// The process exits with the stash open: has the writer remove the guard files and write everything, and waits for

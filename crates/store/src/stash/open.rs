@@ -240,6 +240,19 @@ impl Stash {
         self.shared.flush(limit)
     }
 
+    /// Has the writer write everything and seal its segments, and waits for that at most for `limit`: whoever rewrites
+    /// segments leaves out those that are written to.
+    pub fn seal(&self, limit: Duration) -> bool {
+        self.shared.flush_and_seal(limit)
+    }
+
+    /// Segments were rewritten: from now on this process reads the new ones, and nothing that is gone.
+    pub fn follow_rewritten(&self) {
+        if !self.shared.is_inert() {
+            self.shared.live_parts().iter().for_each(|part| part.refresh_after_merging(&never));
+        }
+    }
+
     /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the
     /// report are written, and waited for as when the stash is closed.
     pub fn leave(&self) {

@@ -135,9 +135,14 @@ impl Writer {
                 // it.
                 self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
             }
+            // Read after the flush that it belongs to.
+            let seals = self.shared.take_seals();
             if self.drain() {
                 (active, stirred) = (Instant::now(), Instant::now());
                 for_the_report = false;
+            }
+            if seals {
+                self.seal_and_go_on();
             }
             if self.shared.take_touched() {
                 (self.report_due, stirred) = (true, Instant::now());
@@ -373,6 +378,19 @@ impl Writer {
                 part.set_written();
                 Ok(entry.insert(created))
             }
+        }
+    }
+
+    /// Seals all segments of this process, so that they may be rewritten. The next records go to new ones.
+    fn seal_and_go_on(&mut self) {
+        let parts = self.shared.live_parts();
+        for (name, appender) in std::mem::take(&mut self.appenders) {
+            let segment = appender.segment().clone();
+            self.seal_one(appender);
+            if let Some(part) = parts.iter().find(|part| part.name() == name) {
+                part.replace_sealed(&segment);
+            }
+            self.report_due = true;
         }
     }
 

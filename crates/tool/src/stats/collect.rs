@@ -12,12 +12,12 @@ use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
 use super::model::{
-    Application, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA, Stash, Store,
-    Unreadable, Work,
+    Application, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA, Sessions, Stash,
+    Store, Unreadable, Work,
 };
 use super::remark;
 use crate::tally::Tally;
-use crate::{kept, names};
+use crate::{kept, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,12 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
     let of_root = kept::read(root, None);
     let mut ignored_settings = of_root.ignored;
-    let mut applications: Vec<_> = found.iter().filter(|info| is_ours(info)).map(application).collect();
+    let mut applications: Vec<_> = found
+        .iter()
+        .map(|info| (info, sessions(root, info)))
+        .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
+        .map(|(info, sessions)| Application { sessions, ..application(info) })
+        .collect();
     for shown in &mut applications {
         let own = kept::read(root, Some(&shown.folder));
         shown.keep = keep(shown, &of_root.settings, &own.settings);
@@ -62,6 +67,13 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
 /// Whether the folder holds a stash: other folders may lie beside the stashes.
 fn is_ours(info: &ApplicationInfo) -> bool {
     !info.parts.is_empty() || info.runs.runs > 0
+}
+
+/// The caches of its sessions. Where they cannot be read there are none.
+fn sessions(root: &Path, info: &ApplicationInfo) -> Sessions {
+    let caches = session_caches::of(root, info);
+    let bytes = kept::sum(caches.iter().map(|kept| kept.bytes));
+    Sessions { caches: caches.len() as u64, bytes }
 }
 
 fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
@@ -98,6 +110,7 @@ pub(super) fn application(info: &ApplicationInfo) -> Application {
         name: info.display.clone(),
         folder: info.folder.clone(),
         bytes,
+        sessions: Sessions::default(),
         keep: Keep {
             modules: settings::modules_text(Default::default()),
             module_bytes,

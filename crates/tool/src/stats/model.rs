@@ -66,6 +66,8 @@ pub(crate) struct Application {
     pub(crate) name: String,
     pub(crate) folder: String,
     pub(crate) bytes: u64,
+    /// Caches of sessions.
+    pub(crate) sessions: Sessions,
     pub(crate) keep: Keep,
     pub(crate) runs: u64,
     pub(crate) since_unix_ms: Option<u64>,
@@ -81,6 +83,14 @@ pub(crate) struct Application {
     pub(crate) benefit: Benefit,
     /// Why there is no benefit, in words; null otherwise.
     pub(crate) remark: Option<String>,
+}
+
+/// The caches of an application's sessions, those in working directories excepted.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Sessions {
+    pub(crate) caches: u64,
+    /// What their files take on the disk; not part of the application's `bytes`.
+    pub(crate) bytes: u64,
 }
 
 /// What one run did on all its devices.

@@ -67,6 +67,10 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
         describe_trouble(lines, part);
     }
     describe_modules(lines, keep);
+    if application.sessions.caches > 0 {
+        let caches = counted(application.sessions.caches, "session cache");
+        lines.push(format!("  {caches}, {}", size(application.sessions.bytes)));
+    }
     describe_store(lines, &application.store);
     if let Some(last) = &application.last_run {
         if last.only_bypassed() {
