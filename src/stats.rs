@@ -95,6 +95,8 @@ counters! {
     /// Nanoseconds that the served and the parked pipelines had cost when they were compiled, less what serving cost.
     /// Each counts once a run: the driver would have had it in memory from then on.
     SavedNanos => "saved_ns",
+    /// Of those, nanoseconds for pipelines that workers compiled in this run, while the program did something else.
+    AheadNanos => "compiled_ahead_ns",
 }
 
 const SHARDS: usize = 16;

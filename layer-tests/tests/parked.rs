@@ -280,6 +280,9 @@ fn a_driver_that_keeps_nothing_compiles_ahead() {
             assert!(second.value.all_made());
             let counts = ["parked", "compiled_unrecorded", "compiled"].map(|name| second.reports.sum(name));
             assert_eq!(counts, [COUNT, 0, 0], "{shader:?}: {counters:?}");
+            // The processors have compiled all the same.
+            let nanos = ["saved_ns", "compiled_ahead_ns"].map(|name| second.reports.sum(name));
+            assert!(nanos[0] > 0 && nanos[0] == nanos[1], "{shader:?}: {counters:?}");
         }
     });
 }

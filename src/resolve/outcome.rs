@@ -27,6 +27,8 @@ pub enum Origin {
         cost: Option<Duration>,
         /// Time that it took to hand it over.
         spent: Duration,
+        /// It was compiled in this run.
+        compiled: bool,
     },
     /// The stash.
     Stash {
@@ -47,14 +49,19 @@ impl Served {
     pub fn count(&self, device: &Device, by_identifier: bool) {
         let counters = device.counters();
         let saved = |cost: Option<Duration>, spent: Duration| {
-            counters.add(Count::SavedNanos, cost.unwrap_or_default().saturating_sub(spent).as_nanos() as u64);
+            let nanos = cost.unwrap_or_default().saturating_sub(spent).as_nanos() as u64;
+            counters.add(Count::SavedNanos, nanos);
+            nanos
         };
         match self.origin {
             Origin::Driver => return counters.count(Count::DriverHad),
-            Origin::Parked { cost, spent } => {
+            Origin::Parked { cost, spent, compiled } => {
                 counters.count(Count::Parked);
                 counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
-                saved(cost, spent);
+                let saved = saved(cost, spent);
+                if compiled {
+                    counters.add(Count::AheadNanos, saved);
+                }
             }
             Origin::Stash { confirmed: true, cost, spent, .. } => {
                 counters.count(Count::Served);

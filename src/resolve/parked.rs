@@ -65,5 +65,8 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.
     unsafe { feedback::say_made(call.parsed().feedback, spent, held) };
     let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
-    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent } })
+    Some(Served {
+        answer,
+        origin: Origin::Parked { cost: first.then_some(cost), spent, compiled: !has_artifact },
+    })
 }

@@ -26,11 +26,14 @@ pub(crate) fn span(nanos: u64) -> FormattedDuration {
     humantime::format_duration(Duration::from_nanos(rounded.saturating_mul(step)))
 }
 
-/// Time that serving has saved. An upper bound: the driver's own disk cache might have saved some of it too.
-pub(crate) fn saved(nanos: u64) -> String {
-    match nanos {
-        0 => "nothing saved".to_owned(),
-        nanos => format!("up to {} saved", span(nanos)),
+/// Time that serving has saved. An upper bound: the driver's own disk cache might have saved some of it too. `ahead`: so
+/// much of it was spent by workers in the same run, so that the program had other things done meanwhile, at best.
+pub(crate) fn saved(nanos: u64, ahead: u64) -> String {
+    match (nanos.saturating_sub(ahead), ahead) {
+        (0, 0) => "nothing saved".to_owned(),
+        (0, ahead) => format!("{} of compiling done ahead", span(ahead)),
+        (saved, 0) => format!("up to {} saved", span(saved)),
+        (saved, ahead) => format!("up to {} saved, {} of compiling done ahead", span(saved), span(ahead)),
     }
 }
 

@@ -70,7 +70,7 @@ fn outcome(reports: &[RunReport]) -> String {
         let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
         line += &format!(" ({}{more})", words.join(", "));
     }
-    line += &format!("; {}", saved(tally.get(Count::SavedNanos)));
+    line += &format!("; {}", saved(tally.get(Count::SavedNanos), tally.get(Count::AheadNanos)));
     if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
         line +=
             "; this driver's caches keep nothing, so only what background work compiles ahead can be served";
@@ -165,6 +165,16 @@ mod tests {
         assert_eq!(line, expected);
         let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
         assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; nothing saved");
+    }
+
+    #[test]
+    fn what_workers_compiled_in_the_same_run_is_not_called_saved() {
+        let counters =
+            [(Count::Parked, 9), (Count::SavedNanos, 132_000_000), (Count::AheadNanos, 132_000_000)];
+        let line = of(&[report(&counters)]);
+        assert_eq!(line, "9 served (100.0 %), 0 compiled, 0 bypassed; 132ms of compiling done ahead");
+        let line = of(&[report(&counters), report(&[(Count::SavedNanos, 8_000_000), (Count::Served, 1)])]);
+        assert!(line.ends_with("; up to 8ms saved, 132ms of compiling done ahead"), "{line}");
     }
 
     #[test]

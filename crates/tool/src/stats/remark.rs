@@ -20,10 +20,14 @@ pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option
 }
 
 fn reason(tally: &Tally, store: &Store) -> &'static str {
-    let most = |count: u64| count.saturating_mul(2) > tally.requests();
+    // A program that forbids compiling asks again without that, for the same pipeline.
+    let answered = tally.requests().saturating_sub(tally.get(Count::CompileRequired));
+    let most = |count: u64| count.saturating_mul(2) > answered;
     let nothing_kept = tally.get(Count::NothingKept);
     if !store.unusable.is_empty() {
         "the stash could not be used"
+    } else if answered == 0 {
+        "the program forbids compiling, and nothing that it asks for is recorded"
     } else if most(tally.get(Count::Bypassed)) {
         "most of what is asked for must not be cached"
     } else if most(tally.get(Count::DriverHad)) {
@@ -74,6 +78,18 @@ mod tests {
         assert!(remark.unwrap().ends_with("and background work had nothing ready when the program asked"));
         let counters = [(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9), (Count::Parked, 1)];
         assert_eq!(judged(&counters, 2), (Benefit::Some, None));
+    }
+
+    /// Chromium asks for each pipeline twice.
+    #[test]
+    fn requests_that_forbid_compiling_hide_no_reason() {
+        let counters =
+            [(Count::CompileRequired, 20), (Count::CompiledUnrecorded, 11), (Count::NothingKept, 11)];
+        assert!(judged(&counters, 5).1.unwrap().contains("this driver's caches keep nothing"));
+        let counters = [(Count::CompileRequired, 90), (Count::DriverHad, 9), (Count::Compiled, 1)];
+        assert!(judged(&counters, 5).1.unwrap().contains("the driver's own cache"));
+        let remark = judged(&[(Count::CompileRequired, 3)], 2).1.unwrap();
+        assert!(remark.contains("the program forbids compiling"), "{remark}");
     }
 
     #[test]

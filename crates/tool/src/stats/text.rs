@@ -201,7 +201,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     };
     let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
     let served = get(Count::Served).saturating_add(get(Count::Parked));
-    row("served", served, &format!("{percent}{}", saved(get(Count::SavedNanos))));
+    row("served", served, &format!("{percent}{}", saved(get(Count::SavedNanos), get(Count::AheadNanos))));
     if get(Count::Parked) > 0 {
         row("parked", get(Count::Parked), "of those: finished before the program asked");
     }
