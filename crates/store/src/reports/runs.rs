@@ -115,7 +115,11 @@ pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> i
 
 /// The readable reports of `folder` with their names, oldest first.
 pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
-    let names = folder.names(SUFFIX).unwrap_or_default();
+    read_those(folder, folder.names(SUFFIX).unwrap_or_default())
+}
+
+/// [`read_in`] of some of the files.
+pub(crate) fn read_those(folder: &Folder, names: Vec<String>) -> Vec<(String, RunReport)> {
     let read = |name: String| read_file(folder, &name, REPORT_MAGIC).map(|report: RunReport| (name, report));
     let mut reports: Vec<_> = names.into_iter().filter_map(read).collect();
     reports.sort_by_key(|(_, report)| report.started_unix_ms);

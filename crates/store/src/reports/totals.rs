@@ -11,7 +11,7 @@ use crate::base::util::random;
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::ops as disk;
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
-use crate::reports::runs::{TOTALS_MAGIC, encode, read_file, read_in, try_read_file};
+use crate::reports::runs::{SUFFIX, TOTALS_MAGIC, encode, read_file, read_in, read_those, try_read_file};
 use crate::segment::cleanup::clean_up;
 
 const NAME: &str = "totals.vkt";
@@ -87,7 +87,7 @@ pub(crate) fn read_from(folder: &Folder) -> Totals {
 /// nothing while another process does.
 pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     clean_up(folder);
-    let names = folder.names(crate::reports::runs::SUFFIX)?;
+    let mut names = folder.names(SUFFIX)?;
     if names.len() <= KEEP {
         return Ok(());
     }
@@ -96,10 +96,11 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     disk::try_lock(&lock)?;
     // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
-    let reports = read_in(folder);
-    let surplus = reports.len().saturating_sub(KEEP);
+    // Names begin with the start of the run. The reports that stay are not read: most runs fold a single one.
+    names.sort_unstable();
+    names.truncate(names.len() - KEEP);
     let mut done = Vec::new();
-    for (name, report) in reports.iter().take(surplus) {
+    for (name, report) in &read_those(folder, names) {
         if totals.folded.contains(name) {
             // A process died between the two steps below, or its disk failed.
             done.push(name.clone());
