@@ -35,6 +35,8 @@ counters! {
     Served => "served",
     /// Of those, the ones that were made of pipeline binaries.
     ServedByBinary => "served_by_binary",
+    /// Of those, the ones whose artifact was made on a device that enables other features.
+    FromSibling => "from_sibling",
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked",
     /// Pipelines that background work finished and the program did not ask for in time: they were destroyed.
@@ -45,6 +47,8 @@ counters! {
     Offered => "offered",
     /// Artifacts that the driver did not take.
     NotTaken => "not_taken",
+    /// Artifacts of devices that enable other features that the driver did not take.
+    SiblingNotTaken => "sibling_not_taken",
     /// Artifacts that were not handed out because processes died of them.
     Quarantined => "quarantined",
     /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
@@ -104,8 +108,14 @@ const WIDTH: usize = Count::ALL.len();
 
 // As CachePadded of crossbeam-utils, which would be a dependency for this one attribute.
 #[repr(align(128))]
-#[derive(Default)]
 struct Shard([AtomicU64; WIDTH]);
+
+// Arrays of more than 32 elements have no Default of their own.
+impl Default for Shard {
+    fn default() -> Shard {
+        Shard(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
 
 /// Why a pipeline was handed to the driver unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

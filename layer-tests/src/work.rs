@@ -113,6 +113,7 @@ impl Work {
             maintenance5: self.flags2 || self.heap != 0 || self.code == Code::Inline,
             descriptor_heap: self.heap != 0,
             executables: false,
+            features: self.features.clone(),
             extensions: Vec::new(),
         }
     }

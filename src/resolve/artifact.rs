@@ -10,12 +10,13 @@ use ash::vk;
 use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
-use super::outcome::{ArtifactOutcome, Origin, Question, Refused, Rung, Served};
+use super::outcome::{ArtifactOutcome, Form, Origin, Question, Refused, Rung, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, driver, feedback};
 use crate::recipe::payload;
+use crate::state::stored::Source;
 use crate::state::width::Width;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
@@ -51,6 +52,8 @@ pub struct Made {
     pub answer: Answer,
     /// Time that the driver needed to compile the artifact.
     pub cost: Duration,
+    /// Where the artifact was.
+    source: Source,
     /// When the artifact was at hand.
     started: Instant,
 }
@@ -67,7 +70,8 @@ unsafe fn offer<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     // SAFETY: the caller's contract.
-    let Made { answer, cost, started } = match unsafe { make(request, buffer, Some(&device.width)) }? {
+    let Made { answer, cost, started, source } = match unsafe { make(request, buffer, Some(&device.width)) }?
+    {
         Ok(made) => made,
         Err(outcome) => {
             match &outcome {
@@ -89,12 +93,13 @@ unsafe fn offer<'a, I: CreateInfo>(
     let (cost, spent) = (first.then_some(cost), started.elapsed());
     // SAFETY: the driver has filled the program's structure.
     unsafe { put_feedback_right(request, buffer.get(payload::PREFIX..).unwrap_or_default()) };
-    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, binaries: false } }))
+    let form = Form::Blob(source);
+    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
 }
 
-/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards. None: there is none, or
-/// it cannot be offered. `width`: the way into the driver for threads of the program; workers have a low priority, and must
-/// not take their places.
+/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's own
+/// part, or else those of its siblings. None: there is none, or it cannot be offered. `width`: the way into the driver for
+/// threads of the program; workers have a low priority, and must not take their places.
 ///
 /// # Safety
 /// As [`serve`].
@@ -104,11 +109,44 @@ pub unsafe fn make<'a, I: CreateInfo>(
     width: Option<&Width>,
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
+    let stored = call.device.stored()?;
+    if stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
+        // SAFETY: the caller's contract.
+        return unsafe { make_of(request, Source::Own, buffer, width) };
+    }
+    let asks_siblings = call.device.policy.siblings.contains(&call.parsed().bind_point);
+    let mut next = 0;
+    while asks_siblings && next < MOST_SIBLINGS {
+        let Some(number) = stored.read_sibling(&pipeline.key, next, buffer) else { break };
+        // SAFETY: the caller's contract.
+        match unsafe { make_of(request, Source::Sibling, buffer, width) } {
+            // The driver refuses it, or has refused it before: there may be one that fits better.
+            Some(Err(ArtifactOutcome::Refused(_) | ArtifactOutcome::LeftAlone)) => next = number + 1,
+            outcome => return outcome,
+        }
+    }
+    if next > 0 {
+        stored.note_refused_sibling(&pipeline.key);
+    }
+    None
+}
+
+/// How many siblings are looked at for one pipeline, of which the driver may refuse each.
+const MOST_SIBLINGS: usize = 4;
+
+/// Has the driver make the pipeline with the artifact whose payload is in `buffer`.
+///
+/// # Safety
+/// As [`serve`].
+unsafe fn make_of<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    source: Source,
+    buffer: &[u8],
+    width: Option<&Width>,
+) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+    let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored()?;
-    if !stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
-        return None;
-    }
     let refusals = payload::refusals(buffer);
     if refusals >= payload::REFUSALS_LIMIT {
         return Some(Err(ArtifactOutcome::LeftAlone));
@@ -143,10 +181,13 @@ pub unsafe fn make<'a, I: CreateInfo>(
 
     match answer.result {
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
+            if source == Source::Sibling {
+                device.count(Count::SiblingNotTaken);
+            }
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             Some(Err(ArtifactOutcome::Refused(refused)))
         }
-        _ => Some(Ok(Made { answer, cost, started })),
+        _ => Some(Ok(Made { answer, cost, source, started })),
     }
 }
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use super::outcome::{Origin, Served};
+use super::outcome::{Form, Origin, Served};
 use super::passed::Passed;
 use super::request::Request;
 use super::{feedback, record};
@@ -99,7 +99,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
     // SAFETY: the driver has filled the program's structure.
     unsafe { feedback::clear_hit(call.parsed().feedback) };
     let cost = stored.stash.note_taken(&stored.device, &name).then_some(cost);
-    let origin = Origin::Stash { confirmed: true, cost, spent: started.elapsed(), binaries: true };
+    let origin = Origin::Stash { confirmed: true, cost, spent: started.elapsed(), form: Form::Binaries };
     Some(Served { answer, origin })
 }
 

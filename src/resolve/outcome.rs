@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::call::Answer;
 use super::private_cache::PrivateCache;
 use crate::state::device::Device;
+use crate::state::stored::Source;
 use crate::stats::Count;
 
 /// A pipeline that was obtained without compiling.
@@ -39,9 +40,18 @@ pub enum Origin {
         cost: Option<Duration>,
         /// Time that the call took.
         spent: Duration,
-        /// The artifact was made of pipeline binaries.
-        binaries: bool,
+        /// What the artifact was.
+        form: Form,
     },
+}
+
+/// What an artifact was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The data of a VkPipelineCache.
+    Blob(Source),
+    /// Pipeline binaries, which are those of the device itself.
+    Binaries,
 }
 
 impl Served {
@@ -70,8 +80,10 @@ impl Served {
             }
             Origin::Stash { confirmed: false, .. } => counters.count(Count::Offered),
         }
-        if matches!(self.origin, Origin::Stash { binaries: true, .. }) {
-            counters.count(Count::ServedByBinary);
+        match self.origin {
+            Origin::Stash { form: Form::Binaries, .. } => counters.count(Count::ServedByBinary),
+            Origin::Stash { form: Form::Blob(Source::Sibling), .. } => counters.count(Count::FromSibling),
+            Origin::Stash { form: Form::Blob(Source::Own), .. } | Origin::Driver | Origin::Parked { .. } => {}
         }
         if by_identifier {
             counters.count(Count::IdentifierServed);

@@ -319,7 +319,9 @@ impl Device {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
                     }
                 }
-                Some(Stored::new(stash, device))
+                let takes_siblings = self.cache_control && !self.policy.siblings.is_empty();
+                let siblings = takes_siblings.then(|| stash.siblings(&header));
+                Some(Stored::new(stash, device, siblings))
             }
             Err(error) => {
                 tracing::warn!("no artifacts in this run: {error}");
@@ -463,7 +465,7 @@ impl Device {
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
     /// next to nothing.
     pub fn has_no_artifacts(&self) -> bool {
-        self.stored().is_some_and(|stored| !stored.device.has_any(Kind::Artifact))
+        self.stored().is_some_and(|stored| !stored.has_artifacts())
     }
 
     /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since.

@@ -118,7 +118,7 @@ impl Device {
             return None;
         }
         let mut bytes = Vec::new();
-        if !self.stored()?.device.read(Kind::IdentifierPair, &native.digest(), &mut bytes) {
+        if !self.stored()?.read_pair(&native.digest(), &mut bytes) {
             return None;
         }
         let identity = Key::try_from(bytes.as_slice()).ok()?;

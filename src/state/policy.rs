@@ -18,6 +18,9 @@ pub struct Policy {
     pub prefers_binaries: bool,
     /// How many threads at a time are let into the driver with served calls; None: any number.
     pub served_width: Option<u32>,
+    /// The bind points of pipelines whose cache data the driver takes, too, if it was made on a device that enables other
+    /// features.
+    pub siblings: &'static [vk::PipelineBindPoint],
     /// The driver's cache data is worth keeping.
     pub artifacts: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
@@ -36,6 +39,7 @@ const UNKNOWN: Policy = Policy {
     whole_pipelines: false,
     prefers_binaries: false,
     served_width: None,
+    siblings: &[],
     artifacts: true,
     looked_into: STATISTICS,
 };
@@ -48,9 +52,14 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // Statistics are answered as by what was compiled; with internal representations no cache is looked into
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
-        vk::DriverId::MESA_RADV => {
-            Policy { free_recording: true, whole_pipelines: true, prefers_binaries: true, ..UNKNOWN }
-        }
+        // Blobs of a device that enables one feature more or less are taken (layer-tests/tests/siblings.rs).
+        vk::DriverId::MESA_RADV => Policy {
+            free_recording: true,
+            whole_pipelines: true,
+            prefers_binaries: true,
+            siblings: &[vk::PipelineBindPoint::COMPUTE, vk::PipelineBindPoint::GRAPHICS],
+            ..UNKNOWN
+        },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call
         // 0.07 to 0.09 ms.
         // A blob is taken 1.2 to 1.4 times as fast as a binary.

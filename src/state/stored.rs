@@ -10,6 +10,7 @@ use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::siblings::Siblings;
 
 /// The parts of the stash that a device works with.
 pub struct Stored {
@@ -19,14 +20,56 @@ pub struct Stored {
     pub portable: Arc<Part>,
     /// Artifacts and identifier pairs of this device header.
     pub device: Arc<Part>,
+    /// Artifacts of devices that enable other features, for what `device` does not have.
+    siblings: Option<Siblings>,
     checked: Checked,
 }
 
+/// Where an artifact was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In the part of the device.
+    Own,
+    /// In the part of a device that enables other features.
+    Sibling,
+}
+
 impl Stored {
-    /// Nothing of it is read yet.
-    pub fn new(stash: Arc<Stash>, device: Arc<Part>) -> Stored {
+    /// Nothing of it is read yet. `siblings`: of the device part, where the driver takes their artifacts.
+    pub fn new(stash: Arc<Stash>, device: Arc<Part>, siblings: Option<Siblings>) -> Stored {
         let portable = stash.portable().clone();
-        Stored { stash, portable, device, checked: Checked::default() }
+        Stored { stash, portable, device, siblings, checked: Checked::default() }
+    }
+
+    /// Whether there may be an artifact of any key.
+    pub fn has_artifacts(&self) -> bool {
+        self.device.has_any(Kind::Artifact) || self.siblings.as_ref().is_some_and(Siblings::have_artifacts)
+    }
+
+    /// Whether there is an artifact of this key.
+    pub fn has_artifact(&self, key: &Key) -> bool {
+        self.device.contains(Kind::Artifact, key)
+            || self.siblings.as_ref().is_some_and(|siblings| siblings.contains(key))
+    }
+
+    /// Reads an artifact that was made on a device that enables other features, from the sibling of this number or a later
+    /// one. Returns that sibling's number.
+    pub fn read_sibling(&self, key: &Key, from: usize, buffer: &mut Vec<u8>) -> Option<usize> {
+        self.siblings.as_ref()?.read(key, from, buffer)
+    }
+
+    /// Reads the identity of the module that a driver's identifier stands for. Identifiers are the driver's, whatever a
+    /// device enables.
+    pub fn read_pair(&self, digest: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.device.read(Kind::IdentifierPair, digest, buffer)
+            || self.siblings.as_ref().is_some_and(|siblings| siblings.read_pair(digest, buffer))
+    }
+
+    /// The driver has refused a sibling's artifact of this key: it is offered no more in this process.
+    pub fn note_refused_sibling(&self, key: &Key) {
+        if let Some(siblings) = &self.siblings {
+            siblings.note_refused(key);
+        }
     }
 
     /// Queues a portable record, which the caller has found missing.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ash::{ext, khr, vk};
 
 use super::features::DescriptorHeapFeatures;
-use super::{IDENTIFIER_EXTENSION, Instance};
+use super::{CoreFeatures, IDENTIFIER_EXTENSION, Instance};
 
 /// Written to every output slot before a creation call; the driver must overwrite it.
 const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
@@ -27,6 +27,8 @@ pub struct DeviceOptions {
     pub executables: bool,
     /// VK_EXT_descriptor_heap and its feature.
     pub descriptor_heap: bool,
+    /// Features of Vulkan 1.0 to 1.3, as their numbers in [`CoreFeatures`].
+    pub features: Vec<usize>,
     /// Further extensions.
     pub extensions: Vec<&'static CStr>,
 }
@@ -64,16 +66,25 @@ impl Device {
         options: &DeviceOptions,
     ) -> Result<Device, vk::Result> {
         let mut extensions = options.extensions.clone();
-        let mut thirteen = vk::PhysicalDeviceVulkan13Features::default()
-            .pipeline_creation_cache_control(options.cache_control)
-            .dynamic_rendering(options.dynamic_rendering);
+        let mut core = CoreFeatures::default();
+        core.enable(&options.features);
+        if options.cache_control {
+            core.thirteen.pipeline_creation_cache_control = vk::TRUE;
+        }
+        if options.dynamic_rendering {
+            core.thirteen.dynamic_rendering = vk::TRUE;
+        }
+        let CoreFeatures { ten, mut eleven, mut twelve, mut thirteen } = core;
         let mut identifier =
             vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
         let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
         let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
         let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);
-        if options.cache_control || options.dynamic_rendering {
+        if options.cache_control || options.dynamic_rendering || !options.features.is_empty() {
             info = info.push_next(&mut thirteen);
+        }
+        if !options.features.is_empty() {
+            info = info.enabled_features(&ten).push_next(&mut eleven).push_next(&mut twelve);
         }
         if options.identifiers {
             extensions.push(IDENTIFIER_EXTENSION);

@@ -2,6 +2,7 @@
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
+//! - [`core_features`] features by number
 //! - [`features`] features that real shaders need
 //! - [`device`] a device and its objects, destroyed with it
 //!
@@ -9,6 +10,7 @@
 //! which pipelines of a batch were created (contract 3.1).
 
 pub mod binaries;
+pub mod core_features;
 pub mod device;
 pub mod features;
 pub mod shaders;
@@ -19,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::{Entry, ext, vk};
 
+pub use core_features::CoreFeatures;
 pub use device::{Device, DeviceOptions};
 
 /// The extension that the layer emulates.

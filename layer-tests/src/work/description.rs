@@ -107,6 +107,8 @@ pub struct Work {
     pub discard: bool,
     /// The device enables pipelineCreationCacheControl.
     pub cache_control: bool,
+    /// The device enables these features, too ([`crate::vulkan::CoreFeatures`]).
+    pub features: Vec<usize>,
     /// The device enables VK_EXT_shader_module_identifier.
     pub identifiers: bool,
     /// This many threads do the same in parallel, each from the first constant on.
@@ -138,6 +140,7 @@ impl Default for Work {
             invalid_pointers: false,
             discard: false,
             cache_control: false,
+            features: Vec::new(),
             identifiers: false,
             threads: 1,
             messages: false,

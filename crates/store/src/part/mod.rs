@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `admission` | whether a driver may have an artifact |
 //! | `records` | reading and queueing records |
+//! | `read_only` | a part that this process never writes to |
 //! | `open` | the state of a part, and how it is opened |
 //! | `index` | records that are queued, being written, or appended by other processes |
 //! | `view` | the segments of a part as this process knows them |
@@ -19,6 +20,7 @@ pub(crate) mod digests;
 pub(crate) mod index;
 pub mod open;
 pub(crate) mod queue;
+pub(crate) mod read_only;
 pub(crate) mod records;
 pub(crate) mod tallies;
 pub(crate) mod threads;

@@ -19,7 +19,7 @@ use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 
 /// Whether a segment's own table has records of that kind.
-fn has_any_in(segment: &Segment, kind: Kind) -> bool {
+pub(super) fn has_any_in(segment: &Segment, kind: Kind) -> bool {
     segment.tally().counts[kind.position()] > 0
 }
 

@@ -10,6 +10,7 @@
 //! | `background_mode` | what the settings say of background work |
 //! | `helper` | the thread for work that takes long |
 //! | `schedule` | when limits are enforced, and whether there is room to write |
+//! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
 //! | `transfer` | segment files that are exported and imported |
 
@@ -21,5 +22,6 @@ pub mod inspect;
 pub mod open;
 pub(crate) mod own_report;
 pub(crate) mod schedule;
+pub mod siblings;
 pub mod transfer;
 pub(crate) mod writer;

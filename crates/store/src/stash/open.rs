@@ -24,6 +24,7 @@ use crate::reports::runs::RunName;
 use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
+use crate::stash::siblings::Siblings;
 use crate::stash::writer::{self, Start};
 
 /// An open stash. When the last reference is dropped, the writer writes queued records and the report, seals the
@@ -129,6 +130,11 @@ impl Stash {
         let part = Part::open(&self.home, PartIdentity::Device(header.clone()), &self.shared)?;
         devices.insert(digest, part.clone());
         Ok(part)
+    }
+
+    /// The siblings of the part of this device header. Opens nothing.
+    pub fn siblings(&self, header: &DeviceHeader) -> Siblings {
+        Siblings::new(&self.home, &self.shared, header)
     }
 
     /// Sets the function that makes this process's report from the store's counters. The writer calls it after changes

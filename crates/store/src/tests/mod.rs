@@ -23,6 +23,7 @@ mod roundtrip;
 mod same;
 mod settings;
 mod sharing;
+mod siblings;
 mod slow_disk;
 mod stale_files;
 pub(crate) mod watched;

@@ -1,0 +1,123 @@
+//! A part that this process looks into and never writes to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
+
+use crate::disk::folder::Folder;
+use crate::disk::ops as disk;
+use crate::format::file::PartIdentity;
+use crate::format::record::{Key, Kind};
+use crate::format::same::Same;
+use crate::format::table;
+use crate::format::table::Row;
+use crate::part::admission::CRASH_LIMIT;
+use crate::part::digests::Digests;
+use crate::part::records::has_any_in;
+use crate::part::view::{ReadLimit, View};
+use crate::segment::file::{DamagedIndex, Read, Segment};
+
+/// The segments that were there when the part was opened. What other processes write later is not looked for.
+pub(crate) struct ReadOnlyPart {
+    identity: PartIdentity,
+    folder: Arc<Folder>,
+    view: View,
+    digests: Digests,
+    /// The folder's time stamp says that this run uses the part.
+    stamped: AtomicBool,
+}
+
+impl ReadOnlyPart {
+    /// Nothing of it is read yet.
+    pub(crate) fn new(folder: Folder, identity: PartIdentity) -> ReadOnlyPart {
+        ReadOnlyPart {
+            identity,
+            folder: Arc::new(folder),
+            view: View::default(),
+            digests: Digests::default(),
+            stamped: AtomicBool::new(false),
+        }
+    }
+
+    /// Opens segments until `interrupted` says true. True: all are open, but for those that cannot be read. `damaged`
+    /// gets the number of damaged places.
+    pub(crate) fn open_until(&self, interrupted: &dyn Fn() -> bool, damaged: &dyn Fn(u64)) -> bool {
+        let limit = ReadLimit { file: None, interrupted };
+        match self.view.refresh(&self.folder, &self.identity, &limit) {
+            Some(Ok(found)) => {
+                damaged(found.damaged);
+                !found.put_off
+            }
+            // It cannot be listed.
+            Some(Err(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Whether an open segment has records of that kind.
+    pub(crate) fn has_any(&self, kind: Kind) -> bool {
+        self.view.segments().iter().any(|segment| has_any_in(segment, kind))
+    }
+
+    /// Reads an artifact into `buffer` and verifies it, as [`crate::part::open::Part::read`] does. An artifact that is
+    /// quarantined in this part is not read. False: `buffer` is empty.
+    pub(crate) fn read_artifact(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let good = !self.is_quarantined(key, buffer) && self.read_or_follow(key, buffer);
+        if !good {
+            buffer.clear();
+        }
+        good
+    }
+
+    /// Whether there is an artifact, damaged or not. Artifacts that are quarantined count.
+    pub(crate) fn contains_artifact(&self, key: &Key) -> bool {
+        self.find(Kind::Artifact, key, |_, _| true) || self.find(Kind::Same, key, |_, _| true)
+    }
+
+    /// The part is in use: the age limit must not hit it, though nothing is written to it.
+    pub(crate) fn stamp(&self) {
+        if !self.stamped.swap(true, Ordering::Relaxed) {
+            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+            let stamps = Timestamps { last_access: now, last_modification: now };
+            // Somebody else's folder, or one on a read-only file system.
+            let _ = disk::futimens(&*self.folder, &stamps);
+        }
+    }
+
+    fn read_or_follow(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        if self.read(Kind::Artifact, key, buffer) {
+            return true;
+        }
+        let same = self.read(Kind::Same, key, buffer).then(|| Same::decode(buffer)).flatten();
+        same.is_some_and(|same| {
+            !self.is_quarantined(&same.target, buffer)
+                && self.read(Kind::Artifact, &same.target, buffer)
+                && self.digests.complete(&same, buffer)
+        })
+    }
+
+    fn is_quarantined(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.has_any(Kind::CrashCount)
+            && self.read(Kind::CrashCount, key, buffer)
+            && buffer.first().is_some_and(|count| *count >= CRASH_LIMIT)
+    }
+
+    /// The newest readable record of that kind and key.
+    pub(crate) fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.find(kind, key, |segment, row| matches!(segment.read_row(row, key, buffer), Read::Good))
+    }
+
+    /// Calls `each` with the rows of a record, the newest first, until it says true.
+    fn find(&self, kind: Kind, key: &Key, mut each: impl FnMut(&Segment, &Row) -> bool) -> bool {
+        let code = kind.position() as u8;
+        let hash = table::hash(code, key);
+        // A damaged index is not scanned: the program would wait for it.
+        let instead = DamagedIndex { damaged: &|| (), interrupted: &|| true };
+        self.view.segments().iter().any(|segment| {
+            has_any_in(segment, kind)
+                && segment
+                    .find(hash, &instead, |row| row.code == code && row.is_readable() && each(segment, &row))
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! A program that enables one more feature than before: pipelines are made of what the stash has of the device without it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
+
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Scenario, Step, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::vulkan::{CoreFeatures, Instance, InstanceOptions};
+use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
+
+const STEPS: &[(&str, Step)] = &[("work", work::step), ("features", supported)];
+
+/// The numbers of the features that the driver supports.
+fn supported(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    json!(CoreFeatures::of(&instance, instance.physical_device()).enabled())
+}
+
+/// Enabled by the layer anyway, or makes every pipeline depend on the device's buffers (robustness is a part of the
+/// driver's own key, so that a sibling's artifact is a miss).
+const ROBUST_BUFFER_ACCESS: usize = 0;
+
+fn on_radv(test: impl FnOnce(&Scenario, &Env, &[usize])) {
+    scenario(STEPS, |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let supported = scenario.run_ok::<Vec<usize>>("features", &env, &()).value;
+        assert!(supported.len() > 50, "{supported:?}");
+        test(scenario, &env, &supported);
+    });
+}
+
+fn run(scenario: &Scenario, env: &Env, work: &Work) -> vkstash_layer_tests::child::Run<Done> {
+    let run = scenario.run_ok::<Done>("work", env, work);
+    assert!(run.value.all_made(), "{:?}", run.value);
+    run
+}
+
+fn program(shader: Shader) -> Work {
+    Work { shader, count: 4, ..Work::default() }
+}
+
+#[test]
+fn a_device_that_enables_more_is_served_what_was_made_without() {
+    on_radv(|scenario, env, supported| {
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            let env = &env.clone().stash(scenario.folder().join(format!("{shader:?}")));
+            assert_eq!(run(scenario, env, &program(shader)).reports.sum("compiled"), 4);
+            // Three of all; the ignored test has them all.
+            let some = supported.iter().filter(|number| **number != ROBUST_BUFFER_ACCESS).step_by(30);
+            for &number in some {
+                let work = Work { features: vec![number], ..program(shader) };
+                for _ in 0..2 {
+                    let reports = run(scenario, env, &work).reports;
+                    let seen = ["served", "from_sibling", "compiled"].map(|name| reports.sum(name));
+                    assert_eq!(seen, [4, 4, 0], "{shader:?}, feature {number}: {reports:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn habits_and_identifiers_are_served_too() {
+    on_radv(|scenario, env, supported| {
+        let feature = supported[supported.len() / 2];
+        for (caches, code) in [
+            (Caches::None, Code::Inline),
+            (Caches::Shared, Code::Module),
+            (Caches::Fresh, Code::Module),
+            (Caches::None, Code::Identifier),
+        ] {
+            let env = &env.clone().stash(scenario.folder().join(format!("{caches:?} {code:?}")));
+            let identifiers = code == Code::Identifier;
+            let by_module = if identifiers { Code::Module } else { code };
+            let first = Work { caches, code: by_module, identifiers, ..program(Shader::Compute) };
+            run(scenario, env, &first);
+            let second = Work { code, fail_on: identifiers, features: vec![feature], ..first };
+            let reports = run(scenario, env, &second).reports;
+            let seen = ["served", "from_sibling", "compiled"].map(|name| reports.sum(name));
+            assert_eq!(seen, [4, 4, 0], "{caches:?} {code:?}: {reports:?}");
+        }
+    });
+}
+
+/// What the driver refuses is compiled, and is the device's own from then on.
+#[test]
+fn what_the_driver_does_not_take_is_compiled_once() {
+    on_radv(|scenario, env, _| {
+        run(scenario, env, &program(Shader::Compute));
+        let work = Work { features: vec![ROBUST_BUFFER_ACCESS], ..program(Shader::Compute) };
+        let reports = run(scenario, env, &work).reports;
+        let refused = reports.sum("sibling_not_taken");
+        assert_eq!(reports.sum("from_sibling") + reports.sum("compiled"), 4, "{reports:?}");
+        assert_eq!(refused, reports.sum("compiled"), "{reports:?}");
+        assert_eq!(reports.sum("not_taken"), 0, "{reports:?}");
+        let reports = run(scenario, env, &work).reports;
+        assert_eq!((reports.sum("served"), reports.sum("compiled")), (4, 0), "{reports:?}");
+        assert_eq!(reports.sum("sibling_not_taken"), 0, "{reports:?}");
+    });
+}
+
+/// A program of usual size, after an update that enables one feature more.
+#[test]
+fn of_many_pipelines_all_are_served() {
+    on_radv(|scenario, env, supported| {
+        let first = Work { count: 150, ..program(Shader::Compute) };
+        run(scenario, env, &first);
+        let feature = *supported.last().unwrap();
+        let reports = run(scenario, env, &Work { features: vec![feature], ..first }).reports;
+        assert_eq!((reports.sum("from_sibling"), reports.sum("compiled")), (150, 0), "{reports:?}");
+    });
+}
+
+/// Each feature of Vulkan 1.0 to 1.3 by itself, for docs/measurements.md: switched on, and switched off of all.
+#[test]
+#[ignore = "it measures"]
+fn all_features() {
+    on_radv(|scenario, env, supported| {
+        let without = |wanted: usize| supported.iter().copied().filter(|number| *number != wanted).collect();
+        for shader in [Shader::Compute, Shader::RenderPass, Shader::DynamicRendering] {
+            for base in [Vec::new(), supported.to_vec()] {
+                let (mut taken, mut others) = (0, Vec::new());
+                for (index, &number) in supported.iter().enumerate() {
+                    let features = if base.is_empty() { vec![number] } else { without(number) };
+                    // Each part is a sibling of those after it; beyond some dozens not all are looked at.
+                    let stash = format!("{shader:?} {} {}", base.len(), index / 20);
+                    let env = &env.clone().stash(scenario.folder().join(stash));
+                    if index % 20 == 0 {
+                        run(scenario, env, &Work { features: base.clone(), ..program(shader) });
+                    }
+                    let reports = run(scenario, env, &Work { features, ..program(shader) }).reports;
+                    match reports.sum("from_sibling") {
+                        4 => taken += 1,
+                        _ => others.push((number, reports.counters())),
+                    }
+                }
+                let (all, base) = (supported.len(), base.len());
+                println!("{shader:?}, {base} features and one other: {taken} of {all} taken; {others:?}");
+            }
+        }
+    });
+}
