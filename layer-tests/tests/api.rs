@@ -41,6 +41,27 @@ fn c_and_cpp_take_the_header_without_warnings() {
     }
 }
 
+/// Programs of 32 bits use the 32-bit library. Freestanding, because the header needs no C library, of which the machine may
+/// have no 32-bit headers.
+#[test]
+fn c_and_cpp_take_the_header_for_32_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, empty] = ["header.c", "empty.c"].map(|name| folder.path().join(name));
+    fs::write(&source, "#include <vkstash.h>\ntypedef char narrow[sizeof(void *) == 4 ? 1 : -1];\n").unwrap();
+    fs::write(&empty, "int nothing;\n").unwrap();
+    for (name, language, standard) in [("cc", "c", "-std=c99"), ("c++", "c++", "-std=c++17")] {
+        let Some(mut probe) = compiler(name) else { continue };
+        probe.args(["-m32", "-x", language, "-fsyntax-only"]).arg(&empty);
+        if !probe.output().unwrap().status.success() {
+            skip::not_here(&skip::this_test(), &format!("{name} does not compile for 32 bits"));
+            continue;
+        }
+        let Some(mut compiler) = compiler(name) else { continue };
+        compiler.args(WARNINGS).args([standard, "-m32", "-ffreestanding", "-x", language, "-fsyntax-only"]);
+        succeed(compiler.arg("-I").arg(repository().join("include")).arg(&source));
+    }
+}
+
 /// What pkg-config says of the library under test.
 fn flags(folder: &Path) -> Vec<String> {
     let library = paths::layer_library();

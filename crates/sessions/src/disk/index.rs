@@ -123,8 +123,8 @@ pub(crate) enum Look {
 /// Blocks that are read together for the first time: a page of the file, as the header has the length of a block.
 const GROUP: usize = 8;
 
-/// A page of the file.
-type Page = [Remembered; GROUP];
+/// A page of the file: [`GROUP`] blocks.
+type Page = [Remembered];
 
 /// An open index file.
 pub(crate) struct Index {
@@ -181,7 +181,7 @@ impl Index {
         let mut damaged = false;
         let mut free = None;
         for block in self.probes(hash) {
-            let remembered = self.read(block)?;
+            let remembered = self.read(block, hash)?;
             if let Some((slot, found)) = remembered.position(hash) {
                 return Ok(Look::At(Position { block, slot }, found.place));
             }
@@ -202,8 +202,8 @@ impl Index {
         Ok(if damaged { Look::Damaged } else { Look::Nowhere(free) })
     }
 
-    /// Reads a block; several times if a slot is damaged.
-    fn read(&self, block: u32) -> Result<&Remembered, Error> {
+    /// Reads a block; several times if a slot is damaged, unless another one has the hash.
+    fn read(&self, block: u32, hash: u64) -> Result<&Remembered, Error> {
         for _ in 0..READS {
             let remembered = match self.known(block) {
                 Some(remembered) => {
@@ -212,7 +212,8 @@ impl Index {
                 }
                 None => self.read_page(block)?,
             };
-            if !(0..SLOTS).any(|slot| matches!(remembered.content(slot), Content::Damaged)) {
+            let is_damaged = |slot| matches!(remembered.content(slot), Content::Damaged);
+            if remembered.position(hash).is_some() || !(0..SLOTS).any(is_damaged) {
                 break;
             }
             std::thread::yield_now();
@@ -239,7 +240,7 @@ impl Index {
             if buffer.len() < (number % GROUP + 1) * BLOCK {
                 return Err(SHORT);
             }
-            Ok(Box::new(std::array::from_fn(|block| Remembered::of(buffer, block * BLOCK))))
+            Ok((0..GROUP).map(|block| Remembered::of(buffer, block * BLOCK)).collect())
         })?;
         let cell = self.remembered.get(number / GROUP).ok_or(SHORT)?;
         // Another thread may have been faster.

@@ -212,6 +212,70 @@ fn a_full_disk_raises_no_signal_and_costs_the_value_that_does_not_fit() {
     assert_eq!(get(&session, &key(0)).unwrap(), [0; 9000]);
 }
 
+/// A session in the current folder.
+fn here(identifier: u8) -> Result<Session, Error> {
+    let description = Description { working_directory: true, identifier: Guid([identifier; 16]), ..disk() };
+    Session::create(&description, None, None)
+}
+
+#[test]
+fn a_working_directory_that_is_read_only_or_full_gives_typed_errors_and_loses_nothing() {
+    let test = "a_working_directory_that_is_read_only_or_full_gives_typed_errors_and_loses_nothing";
+    const NOBODY: u32 = 65534;
+    if let Some(root) = folder_of_child(test) {
+        if rustix::process::geteuid().is_root() {
+            // SAFETY: calls without pointers; the process has one other thread, which waits for this one.
+            assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
+        }
+        std::env::set_current_dir(root.join("read-only")).unwrap();
+        let session = here(1).unwrap();
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        assert!(matches!(session.store(b"other", b"value"), Err(Error::ReadOnly)));
+        assert!(matches!(here(2), Err(Error::ReadOnly)), "a new cache");
+        drop(session);
+
+        std::env::set_current_dir(root.join("full")).unwrap();
+        let session = here(1).unwrap();
+        let limit = libc::rlimit { rlim_cur: 1000, rlim_max: 1000 };
+        // SAFETY: the structure is on this stack; the signal gets its default action, which ends the process.
+        unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &limit), 0);
+        }
+        assert!(matches!(session.store(b"other", &[1; 9000]), Err(Error::DiskFull)));
+        assert_eq!(get(&session, b"key").unwrap(), b"value");
+        assert!(matches!(here(2), Err(Error::DiskFull)), "a new cache");
+        drop(session);
+        assert_eq!(get(&here(1).unwrap(), b"key").unwrap(), b"value");
+        return;
+    }
+    let root = root();
+    let folders = ["read-only", "full"].map(|name| root.path().join(name));
+    for folder in &folders {
+        fs::create_dir(folder).unwrap();
+        // The current folder belongs to the process, in which other tests run.
+        let made = forked(|| {
+            std::env::set_current_dir(folder).unwrap();
+            i32::from(here(1).and_then(|session| session.store(b"key", b"value")).is_err())
+        });
+        assert_eq!(made, 0);
+        if rustix::process::geteuid().is_root() {
+            let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            let all = files.chain([folder.clone(), root.path().to_owned()]);
+            all.for_each(|path| std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
+        }
+    }
+    let set = |folder: u32, file: u32| {
+        let files = fs::read_dir(&folders[0]).unwrap().map(|entry| entry.unwrap().path());
+        files.for_each(|path| fs::set_permissions(path, Permissions::from_mode(file)).unwrap());
+        fs::set_permissions(&folders[0], Permissions::from_mode(folder)).unwrap();
+    };
+    set(0o555, 0o444);
+    let status = child(test, root.path()).status().unwrap();
+    set(0o755, 0o644);
+    assert!(status.success());
+}
+
 /// The user's own files, whose names happen to be those of the cache in the working directory.
 #[test]
 fn in_the_working_directory_files_of_the_user_are_left_as_they_are() {
