@@ -27,6 +27,8 @@ use vkstash_store::settings::BackgroundMode;
 const UNASKED_LIMIT: Duration = Duration::from_secs(20);
 /// How many pipelines are made at a time: there are no more workers by default.
 const CHAINS: usize = 2;
+/// Fewer than so many pipelines are made one after the other: starting a thread costs more than making a few.
+const FEW: usize = 16;
 /// What making one from an artifact is taken to cost until one was made.
 const USUAL: Duration = Duration::from_micros(200);
 /// A worker has a low priority, and may be interrupted for longer than making a pipeline takes.
@@ -189,8 +191,11 @@ impl Parker {
 
     /// Has workers make more of the plan.
     fn refill(self: &Arc<Parker>) {
-        self.chains.store(CHAINS, Ordering::Release);
-        for _ in 0..CHAINS {
+        let device = self.device.upgrade();
+        let plan = device.as_ref().and_then(|device| device.parked.plan());
+        let chains = if plan.is_some_and(|plan| plan.available() < FEW) { 1 } else { CHAINS };
+        self.chains.store(chains, Ordering::Release);
+        for _ in 0..chains {
             pool::queue(self.owner, Box::new(Step(Chain(self.clone()))));
         }
     }

@@ -168,6 +168,16 @@ impl Plan {
         self.of_last_run.has_more(self.first()) || self.has_more_of_others(2)
     }
 
+    /// How many keys [`Plan::next`] may return now, about.
+    pub fn available(&self) -> usize {
+        let of_last_run = self.first().saturating_sub(self.of_last_run.next.load(Ordering::Relaxed));
+        if !self.has_more_of_others(1) {
+            return of_last_run;
+        }
+        let allowed = self.requests.load(Ordering::Relaxed) - self.ahead.load(Ordering::Relaxed);
+        of_last_run.saturating_add(usize::try_from(allowed).unwrap_or_default())
+    }
+
     fn has_more_of_others(&self, times: i64) -> bool {
         self.may_go_beyond(times) && self.of_others.has_more(self.keys.len())
     }
@@ -294,9 +304,9 @@ mod tests {
     #[test]
     fn a_small_job_has_as_much_made_as_the_last_run_asked_for() {
         let plan = Plan::new(keys(200), 2);
-        assert!(plan.has_more() && plan.is_due());
+        assert!(plan.has_more() && plan.is_due() && plan.available() == 2);
         assert_eq!(rest(&plan), [0, 1]);
-        assert!(!plan.has_more());
+        assert!(!plan.has_more() && plan.available() == 0);
         // The same job again, with something that no run has asked for.
         for key in [0, 1, 222] {
             plan.note_request(&[key; 32]);
@@ -304,7 +314,7 @@ mod tests {
         }
         // Another job, which an earlier run did.
         plan.note_request(&[100; 32]);
-        assert!(plan.is_due());
+        assert!(plan.is_due() && plan.available() == 3);
         assert_eq!(rest(&plan), [101, 102, 103]);
         plan.note_request(&[150; 32]);
         assert_eq!(rest(&plan), [151], "as many as it has asked for, less those that were made in vain");
