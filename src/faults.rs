@@ -1,5 +1,8 @@
-//! Panics on purpose, for the suites: what becomes of the program where the layer fails in the middle of a call. Builds
-//! without debug assertions, as every release is, have none of it.
+//! What the suites ask of the layer: panics on purpose, which show what becomes of the program where the layer fails in
+//! the middle of a call, and decisions that do not depend on how busy the machine is. Builds without debug assertions, as
+//! every release is, have none of it.
+
+use std::time::Duration;
 
 /// Panics where VKSTASH_TEST_PANIC names this place: `PLACE`, or `PLACE:N` for the N-th time that it is reached.
 #[cfg(debug_assertions)]
@@ -28,3 +31,22 @@ pub fn here(place: &str) {
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn here(_: &str) {}
+
+/// A limit of time, or ten minutes where VKSTASH_TEST_UNHURRIED is set: then what the layer does, and what
+/// suites count, is the same on a machine whose processors are all busy.
+#[cfg(debug_assertions)]
+pub fn time_limit(usual: Duration) -> Duration {
+    use std::sync::OnceLock;
+
+    static IS_UNHURRIED: OnceLock<bool> = OnceLock::new();
+
+    let is_unhurried = *IS_UNHURRIED.get_or_init(|| std::env::var_os("VKSTASH_TEST_UNHURRIED").is_some());
+    if is_unhurried { Duration::from_secs(600) } else { usual }
+}
+
+/// The limit.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn time_limit(usual: Duration) -> Duration {
+    usual
+}

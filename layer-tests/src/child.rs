@@ -31,7 +31,7 @@ const INPUT: &str = "VKSTASH_TEST_INPUT";
 const ANSWER: &str = "vkstash test answer: ";
 
 /// A step that hangs is killed after this time, so that the suite ends. No test measures with it.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 const PROBE: &str = "probe the driver";
 const PROBE_TWO: &str = "probe two devices of one instance";

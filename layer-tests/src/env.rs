@@ -248,6 +248,8 @@ impl Env {
         command.env("VKSTASH_BACKGROUND_WORKERS", "0");
         // Nor on how fast drivers answer; tests of the comparison switch it on.
         command.env("VKSTASH_ASK_FIRST", "stash");
+        // Nor on how long anything takes on a busy machine.
+        command.env("VKSTASH_TEST_UNHURRIED", "1");
         // Mesa's own layer asks the windowing system which device is preferred.
         command.env("NODEVICE_SELECT", "1");
         self.apply_driver(command);

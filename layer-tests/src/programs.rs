@@ -18,7 +18,7 @@ use crate::paths;
 use crate::report::Reports;
 
 /// A program that hangs is killed after this time. No test measures with it.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(1800);
 
 /// One of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,9 +13,10 @@ const STEPS: &[(&str, Step)] = &[("work", work::step)];
 /// As many pipelines as a comparison needs.
 const COUNT: u32 = 20;
 
-/// A driver with a disk cache that answers at once, where each cache of the layer's takes a millisecond.
+/// A driver with a disk cache that answers at once, where each cache of the layer's takes ten milliseconds: so much longer
+/// that a busy machine does not hide it.
 fn slow_beside_the_disk(scenario: &Scenario, version: u32) -> Env {
-    let faults = json!([{ "command": "vkCreatePipelineCache", "hang_ms": 1 }]);
+    let faults = json!([{ "command": "vkCreatePipelineCache", "hang_ms": 10 }]);
     on(scenario, json!({ "driver_version": version, "compile_us": 20, "faults": faults }))
 }
 
@@ -25,6 +26,8 @@ fn on(scenario: &Scenario, mut script: Value) -> Env {
     script_object.insert("disk_cache".to_owned(), json!(true));
     script_object.insert("disk_cache_dir".to_owned(), json!(disk));
     let env = scenario.on(Driver::Test(script)).unwrap();
+    // Slow looks into the disk cache count as slow.
+    let env = env.without_var("VKSTASH_TEST_UNHURRIED");
     env.stash(scenario.folder().join("stash")).var("VKSTASH_ASK_FIRST", "auto")
 }
 
@@ -138,9 +141,9 @@ fn a_driver_that_is_asked_first_is_hardly_asked_for_what_it_never_has() {
 #[test]
 fn a_stash_that_answers_sooner_stays_first_after_a_trial() {
     scenario(STEPS, |scenario| {
-        // Each look into the driver's disk cache takes a millisecond, and nothing else does.
+        // Each look into the driver's disk cache takes ten milliseconds, and nothing else does.
         for (version, caches) in [(1, Caches::None), (2, Caches::Fresh), (3, Caches::Shared)] {
-            let env = on(scenario, json!({ "driver_version": version, "disk_cache_us": 1000 }));
+            let env = on(scenario, json!({ "driver_version": version, "disk_cache_us": 10_000 }));
             let work = program(caches);
             let served: Vec<u64> = (0..4).map(|_| run(scenario, &env, &work).0).collect();
             assert_eq!(served, [0, ALL, ALL, 0], "{caches:?}: one run that records, two, and the trial");
@@ -242,7 +245,7 @@ fn a_program_that_forbids_compiling_is_compared_too() {
 #[test]
 fn what_the_driver_does_later_with_served_pipelines_is_part_of_what_they_cost() {
     scenario(STEPS, |scenario| {
-        let script = json!({ "driver_version": 1, "disk_cache_us": 1000, "disk_cache_write_us": 5000 });
+        let script = json!({ "driver_version": 1, "disk_cache_us": 5_000, "disk_cache_write_us": 25_000 });
         let env = on(scenario, script);
         let work = program(Caches::None);
         let seen: Vec<_> = (0..9).map(|_| run(scenario, &env, &work)).collect();

@@ -17,7 +17,7 @@ use vkstash_layer_tests::work::{self, Code, Done, Work};
 
 const COUNT: u64 = 8;
 /// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Inline code, so that a program can create a pipeline without a module.
 fn work() -> Work {
@@ -91,7 +91,7 @@ fn workers_begin_once_the_program_has_created_a_module_or_a_pipeline() {
 fn leaves_at_once(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
-    let slow = json!({ "command": "vkCreateComputePipelines", "hang_ms": 300, "result": -13 });
+    let slow = json!({ "command": "vkCreateComputePipelines", "hang_ms": 3_000, "result": -13 });
     driver.control(&json!({ "faults": [slow] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
     device.module(&spirv::compute(1));

@@ -83,7 +83,7 @@ fn an_artifact_that_is_not_read_yet_is_no_loss_and_is_not_written_twice() {
         // The file looks as if its writer had died and left that much space behind the records.
         let mut file = fs::File::options().append(true).open(&artifacts).unwrap();
         (0..64).for_each(|_| file.write_all(&[0x55; 1 << 20]).unwrap());
-        let again = run(scenario, &env.clone().without_var("VKSTASH_OPEN_MS"), &Work::default());
+        let again = run(scenario, &env.clone().var("VKSTASH_OPEN_MS", "3"), &Work::default());
         assert!(again.reports.store().refused["put_off"] > 0, "{:?}", again.reports.store());
         assert_eq!(losses(&again).1, 0, "{:?}", again.reports.counters());
         let [application] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
@@ -99,7 +99,7 @@ fn an_artifact_that_the_driver_refuses_is_no_loss() {
     on(test_driver(json!({})), |scenario, env| {
         run(scenario, env, &Work::default());
         assert_all_served(&run(scenario, env, &Work::default()), 3);
-        let stubborn = test_driver(json!({ "ignore_blobs": true, "compile_us": 20_000 }));
+        let stubborn = test_driver(json!({ "ignore_blobs": true, "compile_us": 200_000 }));
         let stubborn = scenario.on(stubborn).unwrap().stash(env.stash_folder());
         let refused = run(scenario, &stubborn, &Work::default());
         assert_eq!(refused.reports.sum("not_taken"), 3, "{:?}", refused.reports);

@@ -13,7 +13,7 @@ use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptio
 
 const COUNT: u64 = 4;
 /// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Creates modules. Waits for the report with them where the input says so, and is killed.
 fn modules(input: &Value) -> Value {

@@ -1,7 +1,9 @@
 //! Pipelines that background work finishes before the program asks for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,6 +15,8 @@ use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const COUNT: u64 = 8;
+/// A limit for waiting; no test measures with it. Workers have a low priority.
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// The drivers that compile and have something to park.
 fn drivers() -> [Driver; 3] {
@@ -24,7 +28,7 @@ fn with_parking(env: &Env) -> Env {
     env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
 
-/// The step: creates a device, gives workers so many milliseconds, and then does the work.
+/// The step: creates a device, waits until workers have parked so many pipelines, and then does the work.
 fn late(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
@@ -32,21 +36,41 @@ fn late(input: &Value) -> Value {
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
     // On a driver whose caches keep nothing workers begin now.
     device.module(&spirv::compute(u32::MAX));
-    std::thread::sleep(Duration::from_millis(input["wait_ms"].as_u64().unwrap()));
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
     let done = work.run(&device);
     drop(device);
     serde_json::to_value(Done { messages: instance.messages(), ..done }).unwrap()
 }
 
-/// Runs the work until workers were given enough time to park so many pipelines before it began.
-fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
-    for wait_ms in [300, 1_000, 4_000, 16_000] {
-        let outcome = scenario.run_ok::<Done>("late", env, &json!({ "work": work, "wait_ms": wait_ms }));
-        if outcome.reports.sum("parked") >= parked || wait_ms == 16_000 {
-            return outcome;
-        }
+/// Waits until workers have parked so many pipelines: until they have ended one task for each, and one that finds nothing
+/// more to make. For 0 pipelines workers get a moment.
+fn until_parked(trace: &Value, count: u64) {
+    let trace: PathBuf = serde_json::from_value(trace.clone()).unwrap();
+    let tasks = || {
+        let text = std::fs::read_to_string(&trace).unwrap_or_default();
+        text.lines().filter(|line| line.contains("\"name\":\"park\"")).count() as u64
+    };
+    if count == 0 {
+        return std::thread::sleep(Duration::from_millis(300));
     }
-    unreachable!("the last one is returned")
+    let begun = Instant::now();
+    while tasks() <= count {
+        assert!(begun.elapsed() < PATIENCE, "workers have ended {} tasks", tasks());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs the work after workers have parked so many pipelines.
+fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
+    let (env, trace) = traced(scenario, env);
+    scenario.run_ok::<Done>("late", &env, &json!({ "work": work, "parked": parked, "trace": trace }))
+}
+
+/// With a new trace.
+fn traced(scenario: &Scenario, env: &Env) -> (Env, PathBuf) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let trace = scenario.folder().join(format!("trace {}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    (env.clone().var("VKSTASH_TRACE", &trace), trace)
 }
 
 #[test]
@@ -89,15 +113,11 @@ fn checked(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
-    let (mut made, begun) = (Vec::new(), Instant::now());
-    while (made.len() as u64) < input["parked"].as_u64().unwrap() && begun.elapsed() < Duration::from_secs(20)
-    {
-        std::thread::sleep(Duration::from_millis(20));
-        let record = driver.take_record();
-        assert_eq!(record["violations"], json!([]), "{record}");
-        let calls = record["calls"].as_array().unwrap().iter();
-        made.extend(calls.filter(|call| call["command"] == "vkCreateComputePipelines").cloned());
-    }
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
+    let record = driver.take_record();
+    assert_eq!(record["violations"], json!([]), "{record}");
+    let calls = record["calls"].as_array().unwrap().iter();
+    let made: Vec<_> = calls.filter(|call| call["command"] == "vkCreateComputePipelines").cloned().collect();
     if input["asks"] == true {
         assert!(work.run(&device).all_made());
     }
@@ -117,8 +137,9 @@ fn the_driver_is_not_asked_again_and_nothing_is_left_over() {
         scenario.run_ok::<Done>("work", &env, &work);
         scenario.run_ok::<Done>("work", &env, &work);
         for asks in [true, false] {
-            let input = json!({ "work": work, "parked": COUNT, "asks": asks });
-            let outcome = scenario.run_ok::<Value>("checked", &with_parking(&env), &input);
+            let (env, trace) = traced(scenario, &with_parking(&env));
+            let input = json!({ "work": work, "parked": COUNT, "asks": asks, "trace": trace });
+            let outcome = scenario.run_ok::<Value>("checked", &env, &input);
             let counters = outcome.reports.counters();
             assert_eq!(outcome.value["created"], COUNT, "{}", outcome.value);
             let calls = outcome.value["calls"].as_array().unwrap();
@@ -201,8 +222,9 @@ fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
         let work = Work { heap: 1, count: COUNT as u32, ..Work::default() };
         scenario.run_ok::<Done>("work", &env, &work);
         scenario.run_ok::<Done>("work", &env, &work);
-        let input = json!({ "work": work, "parked": COUNT, "asks": true });
-        let outcome = scenario.run_ok::<Value>("checked", &with_parking(&env), &input);
+        let (env, trace) = traced(scenario, &with_parking(&env));
+        let input = json!({ "work": work, "parked": COUNT, "asks": true, "trace": trace });
+        let outcome = scenario.run_ok::<Value>("checked", &env, &input);
         let made = outcome.value["made"].as_array().unwrap();
         assert_eq!(made.len() as u64, COUNT, "{made:?}");
         for call in made {
@@ -221,7 +243,7 @@ fn asked_by_workers(input: &Value) -> Value {
     let (mut asked, mut quiet, begun) = (0, 0, Instant::now());
     let least = input["least"].as_u64().unwrap();
     while asked < least || quiet < input["quiet"].as_u64().unwrap() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "workers have asked {asked} times");
+        assert!(begun.elapsed() < PATIENCE, "workers have asked {asked} times");
         std::thread::sleep(Duration::from_millis(5));
         let record = driver.take_record();
         let calls = record["calls"].as_array().unwrap().iter();
@@ -256,7 +278,7 @@ fn what_the_driver_always_refuses_to_workers_is_passed_by_in_later_runs() {
         // The artifacts are as good as before for the program, which makes them again if the driver refuses them. Then they
         // are others.
         assert_eq!(scenario.run_ok::<Done>("work", &env, &work).reports.sum("served"), COUNT);
-        let ignoring = json!({ "ignore_blobs": true, "compile_us": 5_000 });
+        let ignoring = json!({ "ignore_blobs": true, "compile_us": 50_000 });
         let ignoring = env.clone().var("VKSTASH_TEST_ICD", ignoring.to_string());
         let made = scenario.run_ok::<Done>("work", &ignoring, &work).reports.sum("compiled");
         // A compile that is far faster than the first one, on a busy machine, counts as no refusal.

@@ -18,6 +18,8 @@ use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Done, Work};
 
 const COUNT: u32 = 40;
+/// A limit for waiting; no test measures with it. Workers have a low priority.
+const PATIENCE: Duration = Duration::from_secs(500);
 
 fn work() -> Work {
     Work { count: COUNT, ..Work::default() }
@@ -35,7 +37,7 @@ fn filled(scenario: &Scenario, driver: Driver) -> Option<Env> {
 
 /// Waits until workers have made so many pipelines. Whatever the driver objects to is a failure.
 fn until_workers_made(driver: &TestDriver, count: u64) {
-    let (mut made, deadline) = (0, Instant::now() + Duration::from_secs(60));
+    let (mut made, deadline) = (0, Instant::now() + PATIENCE);
     while made < count {
         assert!(Instant::now() < deadline, "workers have made {made} of {count}");
         std::thread::sleep(Duration::from_millis(5));
@@ -153,7 +155,7 @@ fn without_memory(_: &Value) -> Value {
     let driver = TestDriver::open();
     driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    let (mut asked, mut quiet, deadline) = (0, 0, Instant::now() + Duration::from_secs(60));
+    let (mut asked, mut quiet, deadline) = (0, 0, Instant::now() + PATIENCE);
     // Both workers may ask before either knows; then nobody does.
     while asked == 0 || quiet < 40 {
         assert!(Instant::now() < deadline, "workers have asked {asked} times");
@@ -298,7 +300,7 @@ fn allocators_of_the_program_are_called_on_its_own_threads() {
             let none = scenario.run_ok::<Value>("allocators", &env, &json!({ "wait_ms": wait_ms }));
             none.reports.sum("parked") == u64::from(COUNT)
         };
-        let enough = (7..15).map(|power| 1 << power).find(is_enough).expect("workers park all of them");
+        let enough = (7..18).map(|power| 1 << power).find(is_enough).expect("workers park all of them");
         for place in ["instance", "device"] {
             let input = json!({ place: true, "wait_ms": 2 * enough });
             let run = scenario.run_ok::<Value>("allocators", &env, &input);
@@ -329,9 +331,11 @@ fn a_driver_that_dies_in_a_worker_is_left_alone_after_a_few_runs() {
         let dying = env.clone().var("VKSTASH_TEST_ICD", dies.to_string());
         let dies = |wait_ms: &u64| scenario.run("idle", &dying, wait_ms).signal() == Some(libc::SIGSEGV);
         let enough: u64 =
-            (7..15).map(|power| 1 << power).find(dies).expect("the first run cannot know, and dies");
+            (7..18).map(|power| 1 << power).find(dies).expect("the first run cannot know, and dies");
         let ends: Vec<_> = (1..8).map(|_| scenario.run("idle", &dying, &(2 * enough)).signal()).collect();
-        assert_eq!(ends[3..], [None; 4], "{ends:?}");
+        // In some runs workers may not get as far, so the runs that die need not be the first ones.
+        let deaths = ends.iter().filter(|end| end.is_some()).count();
+        assert!(deaths <= 3, "{ends:?}");
         let after = scenario.run_ok::<Done>("work", &env, &work());
         assert_eq!(after.reports.sum("parked"), 0, "{:?}", after.reports.counters());
     });
@@ -345,16 +349,22 @@ fn end_main_thread(_: &Value) -> Value {
     until_workers_made(&driver, COUNT.into());
     std::mem::forget((device, instance));
     // The harness waits on the main thread for this one: a forked child has this thread only, as its main thread.
-    // SAFETY: the child ends its only thread of the program's.
+    // SAFETY: the child ends its only thread of the program's; the pipe's ends and the byte are on this stack.
     unsafe {
+        let (mut ends, mut byte) = ([0; 2], 0_u8);
+        assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         let child = libc::fork();
         if child == 0 {
             let instance = Instance::new(&InstanceOptions::default()).unwrap();
             let device = Device::new(&instance, &work().device_options()).unwrap();
             until_workers_made(&driver, COUNT.into());
             std::mem::forget((device, instance));
+            libc::write(ends[1], c"e".as_ptr().cast(), 1);
             libc::pthread_exit(std::ptr::null_mut());
         }
+        // From the end of the thread on, however long the machine needs until then.
+        libc::close(ends[1]);
+        assert_eq!(libc::read(ends[0], (&raw mut byte).cast(), 1), 1, "the child has come to its end");
         let begun = std::time::Instant::now();
         let mut status = 0;
         assert_eq!(libc::waitpid(child, &mut status, 0), child);

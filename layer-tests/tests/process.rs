@@ -221,7 +221,7 @@ fn signal_masks(_: &Value) -> Value {
     let device = device();
     assert!(Work::default().run(&device).all_made());
     let mut masks = Vec::new();
-    for _ in 0..100 {
+    for _ in 0..10_000 {
         for task in fs::read_dir("/proc/self/task").unwrap().flatten() {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
             let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();

@@ -180,7 +180,7 @@ fn again_and_again(input: &Value) -> Value {
 #[test]
 fn a_pipeline_that_is_requested_often_counts_as_saved_once() {
     scenario(&[("again", again_and_again)], |scenario| {
-        let Some(env) = scenario.on(Driver::Test(json!({ "compile_us": 20_000 }))) else { return };
+        let Some(env) = scenario.on(Driver::Test(json!({ "compile_us": 300_000 }))) else { return };
         let run = |times: u64| scenario.run_ok::<bool>("again", &env, &times).reports;
         let cold = run(3);
         assert_eq!((cold.sum("compiled"), cold.sum("saved_ns")), (2, 0), "{cold:?}");

@@ -194,7 +194,8 @@ fn a_program_that_does_not_wait_still_gets_its_records_written() {
         // The suites let a program wait, so the report is complete when the program's devices are destroyed.
         let [cold, warm] = [(); 2].map(|()| Reported::of(&run(&env, None).reports));
         assert_eq!((cold.compiled, warm.served), (40, 40), "{cold:?} {warm:?}");
-        let ends = [("usual", as_usual(&env)), ("hurried", env.clone().var(END_MS, "0"))];
+        // What is served depends on the time for opening, which stays long.
+        let ends = [("usual", env.clone().without_var(END_MS)), ("hurried", env.clone().var(END_MS, "0"))];
         for (name, env) in ends {
             let env = env.stash(scenario.folder().join(name));
             for expected in [cold, warm] {
@@ -202,7 +203,10 @@ fn a_program_that_does_not_wait_still_gets_its_records_written() {
                 let of = |reported: Reported| (reported.served, reported.compiled);
                 assert_eq!(of(seen.value), of(expected), "{name}: {}", seen.stderr);
                 assert!(seen.value.written >= expected.written, "{name}: {:?} {expected:?}", seen.value);
-                assert_eq!(Reported::of(&seen.reports), seen.value, "{name}: as it was when it ended");
+                // It may have written more since.
+                let ended = Reported::of(&seen.reports);
+                assert_eq!(of(ended), of(expected), "{name}: as it was when it ended");
+                assert!(ended.written >= seen.value.written, "{name}: {ended:?} {:?}", seen.value);
             }
         }
     });

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::faults;
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
@@ -167,7 +168,7 @@ impl Gate {
             // A fork waits for the outer call anyway.
             let is_inside = INSIDE.get() > 0;
             if !is_inside && self.forks.load(Ordering::SeqCst) != 0 {
-                if began.elapsed() > FORK_PATIENCE {
+                if began.elapsed() > faults::time_limit(FORK_PATIENCE) {
                     return None;
                 }
             } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > YIELDS_FOR {
@@ -199,7 +200,7 @@ impl Gate {
     /// From now on nobody enters, until [`Gate::end_fork`] is called as often.
     fn begin_fork(&self) {
         self.forks.fetch_add(1, Ordering::SeqCst);
-        self.wait_until_left(FORK_WAITS);
+        self.wait_until_left(faults::time_limit(FORK_WAITS));
     }
 
     fn end_fork(&self) {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::objects::{ObjectError, OwnObjects, RecipeObjects};
+use crate::faults;
 use crate::recipe::capture::{Library, Objects, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::identifier::{NativeIdentifier, module_identity};
@@ -79,7 +80,7 @@ pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
         return None;
     }
     let cost = payload::cost(&record)?;
-    (cost <= LONGEST_COMPILE).then_some(Way::Compile(cost))
+    (cost <= faults::time_limit(LONGEST_COMPILE)).then_some(Way::Compile(cost))
 }
 
 /// First byte of a record of the kind failed: the driver has refused this artifact to workers (docs/format.md).

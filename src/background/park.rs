@@ -10,6 +10,7 @@ use super::make::{self, NotMade, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
+use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::state::device::{Device, IdentifierMode};
@@ -220,7 +221,7 @@ impl Parker {
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver() else { return };
-        let Some(limit) = Instant::now().checked_sub(UNASKED_LIMIT) else { return };
+        let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         let unasked = device.parked.take_older_than(limit);
         self.release(device, &unasked);
         if !unasked.is_empty() {

@@ -14,6 +14,7 @@ use super::gate::{self, Gate, wait_until};
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
 use crate::config::Background;
+use crate::faults;
 use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
@@ -361,7 +362,7 @@ impl Pool {
         if shared.gate.is_ending() {
             return;
         }
-        shared.gate.end(END_LIMIT);
+        shared.gate.end(faults::time_limit(END_LIMIT));
         // Workers cancel what is queued: a thread that this handler has interrupted may hold what `cancel` needs.
         let own = usize::from(TASK.get().is_some());
         let finished = || {

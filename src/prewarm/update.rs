@@ -298,7 +298,7 @@ mod tests {
         let environment = [b"X=yes".to_vec(), b"PATH=/usr/bin:/bin".to_vec()];
         let program = Program::new(b"/bin/sh", arguments.into_iter(), environment.into_iter()).unwrap();
         assert!(program.start());
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(500);
         while !file.exists() {
             assert!(Instant::now() < deadline, "the process has not said anything");
             std::thread::sleep(Duration::from_millis(5));

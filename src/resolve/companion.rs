@@ -20,6 +20,7 @@ use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{app_data, feedback, recent};
+use crate::faults;
 use crate::recipe::chain::Arena;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
@@ -123,7 +124,8 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
     let Some(Companion { handle, keys, room }) = companion.as_mut() else { return };
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     let started = Instant::now();
-    while started.elapsed() < LONGEST {
+    let limit = faults::time_limit(LONGEST);
+    while started.elapsed() < limit {
         let Some((key, place)) = beside.next_lacking(shaders) else { return };
         let wanted = !keys.contains(&key);
         let blob = wanted.then(|| app_data::artifact(device, cache, &key)).flatten();

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::faults;
+
 /// Whether a cache that the program has loaded is asked first: while it has what it is asked for, in memory. What the
 /// driver finds on disk instead takes many times as long as a served call.
 pub struct ItselfFirst {
@@ -53,7 +55,7 @@ impl Fastest {
     fn is_in_memory(&self, took: Duration) -> bool {
         let nanos = took.as_nanos() as u64;
         let fastest = self.0.fetch_min(nanos, Ordering::Relaxed);
-        took <= Fastest::FAST || (nanos / 4 <= fastest && took <= Fastest::SLOW)
+        took <= faults::time_limit(Fastest::FAST) || (nanos / 4 <= fastest && took <= Fastest::SLOW)
     }
 }
 

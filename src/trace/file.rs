@@ -20,6 +20,7 @@ use tracing_subscriber::filter::FilterFn;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::faults;
 use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
@@ -27,8 +28,8 @@ use vkstash_store::forks;
 
 /// The target of the spans that are written.
 pub const TARGET: &str = "vkstash::trace";
-/// How often a file that another process prepares is looked at, once a millisecond.
-const ATTEMPTS: u32 = 50;
+/// How long a file that another process prepares is looked at, once a millisecond.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The process that writes a trace, as in [`forks::now`]; 0: none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -55,8 +56,9 @@ impl TraceFile {
         // Of two processes that start at the same time only one may write the bracket. If the file stays locked it is
         // there.
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
+        let attempts = faults::time_limit(PATIENCE).as_millis();
         let locked =
-            (0..ATTEMPTS).any(|_| lock().is_ok() || (std::thread::sleep(Duration::from_millis(1)), false).1);
+            (0..attempts).any(|_| lock().is_ok() || (std::thread::sleep(Duration::from_millis(1)), false).1);
         let begun = TraceFile::begin(&file);
         if locked {
             let _ = flock(&file, FlockOperation::Unlock);

@@ -62,15 +62,24 @@ fn pool(workers: usize) -> Pool {
     pool_at(&Arc::new(Gate::default()), workers)
 }
 
+/// A pool whose idle workers stay, however late the test looks.
+fn patient_pool(workers: usize) -> Pool {
+    let environment = Background { workers: Some(workers), ..Background::default() };
+    Pool::with_idle(&environment, Arc::default(), PATIENCE)
+}
+
 fn pool_at(gate: &Arc<Gate>, workers: usize) -> Pool {
     Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone())
 }
+
+/// A limit for waiting; no test measures with it. Workers have the lowest priority.
+const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Waits for something that another thread does.
 fn until(condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it does not happen");
+        assert!(began.elapsed() < PATIENCE, "it does not happen");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

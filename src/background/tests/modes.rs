@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
-use super::{Counter, Ends, pool, until};
+use super::{Counter, Ends, patient_pool, pool, until};
 use crate::background::gate::Gate;
 use crate::background::mode::{Action, Event, FurtherMeasurements, Mode, ModeError, set_in};
 use crate::background::pool::{Cancelled, Owner, Pool, Producer};
@@ -232,7 +232,7 @@ fn without_a_commit_a_successor_is_a_new_task() {
 
 #[test]
 fn successors_of_a_commit_at_high_priority_are_run_at_normal_priority() {
-    let (pool, ends, told) = (Arc::new(pool(2)), Ends::default(), Counter::default());
+    let (pool, ends, told) = (Arc::new(patient_pool(2)), Ends::default(), Counter::default());
     let owner = pool.new_owner();
     let (first, waits) = mpsc::channel();
     let priorities = chain(&pool, owner, &ends, 0, waits);

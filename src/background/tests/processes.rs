@@ -6,11 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
 use std::time::{Duration, Instant};
 
-use super::{Ends, until};
+use super::{Ends, PATIENCE, until};
 use crate::background::gate;
 use crate::background::pool::{self, Cancelled, Owner};
 
 const CASE: &str = "VKSTASH_TEST_BACKGROUND_CASE";
+
+/// Tests in which forks and the end of the process wait for workers in a driver as long as these need on a busy machine.
+const UNHURRIED: [&str; 3] = [
+    "a_fork_finds_no_worker_in_a_driver",
+    "the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled",
+    "exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either",
+];
 
 /// Runs `body` in a process of its own, and gives that process's output. `None` in that process.
 fn alone(test: &str, body: impl FnOnce()) -> Option<Output> {
@@ -21,10 +28,13 @@ fn alone(test: &str, body: impl FnOnce()) -> Option<Output> {
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([&name, "--exact", "--nocapture"]).env(CASE, test).env("VKSTASH_BACKGROUND_WORKERS", "2");
+    if UNHURRIED.contains(&test) {
+        child.env("VKSTASH_TEST_UNHURRIED", "1");
+    }
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > Duration::from_secs(60) {
+        if began.elapsed() > PATIENCE {
             child.kill().unwrap();
             panic!("{test} does not end");
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use super::{Counter, Ends, pool, pool_at, until};
+use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pool::{Cancelled, Pool, Producer};
 use crate::config::Background;
@@ -59,7 +59,8 @@ fn an_idle_worker_ends_and_the_next_task_starts_another() {
     for number in 0..2 {
         pool.queue(owner, ends.task(number, || ()));
         until(|| ends.all().len() == number + 1);
-        assert_eq!(pool.workers(), 1);
+        // It may have ended before the test looks.
+        assert!(pool.workers() <= 1);
         until(|| pool.workers() == 0);
     }
     assert!(pool.leave(owner));
@@ -159,7 +160,7 @@ fn a_worker_blocks_all_signals_and_has_low_priorities() {
 
 #[test]
 fn a_panic_is_counted_and_the_worker_goes_on() {
-    let (pool, ends, counting) = (pool(1), Ends::default(), Arc::new(Counting::default()));
+    let (pool, ends, counting) = (patient_pool(1), Ends::default(), Arc::new(Counting::default()));
     let owner = pool.new_owner();
     pool.register(owner, counting.clone());
     pool.queue(owner, ends.task(0, || panic!("on purpose")));
@@ -317,7 +318,7 @@ fn nobody_waits_for_ever_for_a_worker_that_hangs() {
             pool.join();
             send.send(()).unwrap();
         });
-        let joined = joined.recv_timeout(Duration::from_secs(20));
+        let joined = joined.recv_timeout(PATIENCE);
         drop(release);
         assert!(joined.is_ok(), "vkDestroyInstance waits for the worker");
     });

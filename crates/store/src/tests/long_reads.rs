@@ -138,6 +138,7 @@ fn a_part_that_cannot_be_read_in_the_background_is_tried_again_later() {
         let stash = open_hastily(root.path());
         // By then maintenance is done, and the writer is idle.
         std::thread::sleep(Duration::from_secs(8));
+        await_that("the helper has tried", || faults::calls() > 0);
         let behind = stash.portable().view().is_behind();
         let tries = faults::end().len();
         assert!(behind, "the file has not been read");

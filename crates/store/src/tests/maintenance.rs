@@ -70,8 +70,7 @@ fn many_runs_become_few_segments_and_nothing_is_lost() {
         (&device, Kind::Artifact, device_files(root.path(), &header())),
     ] {
         assert!(files.len() < 8, "{files:?}");
-        std::thread::sleep(Duration::from_millis(120));
-        assert_eq!(count_good(part, kind, 0..401), 400);
+        await_that("what was merged is found", || count_good(part, kind, 0..401) == 400);
         assert_eq!(part.len(kind), 400);
     }
     let late = open(root.path());

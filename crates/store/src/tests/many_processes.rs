@@ -16,7 +16,7 @@ const NUMBER: &str = "VKSTASH_TEST_NUMBER";
 const OWN: u64 = 60;
 const SHARED: std::ops::Range<u64> = 1_000_000..1_000_040;
 /// Reads of a record of another process, 20 ms apart.
-const LOOKS: u32 = 3000;
+const LOOKS: u32 = 30_000;
 
 /// Puts records, and reads those of all the others.
 fn take_part(folder: &Path, number: u64, count: u64) {

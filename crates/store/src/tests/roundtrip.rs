@@ -332,8 +332,8 @@ fn modules_are_stored_compressed_and_read_as_they_were() {
     let root = root();
     let stash = open(root.path());
     let reader = open(root.path());
-    let mut buffer = Vec::new();
-    let mut all_there = |stash: &Stash| {
+    let all_there = |stash: &Stash| {
+        let mut buffer = Vec::new();
         (0..20).all(|number| {
             stash.portable().read(Kind::Module, &key(number), &mut buffer) && *buffer == *module(number)
         })
@@ -342,8 +342,7 @@ fn modules_are_stored_compressed_and_read_as_they_were() {
     assert!(all_there(&stash), "queued");
     stash.flush(LONG);
     assert!(all_there(&stash), "written");
-    std::thread::sleep(Duration::from_millis(120));
-    assert!(all_there(&reader), "appended by another");
+    await_that("what another has appended is found", || all_there(&reader));
     drop(stash);
     assert!(all_there(&open(root.path())), "sealed");
     let stored: u64 = segments(root.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
