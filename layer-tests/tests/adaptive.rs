@@ -1,14 +1,18 @@
 //! A program whose driver answers sooner than the stash: the driver is asked first, until its next update.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Work};
 use vkstash_store::stash::inspect::{ComparisonInfo, PartInfo, list_applications};
 
-const STEPS: &[(&str, Step)] = &[("work", work::step)];
+const STEPS: &[(&str, Step)] = &[("work", work::step), ("phases", phases)];
 
 /// As many pipelines as a comparison needs.
 const COUNT: u32 = 20;
@@ -40,6 +44,27 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> (u64, u64) {
     let run = scenario.run_ok::<Done>("work", env, work);
     assert!(run.value.all_made());
     (run.reports.sum("served"), run.reports.sum("driver_had"))
+}
+
+/// Does one piece of work after the other on one device, with one cache for all if the first has a shared one.
+fn phases(input: &Value) -> Value {
+    let phases: Vec<Work> = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Arc::new(Device::new(&instance, &phases[0].device_options()).unwrap());
+    let is_shared = phases[0].caches == Caches::Shared;
+    let cache = if is_shared { device.cache(&[]) } else { Default::default() };
+    let done: Vec<Done> = phases.iter().map(|work| work.run_through(&device, cache)).collect();
+    if is_shared {
+        device.destroy_cache(cache);
+    }
+    serde_json::to_value(done).unwrap()
+}
+
+/// How often the driver has said COMPILE_REQUIRED.
+fn refusals(record: &Path) -> usize {
+    let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+    let calls = record["calls"].as_array().unwrap().iter();
+    calls.filter(|call| call["result"] == 1000297000).count()
 }
 
 /// What is known of this version of the driver.
@@ -122,19 +147,99 @@ fn what_the_driver_lacks_is_still_served() {
 #[test]
 fn a_driver_that_is_asked_first_is_hardly_asked_for_what_it_never_has() {
     scenario(STEPS, |scenario| {
-        // RADV's identity: others are asked in any case, because nobody has measured what that costs them.
-        let env =
-            on(scenario, json!({ "driver_id": 3, "driver_version": 1 })).var("VKSTASH_ASK_FIRST", "driver");
-        let work = program(Caches::None);
-        run(scenario, &env, &work);
-        let record = scenario.folder().join("record");
-        // The first twenty are known to the driver.
-        let new = Work { first: 1, count: 120, ..work };
-        run(scenario, &env.var("VKSTASH_TEST_ICD_RECORD", &record), &new);
-        let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
-        let calls = record["calls"].as_array().unwrap().iter();
-        let refused = calls.filter(|call| call["result"] == 1000297000).count();
-        assert!((1..=20).contains(&refused), "{refused} questions in vain");
+        // RADV is asked no other question. What that costs others nobody has measured: before each compile they are.
+        for (id, questions) in [(3, 1..=20), (5, 100..=100)] {
+            let env = on(scenario, json!({ "driver_id": id, "driver_version": id }));
+            let env = env.stash(scenario.folder().join(format!("stash {id}")));
+            let env = env.var("VKSTASH_ASK_FIRST", "driver");
+            let work = program(Caches::None);
+            run(scenario, &env, &work);
+            let record = scenario.folder().join("record");
+            // The first twenty are known to the driver.
+            let new = Work { first: 1, count: 120, ..work };
+            let (_, had) = run(scenario, &env.var("VKSTASH_TEST_ICD_RECORD", &record), &new);
+            assert_eq!(had, ALL, "driver {id}");
+            let refused = refusals(&record);
+            assert!(questions.contains(&refused), "driver {id}: {refused} questions in vain");
+        }
+    });
+}
+
+/// The driver's disk cache has them since the user played without the layer.
+#[test]
+fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {
+    scenario(STEPS, |scenario| {
+        for (version, who) in [(1, "stash"), (2, "driver")] {
+            // Neither driver is recorded for nothing.
+            for id in [4, 5] {
+                let version = 10 * id + version;
+                let env = on(scenario, json!({ "driver_id": id, "driver_version": version }));
+                let known = Work { first: 1020, count: 80, ..program(Caches::None) };
+                scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_DISABLE", "1"), &known);
+                let env = env.stash(scenario.folder().join(format!("stash {version}")));
+                let env = env.var("VKSTASH_ASK_FIRST", who);
+                run(scenario, &env, &program(Caches::None));
+                let all = Work { first: 1000, count: 100, ..program(Caches::None) };
+                let run = scenario.run_ok::<Done>("work", &env, &all);
+                let seen = (run.reports.sum("driver_had"), run.reports.sum("compiled"));
+                assert_eq!(seen, (80, 20), "driver {id}, {who} first");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_that_asks_its_cache_gets_its_answer_after_questions_in_vain() {
+    scenario(STEPS, |scenario| {
+        for id in [3, 5] {
+            let env = on(scenario, json!({ "driver_id": id, "driver_version": id }));
+            let env = env.stash(scenario.folder().join(format!("stash {id}")));
+            let env = env.var("VKSTASH_ASK_FIRST", "driver");
+            run(scenario, &env, &program(Caches::None));
+            let few = Work { count: 2, ..program(Caches::Shared) };
+            let new = Work { first: 8000, ..program(Caches::Shared) };
+            let phases = [few.clone(), new, Work { feedback: true, ..few }];
+            let done = scenario.run_ok::<Vec<Done>>("phases", &env, &phases).value;
+            let hits: Vec<bool> = done[2].feedback.iter().map(|feedback| feedback.says_hit()).collect();
+            assert_eq!(hits, [true; 2], "driver {id}");
+        }
+    });
+}
+
+#[test]
+fn a_call_that_forbids_compiling_gets_what_its_cache_has_after_questions_in_vain() {
+    scenario(STEPS, |scenario| {
+        let script = json!({ "driver_id": 3, "ignore_blobs": true });
+        let env = scenario.on(Driver::Test(script)).unwrap().stash(scenario.folder().join("stash"));
+        for who in ["stash", "driver"] {
+            // The first one goes through the program's cache, which is empty, and its artifact is useless.
+            let one = Work { count: 1, ..program(Caches::Shared) };
+            let new = Work { first: 8000, ..program(Caches::Shared) };
+            let phases = [one.clone(), new, Work { fail_on: true, ..one }];
+            let env = env.clone().stash(scenario.folder().join(who)).var("VKSTASH_ASK_FIRST", who);
+            let done = scenario.run_ok::<Vec<Done>>("phases", &env, &phases);
+            assert!(done.value[2].all_made(), "{who} first: {:?}", done.reports);
+            assert_eq!(done.reports.sum("not_taken"), 1, "{who} first");
+        }
+    });
+}
+
+/// A pipeline that bypasses the stash may leave anything in the driver's caches.
+#[test]
+fn one_bypassed_pipeline_does_not_make_every_later_compile_a_question() {
+    scenario(STEPS, |scenario| {
+        for (version, caches) in [(1, Caches::None), (2, Caches::Shared)] {
+            let env = on(scenario, json!({ "driver_id": 3, "driver_version": version }));
+            let record = scenario.folder().join("record");
+            let env = env.var("VKSTASH_TEST_ICD_RECORD", &record).var("VKSTASH_ASK_FIRST", "stash");
+            let one = Work { first: 7000, count: 1, ..program(caches) };
+            let bypassed = Work { first: 5000, unknown_structure: true, ..one.clone() };
+            let new = Work { first: 1000, count: 100, ..program(caches) };
+            let done = scenario.run_ok::<Vec<Done>>("phases", &env, &[one, bypassed, new]);
+            assert_eq!(done.reports.sum("bypassed"), 1);
+            let refused = refusals(&record);
+            assert!((1..=10).contains(&refused), "{caches:?}: {refused} questions in vain");
+        }
     });
 }
 

@@ -211,6 +211,8 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
     if !is_open {
         return Rung::Missed(question);
     }
+    // That answer is wanted also where asking has found nothing lately.
+    let question = if question == Question::InVain { Question::NotAsked } else { question };
     // SAFETY: the caller's contract.
     unsafe { driver::ask_itself(request, question) }
 }

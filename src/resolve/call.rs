@@ -9,11 +9,12 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 
 use super::create_info::{CreateInfo, Creation};
-use super::passed::Passed;
+use super::passed::{Met, Passed};
 use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::stage;
 use crate::state::device::{Device, IdentifierMode};
+use crate::state::finds::Finds;
 use crate::state::pipeline_class::PipelineClass;
 
 /// What one create info is answered with.
@@ -78,14 +79,23 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
     }
 
-    /// Whether the driver may have it, although its shaders were met only in different pipelines.
-    pub fn mixed_may_be_found(&self) -> bool {
-        let device = self.device;
-        if device.policy.whole_pipelines && self.class() == PipelineClass::Complete {
+    /// Whether asking a cache for it is worth it whose driver has met its shaders so.
+    pub fn may_be_found(&self, met: Met) -> bool {
+        let policy = &self.device.policy;
+        if met == Met::Apart && policy.whole_pipelines && self.class() == PipelineClass::Complete {
             return false;
         }
         // Where the program forbids compiling, this decides on the answer, and not only on the time that it takes.
-        self.parsed().fails_on_compile_required() || device.mixed.is_worth_asking()
+        self.parsed().fails_on_compile_required() || self.finds_of(met).is_none_or(Finds::is_worth_asking)
+    }
+
+    /// What such questions have brought. None: they are not judged.
+    pub fn finds_of(&self, met: Met) -> Option<&'a Finds> {
+        match met {
+            Met::Together => None,
+            Met::Apart => Some(&self.device.mixed),
+            Met::Perhaps => Some(&self.device.unknown),
+        }
     }
 
     /// The driver's turn, with the cache that the program passed.

@@ -16,7 +16,7 @@ use super::call::Call;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
 use super::outcome::{Origin, Served};
-use super::passed::Passed;
+use super::passed::{Met, Passed};
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{app_data, feedback, recent};
@@ -45,8 +45,12 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     }
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
-    let are_mixed = !beside.met_together(shaders);
-    if are_mixed && !call.mixed_may_be_found() {
+    // A program that forbids compiling goes by the answer.
+    if beside.is_fruitless() && !call.parsed().fails_on_compile_required() {
+        return None;
+    }
+    let met = if beside.met_together(shaders) { Met::Together } else { Met::Apart };
+    if !call.may_be_found(met) {
         return None;
     }
     if lacking && !beside.is_fruitless() {
@@ -57,8 +61,8 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     unsafe {
         let info = offered.prepare(request)?;
         let served = put_question(call, &info, beside);
-        if are_mixed {
-            device.mixed.note(served.is_some());
+        if let Some(finds) = call.finds_of(met) {
+            finds.note(served.is_some());
         }
         served
     }

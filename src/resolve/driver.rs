@@ -25,60 +25,71 @@ use crate::stats::Count;
 use vkstash_store::format::comparison::AskedFirst;
 
 /// Why the driver is asked before anything is described.
-pub enum Early {
+enum Early {
     /// It has answered earlier runs of the program sooner, or it is this run's turn to find that out.
     Sooner,
-    /// The same, but it has had none of the latest pipelines: it is not asked for this one.
-    InVain,
     /// It has lately had a pipeline of the same stages in memory.
     RecentHit(Holder),
     /// The program has loaded the cache, or the stash has nothing to serve.
     MayHaveAnything,
 }
 
-/// Whether the driver's turn comes before the stash's, and why. `parks`: pipelines may be parked.
+/// Rung 4 before any other, where the driver's turn comes before the stash's. `parks`: pipelines may be parked.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Option<Early> {
+pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Rung<Question> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match comes_first(call, parks) {
+            Ok(why) => ask_first(call, why),
+            Err(question) => Rung::Missed(question),
+        }
+    }
+}
+
+/// Why the driver's turn comes before the stash's, or what is known of the question if its turn comes later.
+///
+/// # Safety
+/// The call's create info is valid.
+unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<Early, Question> {
     let (device, passed) = (call.device, call.passed);
     // A pipeline that has failed is known by its key: it goes down once, as the program made it.
     if !device.may_ask_driver_first() || device.knows_failures() {
-        return None;
+        return Err(Question::NotAsked);
     }
     let is_first = passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver);
     if is_first && device.sooner.is_worth_asking() {
-        return Some(Early::Sooner);
+        return Ok(Early::Sooner);
     }
     // A loaded cache has a judgement of its own.
     if is_first && passed.known().is_none_or(|cache| !cache.holds_earlier_runs()) {
-        return Some(Early::InVain);
+        // SAFETY: the caller's contract.
+        let is_left_to_ladder = unsafe { !may_forbid_compiling(call) };
+        return Err(if is_left_to_ladder { Question::NotAsked } else { Question::InVain });
     }
     // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
     if parks {
-        return None;
+        return Err(Question::NotAsked);
     }
     if passed.loaded().is_some() {
-        return Some(Early::MayHaveAnything);
+        return Ok(Early::MayHaveAnything);
     }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
         // SAFETY: the caller's contract.
         let stages = unsafe { call.number_of_stages() };
         if let Some(holder) = stages.and_then(|stages| hits.holder(stages)) {
-            return Some(Early::RecentHit(holder));
+            return Ok(Early::RecentHit(holder));
         }
     }
-    device.has_no_artifacts().then_some(Early::MayHaveAnything)
+    if device.has_no_artifacts() { Ok(Early::MayHaveAnything) } else { Err(Question::NotAsked) }
 }
 
-/// Rung 4 before any other: the program's own call, asked of the driver before anything is hashed.
+/// The program's own call, asked of the driver before anything is hashed.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
-    if matches!(why, Early::InVain) {
-        return Rung::Missed(Question::InVain);
-    }
+unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
     // SAFETY: the caller's contract.
     if !unsafe { may_forbid_compiling(call) } {
         return Rung::Missed(Question::NotAsked);
@@ -99,7 +110,7 @@ pub unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Q
             Early::MayHaveAnything if call.device.caches_hold(call.class()) && may_have(call, &shaders) => {
                 put_question(call, &shaders, Knowledge::Shaders)
             }
-            Early::Sooner | Early::InVain | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
+            Early::Sooner | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
     }
 }
@@ -135,12 +146,22 @@ pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Ques
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
     let recorded = device.keeps_artifacts() && device.caches_hold(call.class());
-    let asks = device.cache_control && recorded && question == Question::NotAsked;
-    if !asks || !may_have(call, shaders) {
+    let is_open = match question {
+        Question::NotAsked => true,
+        // The driver may have on its disk what the stash lacks. Where recording is free, the compiling call finds it
+        // there; a call that forbids compiling has to be told what the program's cache has.
+        Question::InVain => !device.policy.free_recording || call.parsed().fails_on_compile_required(),
+        _ => false,
+    };
+    if !(device.cache_control && recorded && is_open && may_have(call, shaders)) {
         return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    unsafe { put_question(call, shaders, Knowledge::Shaders) }
+    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders) };
+    if question == Question::InVain && matches!(answer, Rung::Served(_)) {
+        device.sooner.note(true);
+    }
+    answer
 }
 
 /// What is known of the pipeline that the driver is asked for.
@@ -169,23 +190,25 @@ unsafe fn put_question<I: CreateInfo>(
     let Some(creation) = (unsafe { call.creation.without_compiling(&mut arena) }) else {
         return Rung::Missed(Question::NotAsked);
     };
-    let are_mixed = knowledge == Knowledge::Shaders && passed.are_mixed(device, shaders);
+    let finds =
+        if knowledge == Knowledge::Shaders { call.finds_of(passed.met(device, shaders)) } else { None };
     let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then, and is not
-    // counted.
-    let is_judged = took.is_some() || !call.parsed().fails_on_compile_required();
-    if are_mixed && is_judged {
-        device.mixed.note(took.is_some());
+    // counted. An error says nothing of what the driver has.
+    let is_miss = answer.result.as_raw() >= 0 && !call.parsed().fails_on_compile_required();
+    let is_judged = took.is_some() || is_miss;
+    if let Some(finds) = finds.filter(|_| is_judged) {
+        finds.note(took.is_some());
     }
     if knowledge == Knowledge::Nothing && is_judged {
         device.sooner.note(took.is_some());
     }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
-        if answer.result.as_raw() >= 0 && is_judged {
+        if is_judged {
             loaded.itself_first.note(took);
         }
     } else if knowledge != Knowledge::Nothing {
@@ -212,7 +235,7 @@ unsafe fn put_question<I: CreateInfo>(
 /// records.
 fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
     let policy = &call.device.policy;
-    let is_worth_asking = || !call.passed.are_mixed(call.device, shaders) || call.mixed_may_be_found();
+    let is_worth_asking = || call.may_be_found(call.passed.met(call.device, shaders));
     match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
         Passed::Null if !policy.free_recording || binary::applies(call) => true,

@@ -81,12 +81,9 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
         false => Question::NotAsked,
     };
     let parks = device.parked.is_in_use();
-    let asks = question == Question::NotAsked;
-    // SAFETY: the call's create info is valid (the caller's contract).
-    let driver_first = if asks { unsafe { driver::comes_first(&call, parks) } } else { None };
-    if let Some(why) = driver_first {
+    if question == Question::NotAsked {
         // SAFETY: the call's create info is valid (the caller's contract).
-        match unsafe { driver::ask_first(&call, why) } {
+        match unsafe { driver::ask_before_stash(&call, parks) } {
             Rung::Served(served) => {
                 if call.parsed().naming.lacks_code {
                     device.count(Count::IdentifierRequests);
@@ -195,9 +192,7 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if question != Question::NotAsked {
             return Climb::missed(question);
         }
-        let Some(why) = driver::comes_first(&request.call, false) else { return Climb::missed(question) };
-        let answer = driver::ask_first(&request.call, why);
-        match answer {
+        match driver::ask_before_stash(&request.call, false) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

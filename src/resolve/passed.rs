@@ -38,6 +38,17 @@ pub enum Contents {
     Anything,
 }
 
+/// How a driver has met the shaders of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// In one pipeline, or nothing speaks against that.
+    Together,
+    /// In different pipelines.
+    Apart,
+    /// Not, but it has got calls that nobody has described.
+    Perhaps,
+}
+
 impl Passed {
     /// The same for the pipelines of a batch that follow the first one.
     pub fn after_the_first(&self) -> Passed {
@@ -98,14 +109,24 @@ impl Passed {
         }
     }
 
-    /// Whether all of these shaders went through it, as far as that is known, but never in one pipeline.
-    pub fn are_mixed(&self, device: &Device, shaders: &ShaderSet) -> bool {
+    /// How the driver has met these shaders in calls with this cache, if it may have a pipeline of them at all.
+    pub fn met(&self, device: &Device, shaders: &ShaderSet) -> Met {
         let filled = match self {
             Passed::Null => &device.null.filled,
+            // A loaded cache has a judgement of its own.
+            Passed::Known { cache, .. } if cache.holds_earlier_runs() => return Met::Together,
             Passed::Known { cache, .. } => &cache.filled,
-            Passed::Unknown(_) => return false,
+            Passed::Unknown(_) => return Met::Together,
         };
-        !shaders.is_unknown() && !filled.may_have_together(shaders)
+        if filled.has_met_together(shaders) {
+            Met::Together
+        } else if filled.may_have_anything() {
+            Met::Perhaps
+        } else if shaders.is_unknown() {
+            Met::Together
+        } else {
+            Met::Apart
+        }
     }
 
     /// The stages whose pipelines this cache has recently returned from memory.

@@ -230,24 +230,32 @@ impl Filled {
     pub fn note(&self, shaders: &ShaderSet) {
         if shaders.is_unknown() {
             // Many threads note the same.
-            if !self.anything.load(Ordering::Relaxed) {
+            if !self.may_have_anything() {
                 self.anything.store(true, Ordering::Release);
             }
-        } else if !self.anything.load(Ordering::Acquire) {
-            let mut met = lock(&self.shaders);
+            return;
+        }
+        let mut met = lock(&self.shaders);
+        met.insert(shaders.together());
+        // Where it may have anything, nobody asks for single shaders.
+        if !self.may_have_anything() {
             met.extend(shaders.numbers());
-            met.insert(shaders.together());
         }
     }
 
-    /// Whether it can have a pipeline of exactly these shaders.
-    pub fn may_have_together(&self, shaders: &ShaderSet) -> bool {
-        self.anything.load(Ordering::Acquire) || lock(&self.shaders).contains(&shaders.together())
+    /// Whether a pipeline of exactly these shaders went through it.
+    pub fn has_met_together(&self, shaders: &ShaderSet) -> bool {
+        !shaders.is_unknown() && lock(&self.shaders).contains(&shaders.together())
+    }
+
+    /// Whether pipelines of unknown shaders went through it.
+    pub fn may_have_anything(&self) -> bool {
+        self.anything.load(Ordering::Acquire)
     }
 
     /// Whether the driver's object can have a pipeline of these shaders.
     pub fn may_have(&self, shaders: &ShaderSet) -> bool {
-        if self.anything.load(Ordering::Acquire) {
+        if self.may_have_anything() {
             return true;
         }
         let met = lock(&self.shaders);
@@ -351,9 +359,12 @@ mod tests {
         let filled = Filled::new(false);
         filled.note(&shaders(&[1, 2]));
         assert!(filled.may_have(&shaders(&[2])) && !filled.may_have(&shaders(&[2, 3])));
-        assert!(filled.may_have_together(&shaders(&[1, 2])) && !filled.may_have_together(&shaders(&[2])));
-        assert!(!filled.may_have(&ShaderSet::default()));
+        assert!(filled.has_met_together(&shaders(&[1, 2])) && !filled.has_met_together(&shaders(&[2])));
+        assert!(!filled.may_have(&ShaderSet::default()) && !filled.may_have_anything());
         filled.note(&ShaderSet::default());
-        assert!(filled.may_have(&shaders(&[3])));
+        assert!(filled.may_have(&shaders(&[3])) && filled.may_have_anything());
+        assert!(!filled.has_met_together(&shaders(&[3])) && !filled.has_met_together(&ShaderSet::default()));
+        filled.note(&shaders(&[3, 4]));
+        assert!(filled.has_met_together(&shaders(&[3, 4])), "what is known is still noted");
     }
 }

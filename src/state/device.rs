@@ -108,6 +108,8 @@ pub struct Device {
     pub comparisons: Comparisons,
     /// What asking for pipelines has brought whose shaders were met only in different pipelines.
     pub mixed: Finds,
+    /// What asking has brought where the driver may have anything, because it has got calls that nobody has described.
+    pub unknown: Finds,
     /// What asking the driver before the stash has brought.
     pub sooner: Finds,
     /// Pipelines that background work has finished.
@@ -209,6 +211,7 @@ impl Device {
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             comparisons: Comparisons::default(),
             mixed: Finds::default(),
+            unknown: Finds::default(),
             sooner: Finds::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
