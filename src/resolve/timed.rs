@@ -17,13 +17,15 @@ pub struct Timed(Option<(CacheHabit, Instant)>);
 impl Timed {
     /// A call begins. Only those are timed that either may answer, and only as many as are compared.
     pub fn begin<I: CreateInfo>(call: &Call<'_, I>) -> Timed {
-        let (device, parsed) = (call.device, call.parsed());
-        let is_either_ones = device.may_ask_driver_first()
-            && !parsed.is_library()
-            && !device.knows_failures()
-            && !device.has_no_artifacts();
+        let device = call.device;
+        let is_comparable = || {
+            device.may_ask_driver_first()
+                && !call.parsed().is_library()
+                && !device.knows_failures()
+                && !device.has_no_artifacts()
+        };
         let timed = call.passed.habit().filter(|&habit| {
-            is_either_ones && {
+            !device.comparisons.is_measured(habit) && is_comparable() && {
                 device.asked_first(habit);
                 device.comparisons.is_timed(habit)
             }
@@ -51,7 +53,8 @@ pub fn end_run(device: &Device) {
     if compiles_much(device) || tls_destroyed() {
         return;
     }
-    device.comparisons.at_end().for_each(|(habit, now)| device.record_comparison(habit, &now));
+    let ended = device.comparisons.at_end(ended_runs.pipelines());
+    ended.for_each(|(habit, now)| device.record_comparison(habit, &now));
     if let Some(header) = device.header() {
         ended_runs.add(EndedRun { header, habits: device.comparisons.ended().collect() });
     }

@@ -61,12 +61,14 @@ struct Start {
     /// None: nothing is compared.
     before: Option<Comparison>,
     way: AskedFirst,
+    /// Days since 1970.
+    day: u16,
 }
 
 impl Start {
     /// Nothing is compared.
     fn fixed(way: AskedFirst) -> Start {
-        Start { before: None, way }
+        Start { before: None, way, day: 0 }
     }
 
     fn of(ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> Start {
@@ -95,7 +97,8 @@ impl Start {
         } else {
             Comparison::default()
         };
-        Some(Start { before: Some(before), way: before.next_run(today()) })
+        let day = today();
+        Some(Start { before: Some(before), way: before.next_run(day), day })
     }
 
     fn was_compared(&self) -> bool {
@@ -143,6 +146,11 @@ impl Comparisons {
         most.is_some_and(|most| calls.load(Ordering::Relaxed) < 1 << most)
     }
 
+    /// Whether no more calls of this habit are timed in this run.
+    pub fn is_measured(&self, habit: CacheHabit) -> bool {
+        self.habits[habit.position()].start.get().is_some() && !self.is_timed(habit)
+    }
+
     /// What was compared is forgotten: this run must not bring it back.
     pub fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Release);
@@ -165,10 +173,10 @@ impl Comparisons {
         if calls.is_power_of_two() && is_due { self.with_run(habit, power) } else { None }
     }
 
-    /// The device is destroyed. A run that was too short for the comparison may begin another one.
-    pub fn at_end(&self) -> impl Iterator<Item = (CacheHabit, Comparison)> + '_ {
-        let is_short = |ended: &EndedHabit| ended.before.power().is_some_and(|known| ended.power < known);
-        self.ended().filter(is_short).filter_map(|ended| Some((ended.habit, ended.without_end()?)))
+    /// The device is destroyed, and `pipelines` were made with the devices of the instance: what is recorded now,
+    /// beside what was when the calls were as many as in the runs before.
+    pub fn at_end(&self, pipelines: u32) -> impl Iterator<Item = (CacheHabit, Comparison)> + '_ {
+        self.ended().filter_map(move |ended| Some((ended.habit, ended.at_device_end(pipelines)?)))
     }
 
     /// What the run has measured until its device was destroyed, for each habit that is compared.
@@ -195,7 +203,8 @@ impl Comparisons {
         let running = &self.habits[habit.position()];
         let start = running.start.get()?;
         let (mean, parallel) = (self.mean(habit), running.parallel());
-        Some(EndedHabit { habit, before: start.before?, way: start.way, power, mean, parallel })
+        let (before, way, day) = (start.before?, start.way, start.day);
+        Some(EndedHabit { habit, before, way, day, power, mean, parallel })
     }
 
     /// Mean time of the calls that were measured.
@@ -224,6 +233,8 @@ pub struct EndedHabit {
     pub habit: CacheHabit,
     before: Comparison,
     way: AskedFirst,
+    /// The day on which the run began.
+    day: u16,
     /// The number of calls that were measured, as a power of two.
     power: u8,
     /// Their mean time.
@@ -233,25 +244,46 @@ pub struct EndedHabit {
 }
 
 impl EndedHabit {
-    /// The comparison with this run, of which each call cost `more` than it took. None: the run tells nothing new.
-    fn with_run(&self, more: Duration) -> Option<Comparison> {
-        let mean = u32::try_from((self.mean + more).as_nanos()).unwrap_or(u32::MAX);
+    /// The comparison with this run added. `end_share`: this call's share of a long vkDestroyInstance. None: the run
+    /// tells nothing new.
+    fn with_run(&self, end_share: Duration) -> Option<Comparison> {
+        let mean = u32::try_from((self.mean + end_share).as_nanos()).unwrap_or(u32::MAX);
         let is_news = self.before.is_news(self.way, mean);
-        let now = is_news.then(|| self.before.with_run(self.way, self.power, mean, today()));
+        let now = is_news.then(|| self.before.with_run(self.way, self.power, mean, self.day));
         now.filter(|now| *now != self.before)
     }
 
     /// The same before the end of the instance is known. Where earlier ends were long, a mean without that is not
-    /// recorded.
+    /// recorded; but if the verdict is against its way, that way has had its run.
     fn without_end(&self) -> Option<Comparison> {
-        let is_charged = !self.before.excess(self.way, Duration::MAX).is_zero();
-        if is_charged { None } else { self.with_run(Duration::ZERO) }
+        if self.before.excess(self.way, Duration::MAX).is_zero() {
+            return self.with_run(Duration::ZERO);
+        }
+        let now = self.before.with_look(self.way, self.day);
+        (now != self.before).then_some(now)
+    }
+
+    /// What is recorded when the device is destroyed. A run that was too short for the comparison may begin another
+    /// one. As long as there is no verdict, each run must count, though its program may end without vkDestroyInstance:
+    /// its end is taken to be as long as earlier ones.
+    fn at_device_end(&self, pipelines: u32) -> Option<Comparison> {
+        let earlier = self.before.earlier_excess(self.way).filter(|excess| !excess.is_zero());
+        if let Some(excess) = earlier.filter(|_| self.before.verdict().is_none()) {
+            return self.with_run(self.end_share(excess, pipelines));
+        }
+        let is_short = self.before.power().is_some_and(|known| self.power < known);
+        if is_short { self.without_end() } else { None }
+    }
+
+    /// A call's share of that much of vkDestroyInstance. The whole program waits for it, so it weighs as much as calls
+    /// of that length in all the threads that created pipelines side by side.
+    fn end_share(&self, excess: Duration, pipelines: u32) -> Duration {
+        excess.saturating_mul(self.parallel) / pipelines.max(1)
     }
 
     /// The comparison with this run, after which the driver took so long to destroy the instance; with its devices this
     /// many `pipelines` were made. A long end is a part of what they cost, because the driver waited for what it did
-    /// with them in threads of its own. The whole program waits for the end, so it weighs as much as calls of that length
-    /// in all the threads that created pipelines side by side. None: the end tells nothing new.
+    /// with them in threads of its own. None: the end tells nothing new.
     pub fn with_end(&self, took: Duration, pipelines: u32) -> Option<Comparison> {
         // A shorter run leaves the driver less to do.
         if self.before.power().is_some_and(|known| known != self.power) {
@@ -259,8 +291,7 @@ impl EndedHabit {
         }
         let excess = self.before.excess(self.way, took);
         let known = self.without_end().unwrap_or(self.before);
-        let share = excess.saturating_mul(self.parallel) / pipelines.max(1);
-        let with_run = self.with_run(share).unwrap_or(self.before);
+        let with_run = self.with_run(self.end_share(excess, pipelines)).unwrap_or(self.before);
         let now = with_run.with_end(self.way, took);
         (now != known).then_some(now)
     }
@@ -271,6 +302,9 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+
+    /// The day of all runs.
+    const DAY: u16 = 20_000;
 
     /// Calls one after the other.
     struct Thread(Cell<Instant>);
@@ -290,9 +324,17 @@ mod tests {
     fn started(way: AskedFirst) -> Comparisons {
         let comparisons = Comparisons::default();
         for running in &comparisons.habits {
-            let start = Start { before: Some(Comparison::default()), way };
+            let start = Start { before: Some(Comparison::default()), way, day: DAY };
             assert!(running.start.set(start).is_ok());
         }
+        comparisons
+    }
+
+    /// A run that asks the stash first, after earlier ones.
+    fn after(before: Comparison, habit: CacheHabit) -> Comparisons {
+        let comparisons = Comparisons::default();
+        let start = Start { before: Some(before), way: AskedFirst::Stash, day: DAY };
+        assert!(comparisons.habits[habit.position()].start.set(start).is_ok());
         comparisons
     }
 
@@ -305,7 +347,7 @@ mod tests {
             if let Some(now) = thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4)) {
                 due.push(call);
                 let expected =
-                    Comparison::default().with_run(AskedFirst::Stash, call.ilog2() as u8, 4000, today());
+                    Comparison::default().with_run(AskedFirst::Stash, call.ilog2() as u8, 4000, DAY);
                 assert_eq!(now, expected);
             }
         }
@@ -320,7 +362,7 @@ mod tests {
         comparisons.note_module(Duration::from_micros(160));
         let call = || thread.call(&comparisons, CacheHabit::SharedCache, Duration::from_micros(5));
         let now = (0..16).find_map(|_| call());
-        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 15_000, today())));
+        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 15_000, DAY)));
     }
 
     #[test]
@@ -330,40 +372,36 @@ mod tests {
         assert_eq!(thread.call(&comparisons, CacheHabit::FreshCache, Duration::from_micros(85)), None);
         let call = || thread.call(&comparisons, CacheHabit::SharedCache, Duration::from_micros(0));
         let now = (0..16).find_map(|_| call());
-        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 5_000, today())));
+        assert_eq!(now, Some(Comparison::default().with_run(AskedFirst::Driver, 4, 5_000, DAY)));
     }
 
     #[test]
     fn a_run_is_recorded_at_the_size_of_those_before_or_at_its_end() {
         let thread = Thread::new();
-        let before = Comparison::default().with_run(AskedFirst::Stash, 6, 9_000, today());
-        let comparisons = Comparisons::default();
-        let place = &comparisons.habits[CacheHabit::NoCache.position()];
-        assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+        let before = Comparison::default().with_run(AskedFirst::Stash, 6, 9_000, DAY);
+        let comparisons = after(before, CacheHabit::NoCache);
         let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
         assert_eq!((0..40).find_map(|_| call()), None);
-        let begun_again = before.with_run(AskedFirst::Stash, 5, 4_000, today());
-        assert_eq!(comparisons.at_end().collect::<Vec<_>>(), [(CacheHabit::NoCache, begun_again)]);
-        let with_run = before.with_run(AskedFirst::Stash, 6, 4_000, today());
+        let begun_again = before.with_run(AskedFirst::Stash, 5, 4_000, DAY);
+        assert_eq!(comparisons.at_end(40).collect::<Vec<_>>(), [(CacheHabit::NoCache, begun_again)]);
+        let with_run = before.with_run(AskedFirst::Stash, 6, 4_000, DAY);
         assert_eq!((0..24).find_map(|_| call()), Some(with_run));
-        assert!(!comparisons.is_timed(CacheHabit::NoCache) && comparisons.at_end().next().is_none());
+        assert!(!comparisons.is_timed(CacheHabit::NoCache) && comparisons.at_end(40).next().is_none());
     }
 
     #[test]
     fn a_long_end_is_part_of_what_a_run_costs() {
         let thread = Thread::new();
         let millis = Duration::from_millis;
-        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, today());
+        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, DAY);
         let before = before.with_end(AskedFirst::Driver, millis(1));
-        let comparisons = Comparisons::default();
-        let place = &comparisons.habits[CacheHabit::NoCache.position()];
-        assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+        let comparisons = after(before, CacheHabit::NoCache);
         for _ in 0..20 {
             let _ = thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
         }
         let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
         for (end, mean) in [(5, 4_000), (41, 1_004_000)] {
-            let with_run = before.with_run(AskedFirst::Stash, 4, mean, today());
+            let with_run = before.with_run(AskedFirst::Stash, 4, mean, DAY);
             let expected = with_run.with_end(AskedFirst::Stash, millis(end));
             assert_eq!(ended.with_end(millis(end), 40), Some(expected));
             let next = EndedHabit { before: expected, ..ended };
@@ -374,24 +412,81 @@ mod tests {
     #[test]
     fn threads_wait_together_for_a_long_end() {
         let micros = Duration::from_micros;
-        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, today());
+        let before = Comparison::default().with_run(AskedFirst::Stash, 4, 4_000, DAY);
         let before = before.with_end(AskedFirst::Driver, Duration::ZERO);
         for (threads, idle, mean) in
             [(1, 0, 1_004_000), (1, 90, 1_004_000), (4, 0, 4_004_000), (4, 4, 2_004_000)]
         {
-            let comparisons = Comparisons::default();
-            let place = &comparisons.habits[CacheHabit::FreshCache.position()];
-            assert!(place.start.set(Start { before: Some(before), way: AskedFirst::Stash }).is_ok());
+            let comparisons = after(before, CacheHabit::FreshCache);
             let start = Instant::now();
             for call in 0..20 {
                 let began = start + micros(call / threads * (4 + idle));
                 let _ = comparisons.note_call(CacheHabit::FreshCache, began, micros(4));
             }
             let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
-            let expected = before.with_run(AskedFirst::Stash, 4, mean, today());
+            let expected = before.with_run(AskedFirst::Stash, 4, mean, DAY);
             let expected = expected.with_end(AskedFirst::Stash, Duration::from_millis(40));
             assert_eq!(ended.with_end(Duration::from_millis(40), 40), Some(expected), "{threads} {idle}");
         }
+    }
+
+    /// The verdict of these runs is the driver's, and their ends are longer if the stash is asked first.
+    fn with_long_ends() -> Comparison {
+        let mut before = Comparison::default();
+        for (way, mean) in
+            [(AskedFirst::Stash, 100_000), (AskedFirst::Stash, 100_000), (AskedFirst::Driver, 4_000)]
+        {
+            before = before.with_run(way, 6, mean, DAY - 10);
+        }
+        let millis = Duration::from_millis;
+        before = before.with_end(AskedFirst::Stash, millis(60)).with_end(AskedFirst::Driver, millis(1));
+        assert_eq!((before.verdict(), before.next_run(DAY)), (Some(AskedFirst::Driver), AskedFirst::Stash));
+        before
+    }
+
+    #[test]
+    fn a_weekly_look_is_over_although_its_run_is_shorter() {
+        let thread = Thread::new();
+        let before = with_long_ends();
+        let comparisons = after(before, CacheHabit::NoCache);
+        let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
+        assert_eq!((0..40).find_map(|_| call()), None);
+        let looked = before.with_look(AskedFirst::Stash, DAY);
+        assert_eq!(comparisons.at_end(40).collect::<Vec<_>>(), [(CacheHabit::NoCache, looked)]);
+        let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(ended.with_end(Duration::from_millis(60), 40), None);
+        assert_eq!(looked.next_run(DAY), AskedFirst::Driver);
+    }
+
+    #[test]
+    fn a_weekly_look_is_over_although_its_program_ends_without_notice() {
+        let thread = Thread::new();
+        let before = with_long_ends();
+        let comparisons = after(before, CacheHabit::NoCache);
+        let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
+        let looked = before.with_look(AskedFirst::Stash, DAY);
+        assert_eq!((0..64).find_map(|_| call()), Some(looked));
+        // If it does not, the run counts with its end.
+        let [ended] = comparisons.ended().collect::<Vec<_>>().try_into().unwrap();
+        let with_run = before.with_run(AskedFirst::Stash, 6, 4_000 + 59_000_000 / 64, DAY);
+        assert_eq!(ended.with_end(Duration::from_millis(60), 64), Some(with_run));
+    }
+
+    #[test]
+    fn before_a_verdict_runs_count_although_their_instances_are_not_destroyed() {
+        let thread = Thread::new();
+        let millis = Duration::from_millis;
+        let mut before = Comparison::default();
+        for way in [AskedFirst::Stash, AskedFirst::Stash, AskedFirst::Driver] {
+            before = before.with_run(way, 4, 9_000, DAY);
+        }
+        before = before.with_end(AskedFirst::Stash, millis(60)).with_end(AskedFirst::Driver, millis(1));
+        assert_eq!((before.verdict(), before.next_run(DAY)), (None, AskedFirst::Driver));
+        let comparisons = after(before, CacheHabit::NoCache);
+        let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));
+        assert_eq!((0..20).find_map(|_| call()), None);
+        let with_run = before.with_run(AskedFirst::Stash, 4, 4_000 + 59_000_000 / 40, DAY);
+        assert_eq!(comparisons.at_end(40).collect::<Vec<_>>(), [(CacheHabit::NoCache, with_run)]);
     }
 
     #[test]

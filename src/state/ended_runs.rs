@@ -46,8 +46,8 @@ const WAITS_ONCE_MORE: Duration = Duration::from_millis(10);
 /// In less the stash is not opened even on a fast disk.
 const LEAST_WAIT: Duration = Duration::from_millis(2);
 
-/// The environment with which the stash is opened once more, after a program that waits this `limit` for its end has
-/// waited so long already. Opening and closing take out of the rest of the limit. None: too little is left.
+/// The configuration for opening the stash again. `waited`: time that vkDestroyDevice has already waited. Opening and
+/// closing share what is left of the limit. None: less than 2 ms is left.
 fn once_more(config: &Config, waited: Duration) -> Option<Config> {
     let left = config.end.unwrap_or(END).saturating_sub(waited).min(WAITS_ONCE_MORE);
     let half = left / 2;
@@ -74,6 +74,11 @@ impl EndedRuns {
         let _ = self.pipelines.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
 
+    /// How many pipelines were made with the devices that are destroyed.
+    pub fn pipelines(&self) -> u32 {
+        self.pipelines.load(Ordering::Relaxed)
+    }
+
     /// The program has waited so long for the stash, in vkDestroyDevice.
     pub fn note_wait(&self, waited: Duration) {
         self.waited.store(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -98,7 +103,7 @@ impl EndedRuns {
             return;
         }
         let runs = std::mem::take(&mut *lock(&self.runs));
-        let pipelines = self.pipelines.load(Ordering::Relaxed);
+        let pipelines = self.pipelines();
         let news = |run: &EndedRun| -> Vec<(CacheHabit, Comparison)> {
             let habits = run.habits.iter();
             habits.filter_map(|ended| Some((ended.habit, ended.with_end(took, pipelines)?))).collect()

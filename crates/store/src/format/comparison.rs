@@ -88,9 +88,14 @@ impl AskedFirst {
     }
 }
 
-/// As it is recorded.
-fn end(took: Duration) -> u16 {
+/// A duration of vkDestroyInstance as the record has it: milliseconds plus one, at most 4,095.
+fn recorded_end(took: Duration) -> u16 {
     u16::try_from(took.as_millis()).unwrap_or(u16::MAX).saturating_add(1).min(LONGEST_END)
+}
+
+/// Whether one duration of vkDestroyInstance, as the record has it, is longer than another by more than noise.
+fn is_longer(one: u16, other: u16) -> bool {
+    one > other.saturating_add(other / 4).saturating_add(LONG_END)
 }
 
 /// The latest runs of one way: the mean time of a call in nanoseconds, the latest run first; 0: no such run.
@@ -128,8 +133,8 @@ pub struct Comparison {
     restarts: u8,
     /// The day of the latest run of the way that the verdict is against, in days since 1970.
     day: u16,
-    /// The shortest time that vkDestroyInstance took in runs of each way, in milliseconds plus one; 0: not known. On a
-    /// busy machine a driver that waits for its own threads waits much longer, in any way.
+    /// About the shortest time that vkDestroyInstance has lately taken in runs of each way, in milliseconds plus one;
+    /// 0: not known. On a busy machine a driver that waits for its own threads waits much longer, in any way.
     ends: [u16; 2],
 }
 
@@ -197,11 +202,7 @@ impl Comparison {
         let power = power.clamp(Comparison::LEAST_POWER, Comparison::MOST_POWER);
         if self.power != power {
             if self.verdict.is_some() {
-                // The other way has had its run, though it cannot be compared.
-                if self.verdict != Some(way) {
-                    self.day = today;
-                }
-                return self;
+                return self.with_look(way, today);
             }
             let restarts = self.restarts.saturating_add(u8::from(self.power > 0));
             self = Comparison { power, restarts, ends: self.ends, ..Comparison::default() };
@@ -218,21 +219,43 @@ impl Comparison {
         self
     }
 
-    /// The same with a run whose instance the driver destroyed in this time.
+    /// The same with a run that cannot be compared. If the verdict is against its way, that way has had its run for
+    /// this week.
+    pub fn with_look(mut self, way: AskedFirst, today: u16) -> Comparison {
+        if self.verdict.is_some_and(|verdict| verdict != way) {
+            self.day = today;
+        }
+        self
+    }
+
+    /// The same with a run whose instance the driver destroyed in this time. A longer time raises what is known by an
+    /// eighth: one quick end does not count for ever. What is not more than noise changes nothing.
     pub fn with_end(mut self, way: AskedFirst, took: Duration) -> Comparison {
-        let (now, known) = (end(took), &mut self.ends[way.position()]);
-        *known = if *known == 0 { now } else { now.min(*known) };
+        let (now, known) = (recorded_end(took), &mut self.ends[way.position()]);
+        if *known == 0 || is_longer(*known, now) {
+            *known = now;
+        } else if is_longer(now, *known) {
+            *known = now.min(*known + *known / 8 + 1);
+        }
         self
     }
 
     /// How much longer the driver takes to destroy the instance after a run that asked the stash first than after
-    /// others: it waits for threads of its own. This run's took so long. Zero: no longer, or not known. Runs that ask
-    /// the driver first end as they do without the layer.
+    /// others: it waits for threads of its own. `took`: how long vkDestroyInstance took in this run. Zero: no longer,
+    /// or not known. Runs that ask the driver first end as they do without the layer.
     pub fn excess(&self, way: AskedFirst, took: Duration) -> Duration {
-        let [stash, driver] = self.with_end(way, took).ends;
+        let mut ends = self.ends;
+        let (now, known) = (recorded_end(took), &mut ends[way.position()]);
+        *known = if *known == 0 { now } else { now.min(*known) };
+        let [stash, driver] = ends;
         let excess = if driver == 0 { 0 } else { stash.saturating_sub(driver) };
         let counts = way == AskedFirst::Stash && excess >= LONG_END;
         Duration::from_millis(if counts { excess.into() } else { 0 })
+    }
+
+    /// The same as far as earlier runs tell. None: none of this way has told yet.
+    pub fn earlier_excess(&self, way: AskedFirst) -> Option<Duration> {
+        (self.ends[way.position()] != 0).then(|| self.excess(way, Duration::MAX))
     }
 
     fn judge(&self) -> Option<AskedFirst> {
@@ -436,6 +459,31 @@ mod tests {
             Comparison::default().with_end(Driver, millis(0)).excess(Stash, Duration::MAX),
             millis(4094)
         );
+    }
+
+    #[test]
+    fn one_quick_end_does_not_count_for_ever() {
+        let millis = Duration::from_millis;
+        let mut now = Comparison::default().with_end(Driver, millis(1)).with_end(Stash, millis(60));
+        assert_eq!(now.excess(Stash, millis(60)), millis(59));
+        now = now.with_end(Stash, millis(1));
+        assert_eq!(now.excess(Stash, millis(60)), Duration::ZERO);
+        for _ in 0..30 {
+            now = now.with_end(Stash, millis(60));
+        }
+        assert!(now.excess(Stash, millis(60)) >= millis(40), "{now:?}");
+        for end in [60, 65, 55, 61] {
+            assert_eq!(now.with_end(Stash, millis(end)), now, "noise is not recorded");
+        }
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_compared_ends_the_weekly_look() {
+        let (_, now) = runs(9, |_| 11_000, 8_000);
+        assert_eq!((now.verdict(), now.next_run(TODAY + 7)), (Some(Driver), Stash));
+        assert_eq!(now.with_look(Driver, TODAY + 7), now, "it is the verdict's way");
+        assert_eq!(now.with_look(Stash, TODAY + 7).next_run(TODAY + 7), Driver);
+        assert_eq!(Comparison::default().with_look(Stash, TODAY), Comparison::default());
     }
 
     #[test]
