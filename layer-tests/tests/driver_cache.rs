@@ -19,6 +19,8 @@ use vkstash_store::stash::inspect::list_applications;
 
 /// sType of VkDevicePipelineBinaryInternalCacheControlKHR.
 const CONTROL: i64 = 1_000_483_008;
+/// sType of VkPhysicalDevicePipelineCreationCacheControlFeatures.
+const CACHE_CONTROL: i64 = 1_000_297_000;
 
 /// A device that says of pipeline binaries what `says` names.
 fn device(instance: &Arc<Instance>, says: &str) -> Device {
@@ -70,9 +72,16 @@ fn create(input: &Value) -> Value {
     drop(instance);
     let calls = record["calls"].as_array().unwrap();
     let devices = calls.iter().filter(|call| call["command"] == "vkCreateDevice");
-    let chains = devices.flat_map(|call| call["p_next"].as_array().cloned().unwrap_or_default());
-    let told = chains.filter(|s_type| s_type.as_i64() == Some(CONTROL)).count();
-    json!({ "told": told, "violations": record["violations"] })
+    let has = |s_type: i64| {
+        let in_chain = |call: &Value| {
+            let chain = call["p_next"].as_array().cloned().unwrap_or_default();
+            chain.iter().any(|node| node.as_i64() == Some(s_type))
+        };
+        devices.clone().map(in_chain).collect::<Vec<_>>()
+    };
+    let (tells, controls) = (has(CONTROL), has(CACHE_CONTROL));
+    let told = tells.iter().filter(|tells| **tells).count();
+    json!({ "told": told, "tells": tells, "controls": controls, "violations": record["violations"] })
 }
 
 fn store(root: &Path, application: Option<&str>, kinds: CacheKinds) {
@@ -127,6 +136,25 @@ fn the_driver_is_told_what_the_program_has_disabled() {
         let env = scenario.on(Driver::Test(test_driver())).unwrap().var("VKSTASH_DEVELOPER_MODE", "1");
         assert_eq!(told(scenario, &env, json!({ "control": DISABLE })), 1);
         assert_eq!(told(scenario, &env, json!({ "control": ENABLE })), 0);
+    });
+}
+
+#[test]
+fn a_driver_that_does_not_want_to_be_told_keeps_its_features() {
+    scenario(&[("create", create)], |scenario| {
+        let refused = |calls: u32| {
+            let fault = |call| json!({ "command": "vkCreateDevice", "call": call, "result": -8 });
+            let mut script = test_driver();
+            script["faults"] = (1..=calls).map(fault).collect();
+            let env = scenario.on(Driver::Test(script)).unwrap();
+            store(&env.stash_folder(), None, CacheKinds::DRIVER_MANAGED);
+            let said = scenario.run_ok::<Value>("create", &env, &json!({ "driver": "test" })).value;
+            assert_eq!(said["violations"], json!([]));
+            (said["tells"].clone(), said["controls"].clone())
+        };
+        assert_eq!(refused(0), (json!([true]), json!([true])));
+        assert_eq!(refused(1), (json!([true, false]), json!([true, true])));
+        assert_eq!(refused(2), (json!([true, false, false]), json!([true, true, false])));
     });
 }
 

@@ -214,7 +214,7 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
     // That answer is wanted also where asking has found nothing lately.
     let question = if question == Question::InVain { Question::NotAsked } else { question };
     // SAFETY: the caller's contract.
-    unsafe { driver::ask_itself(request, question) }
+    unsafe { driver::ask_programs_cache(request, question) }
 }
 
 /// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this pipeline:

@@ -93,8 +93,8 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     pub fn finds_of(&self, met: Met) -> Option<&'a Finds> {
         match met {
             Met::Together => None,
-            Met::Apart => Some(&self.device.mixed),
-            Met::Perhaps => Some(&self.device.unknown),
+            Met::Apart => Some(&self.device.mixed_shaders),
+            Met::Perhaps => Some(&self.device.unknown_contents),
         }
     }
 
@@ -145,7 +145,8 @@ impl<'a, I: CreateInfo> Call<'a, I> {
                 None => stage.module.as_raw().hash(&mut hasher),
             }
             stage.stage.as_raw().hash(&mut hasher);
-            // SAFETY: the stages of a valid create info; a stage that is read has an entry point (contract 6).
+            // SAFETY: a stage of a valid create info that is read has an entry point and valid specialization constants
+            // (contract 2.4). NULL is tested, because a stage that the driver ignores may have none.
             unsafe {
                 if !stage.p_name.is_null() {
                     CStr::from_ptr(stage.p_name).hash(&mut hasher);

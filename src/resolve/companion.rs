@@ -98,8 +98,8 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
     let started = Instant::now();
     let answer = {
         let companion = beside.companion.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's contract; the lock keeps the companion alive and unchanged, and the driver synchronises
-        // calls that share it.
+        // SAFETY: the caller's contract; the lock keeps the companion alive and unchanged, and calls may share it,
+        // because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
     let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());

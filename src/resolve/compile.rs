@@ -161,20 +161,22 @@ unsafe fn call_and_record<I: CreateInfo>(
         device.count(Count::Offered);
         return (answer, Outcome::MadeOfRefused);
     }
-    device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
+    // What the program itself forbids to compile came from a cache of the driver's.
+    let compiled = !forbids;
+    if compiled {
+        device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
+    }
     let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
     let prefix = payload::prefix(cost, refusals);
     if matches!(source, Source::Private(_) | Source::Refused(_)) {
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
-    // What the program itself forbids to compile came from a cache of the driver's.
-    let compiled = !call.parsed().fails_on_compile_required();
     let payload = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
-            // SAFETY: the program's cache is alive, and this call may use it. If other threads name it by now it
-            // may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
+            // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
+            // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
             // through caches of the layer's.
             unsafe { device.cache_data.read(cache, &prefix) }
         }

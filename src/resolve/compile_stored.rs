@@ -48,7 +48,7 @@ pub unsafe fn compile_stored<I: CreateInfo>(
     let answer = unsafe {
         let creation = creation.with_flags(0, FAIL_ON, &mut arena)?;
         let request = request.with(&creation);
-        match driver::ask_itself(&request, question) {
+        match driver::ask_programs_cache(&request, question) {
             Rung::Served(served) => {
                 served.count(device, false);
                 return Some(served.answer);

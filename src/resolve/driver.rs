@@ -59,7 +59,7 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
         return Err(Question::NotAsked);
     }
     let is_first = passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver);
-    if is_first && device.sooner.is_worth_asking() {
+    if is_first && device.asked_before_stash.is_worth_asking() {
         return Ok(Early::Sooner);
     }
     // A loaded cache has a judgement of its own.
@@ -102,7 +102,7 @@ unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Quest
             Early::Sooner if call.device.caches_hold(call.class()) => {
                 put_question(call, &shaders, Knowledge::Nothing)
             }
-            Early::RecentHit(Holder::Itself) => put_question(call, &shaders, Knowledge::Stages),
+            Early::RecentHit(Holder::ProgramsCache) => put_question(call, &shaders, Knowledge::Stages),
             Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
                 Some(served) => Rung::Served(served),
                 None => Rung::Missed(Question::NotAsked),
@@ -142,7 +142,10 @@ unsafe fn may_forbid_compiling<I: CreateInfo>(call: &Call<'_, I>) -> bool {
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Question) -> Rung<Question> {
+pub unsafe fn ask_programs_cache<I: CreateInfo>(
+    request: &Request<'_, I>,
+    question: Question,
+) -> Rung<Question> {
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
     let recorded = device.keeps_artifacts() && device.caches_hold(call.class());
@@ -159,7 +162,7 @@ pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Ques
     // SAFETY: the caller's contract.
     let answer = unsafe { put_question(call, shaders, Knowledge::Shaders) };
     if question == Question::InVain && matches!(answer, Rung::Served(_)) {
-        device.sooner.note(true);
+        device.asked_before_stash.note(true);
     }
     answer
 }
@@ -167,7 +170,7 @@ pub unsafe fn ask_itself<I: CreateInfo>(request: &Request<'_, I>, question: Ques
 /// What is known of the pipeline that the driver is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Knowledge {
-    /// Nothing is looked up: the driver is asked first for all pipelines.
+    /// Its shaders are unknown, and are not looked up: the driver is asked before everything.
     Nothing,
     /// The driver has had a pipeline of most likely the same stages, so its shader set need not be noted again.
     Stages,
@@ -204,16 +207,16 @@ unsafe fn put_question<I: CreateInfo>(
         finds.note(took.is_some());
     }
     if knowledge == Knowledge::Nothing && is_judged {
-        device.sooner.note(took.is_some());
+        device.asked_before_stash.note(took.is_some());
     }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
         if is_judged {
-            loaded.itself_first.note(took);
+            loaded.loaded_cache_first.note(took);
         }
     } else if knowledge != Knowledge::Nothing {
         // SAFETY: the call's create info is valid (the caller's contract).
-        unsafe { recent::note(call, Holder::Itself, took) };
+        unsafe { recent::note(call, Holder::ProgramsCache, took) };
     }
     match answer.result {
         vk::Result::SUCCESS => {}
@@ -246,7 +249,7 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
             let is_loaded = cache.holds_earlier_runs();
             let disk_comes_later = policy.dear_disk_beside_cache || policy.free_recording && !is_loaded;
             // A loaded cache whose hits have come from the disk is no better than an empty one.
-            let is_empty = is_loaded && !cache.itself_first.is_worth_it();
+            let is_empty = is_loaded && !cache.loaded_cache_first.is_worth_it();
             !disk_comes_later || !is_empty && cache.filled.may_have(shaders) && is_worth_asking()
         }
         Passed::Unknown(_) => false,

@@ -224,7 +224,7 @@ pub unsafe fn before_compiling<'a, I: CreateInfo>(
             return Climb::GoUntouched { recorded };
         }
         if !call.names_code_of_the_layers() {
-            match driver::ask_itself(request, question) {
+            match driver::ask_programs_cache(request, question) {
                 Rung::Served(served) => return Climb::Served(served),
                 Rung::Missed(Question::Fails) => return Climb::GoUntouched { recorded: false },
                 Rung::Missed(now) => question = now,

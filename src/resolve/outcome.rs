@@ -105,7 +105,7 @@ pub enum Question {
     /// It was not asked.
     #[default]
     NotAsked,
-    /// It was not asked, because it has had none of the latest pipelines.
+    /// It was not asked before the stash, because it has had fewer than a third of the latest pipelines.
     InVain,
     /// It will be asked by the call that goes down.
     ComesLast,

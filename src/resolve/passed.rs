@@ -102,7 +102,7 @@ impl Passed {
         }
     }
 
-    /// A pipeline of stages that it has had before.
+    /// The driver has put another pipeline of stages that it had before into the cache.
     pub fn mark_filled_again(&self) {
         if let Passed::Known { cache, .. } = self {
             cache.mark_filled_again();
@@ -141,9 +141,8 @@ impl Passed {
     /// A cache that the program has loaded, while asking it before the stash is worth it.
     pub fn loaded(&self) -> Option<&AppCache> {
         match self {
-            Passed::Known { cache, contents: Contents::Anything, .. } => {
-                Some(&**cache).filter(|cache| cache.holds_earlier_runs() && cache.itself_first.is_worth_it())
-            }
+            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&**cache)
+                .filter(|cache| cache.holds_earlier_runs() && cache.loaded_cache_first.is_worth_it()),
             _ => None,
         }
     }

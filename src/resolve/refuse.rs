@@ -67,7 +67,8 @@ pub unsafe fn refuse_nameless<I: CreateInfo>(
 }
 
 thread_local! {
-    /// The stages and the cache of this thread's latest call, if it forbade compiling and was refused.
+    /// The stages and the cache of the latest refused call that forbade compiling, until a call that may compile looks
+    /// at it.
     static JUST_REFUSED: Cell<Option<(NonZeroU64, vk::PipelineCache)>> = const { Cell::new(None) };
 }
 
@@ -82,8 +83,8 @@ pub unsafe fn note_refused<I: CreateInfo>(call: &Call<'_, I>) {
     let _ = JUST_REFUSED.try_with(|refused| refused.set(stages.map(|stages| (stages, call.passed.handle()))));
 }
 
-/// Whether it is such a call: nobody has what the program was just told that nobody has. A pipeline of the same stages and
-/// another state is taken for it, which costs a compile at worst.
+/// Whether this call repeats the call that was just refused, without FAIL_ON. Only stages and cache are compared:
+/// another state costs at most a compile that a question would have spared.
 ///
 /// # Safety
 /// The call's create info is valid.

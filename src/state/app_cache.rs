@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::asked_first::{ItselfFirst, RecentHits};
+use super::asked_first::{LoadedCacheFirst, RecentHits};
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
@@ -50,7 +50,7 @@ pub struct AppCache {
     /// The one pipeline that the program's own call put into the empty cache, and that was recorded from it.
     fresh: OnceLock<Key>,
     /// Whether it is asked before the stash.
-    pub itself_first: ItselfFirst,
+    pub loaded_cache_first: LoadedCacheFirst,
     /// What it has lately had in memory.
     pub recent_hits: RecentHits,
     /// The pending entries, and the companion cache.
@@ -74,7 +74,7 @@ impl AppCache {
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
             fresh: OnceLock::new(),
-            itself_first: ItselfFirst::default(),
+            loaded_cache_first: LoadedCacheFirst::default(),
             recent_hits: RecentHits::default(),
             beside: Beside::default(),
             blobs: Blobs::default(),

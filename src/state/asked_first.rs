@@ -10,18 +10,18 @@ use crate::faults;
 
 /// Whether a cache that the program has loaded is asked first: while it has what it is asked for, in memory. What the
 /// driver finds on disk instead takes many times as long as a served call.
-pub struct ItselfFirst {
+pub struct LoadedCacheFirst {
     score: AtomicI32,
     fastest: Fastest,
 }
 
-impl Default for ItselfFirst {
-    fn default() -> ItselfFirst {
-        ItselfFirst { score: AtomicI32::new(8), fastest: Fastest::default() }
+impl Default for LoadedCacheFirst {
+    fn default() -> LoadedCacheFirst {
+        LoadedCacheFirst { score: AtomicI32::new(8), fastest: Fastest::default() }
     }
 }
 
-impl ItselfFirst {
+impl LoadedCacheFirst {
     /// Whether it has been worth it so far.
     pub fn is_worth_it(&self) -> bool {
         self.score.load(Ordering::Relaxed) >= 0
@@ -73,8 +73,8 @@ pub struct RecentHits {
 /// Who had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// The cache itself.
-    Itself,
+    /// The cache that the program passed, or the driver's behind VK_NULL_HANDLE.
+    ProgramsCache,
     /// The layer's cache beside it.
     Companion,
 }
@@ -91,7 +91,7 @@ impl RecentHits {
     /// Who had the last pipeline of these stages in memory, if anybody had.
     pub fn holder(&self, stages: NonZeroU64) -> Option<Holder> {
         let found = slot(self.slots.get()?, stages).load(Ordering::Relaxed);
-        let holders = [Holder::Itself, Holder::Companion];
+        let holders = [Holder::ProgramsCache, Holder::Companion];
         holders.into_iter().find(|&holder| found == entry(stages, holder))
     }
 
@@ -108,7 +108,7 @@ impl RecentHits {
 
 /// Never 0, which stands for nothing.
 fn entry(stages: NonZeroU64, holder: Holder) -> u64 {
-    stages.get() & !3 | if holder == Holder::Itself { 1 } else { 2 }
+    stages.get() & !3 | if holder == Holder::ProgramsCache { 1 } else { 2 }
 }
 
 fn slot(slots: &[AtomicU64; SLOTS], stages: NonZeroU64) -> &AtomicU64 {
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_loaded_cache_is_asked_first_while_it_has_what_it_is_asked_for() {
         let micros = |micros| Some(Duration::from_micros(micros));
-        let first = ItselfFirst::default();
+        let first = LoadedCacheFirst::default();
         for _ in 0..100 {
             first.note(micros(4));
             first.note(micros(4));
@@ -136,13 +136,13 @@ mod tests {
         assert!(!first.is_worth_it(), "from the disk");
         (0..100).for_each(|_| first.note(micros(4)));
         assert!(!first.is_worth_it());
-        let slow = ItselfFirst::default();
+        let slow = LoadedCacheFirst::default();
         (0..100).for_each(|_| slow.note(micros(80)));
         assert!(slow.is_worth_it(), "this driver is no faster");
-        let disk = ItselfFirst::default();
+        let disk = LoadedCacheFirst::default();
         (0..3).for_each(|_| disk.note(micros(660)));
         assert!(!disk.is_worth_it());
-        let empty = ItselfFirst::default();
+        let empty = LoadedCacheFirst::default();
         (0..3).for_each(|_| empty.note(None));
         assert!(!empty.is_worth_it());
     }
@@ -152,7 +152,7 @@ mod tests {
         let micros = |micros| Some(Duration::from_micros(micros));
         let (one, other) = (NonZeroU64::new(4).unwrap(), NonZeroU64::new(8).unwrap());
         let hits = RecentHits::default();
-        for holder in [Holder::Itself, Holder::Companion] {
+        for holder in [Holder::ProgramsCache, Holder::Companion] {
             hits.note(one, holder, None);
             hits.note(one, holder, micros(400));
             assert_eq!(hits.holder(one), None, "a hit on disk");
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(hits.holder(one), None, "from the disk");
         }
         hits.note(one, Holder::Companion, micros(5));
-        hits.note(one, Holder::Itself, None);
+        hits.note(one, Holder::ProgramsCache, None);
         assert_eq!(hits.holder(one), Some(Holder::Companion), "the miss was the other's");
     }
 
@@ -176,10 +176,10 @@ mod tests {
         let hits = RecentHits::default();
         let (one, same_slot) = (NonZeroU64::new(4).unwrap(), NonZeroU64::new(4 + SLOTS as u64).unwrap());
         for stages in [one, same_slot] {
-            hits.note(stages, Holder::Itself, Some(Duration::from_micros(5)));
+            hits.note(stages, Holder::ProgramsCache, Some(Duration::from_micros(5)));
         }
-        assert_eq!((hits.holder(one), hits.holder(same_slot)), (None, Some(Holder::Itself)));
-        hits.note(one, Holder::Itself, None);
+        assert_eq!((hits.holder(one), hits.holder(same_slot)), (None, Some(Holder::ProgramsCache)));
+        hits.note(one, Holder::ProgramsCache, None);
         assert!(hits.holder(same_slot).is_some());
     }
 

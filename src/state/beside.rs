@@ -32,6 +32,7 @@ pub struct Beside {
 struct Further {
     keys: papaya::HashMap<Key, (u32, ShaderSet), FxBuildHasher>,
     order: AtomicU32,
+    /// By the number of a shader. The number of a whole set of shaders is there without keys.
     by_shader: [Mutex<HashMap<u64, Alike, FxBuildHasher>>; SHARDS],
 }
 
@@ -79,6 +80,8 @@ impl Beside {
         for number in shaders.numbers() {
             further.shard(*number).entry(*number).or_default().keys.push(*key);
         }
+        let together = shaders.together();
+        further.shard(together).entry(together).or_default();
         true
     }
 
@@ -116,14 +119,8 @@ impl Beside {
         if self.first.get().is_some_and(|(_, first)| first == shaders) {
             return true;
         }
-        let Some(further) = self.further.get() else { return false };
-        let rarest = shaders.numbers().iter().min_by_key(|number| self.count_of(**number));
-        let Some(&rarest) = rarest else { return false };
-        let alike = further.shard(rarest);
-        let keys = further.keys.pin();
-        let is_of = |key: &Key| keys.get(key).is_some_and(|(_, of)| of == shaders);
-        // The latest ones are the likeliest.
-        alike.get(&rarest).is_some_and(|alike| alike.keys.iter().rev().any(is_of))
+        let together = shaders.together();
+        self.further.get().is_some_and(|further| further.shard(together).contains_key(&together))
     }
 
     /// The next key that the companion should have. A key may come more than once.

@@ -106,12 +106,13 @@ pub struct Device {
     pub width: Width,
     /// Who answers sooner, the stash or the driver.
     pub comparisons: Comparisons,
-    /// What asking for pipelines has brought whose shaders were met only in different pipelines.
-    pub mixed: Finds,
-    /// What asking has brought where the driver may have anything, because it has got calls that nobody has described.
-    pub unknown: Finds,
-    /// What asking the driver before the stash has brought.
-    pub sooner: Finds,
+    /// Whether asking finds pipelines whose shaders the driver has met only in different pipelines.
+    pub mixed_shaders: Finds,
+    /// Whether asking finds anything in a cache that may have anything, because the driver got it in calls that nobody
+    /// has described.
+    pub unknown_contents: Finds,
+    /// Whether asking the driver before the stash finds anything.
+    pub asked_before_stash: Finds,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// The companions of both that live.
@@ -210,9 +211,9 @@ impl Device {
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             comparisons: Comparisons::default(),
-            mixed: Finds::default(),
-            unknown: Finds::default(),
-            sooner: Finds::default(),
+            mixed_shaders: Finds::default(),
+            unknown_contents: Finds::default(),
+            asked_before_stash: Finds::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
             pairs: papaya::HashMap::with_hasher(FxBuildHasher),

@@ -279,9 +279,9 @@ impl Parked {
     /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of
     /// its own.
     fn remove_this(&self, key: &Key, entry: &Arc<Entry>) {
-        let ours = self.waiting.pin().get(key).is_some_and(|there| Arc::ptr_eq(there, entry));
-        if ours {
-            self.remove(key);
+        let waiting = self.waiting.pin();
+        if matches!(waiting.remove_if(key, |_, there| Arc::ptr_eq(there, entry)), Ok(Some(_))) {
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 

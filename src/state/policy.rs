@@ -5,8 +5,8 @@ use ash::vk;
 /// How the ladder treats a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Passing a private cache costs nothing even where the driver would have hit its disk cache, so a
-    /// call without an application cache may be recorded at once.
+    /// Passing a private cache costs nothing even where the driver would have hit its disk cache, so a call without a
+    /// cache that the program has loaded may be recorded at once.
     pub free_recording: bool,
     /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that cannot
     /// have the pipeline is not asked for it: the call that records finds it on the disk at the same price, once.

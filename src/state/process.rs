@@ -146,7 +146,8 @@ impl Session {
             Ok(stash) => {
                 stash.set_modules_of(recipe::modules_of);
                 if config.application.is_none() {
-                    switches::follow_settings(stash.disabled_caches_at_opening());
+                    // Where the settings were put off, what is known of them stays.
+                    stash.disabled_caches_at_opening().into_iter().for_each(switches::follow_settings);
                     let (root, folder) = (config.root.clone().unwrap_or_default(), name.folder.clone());
                     stash.set_reporter(Box::new(move |store| {
                         // On the writer's thread, which waits for the disk anyway.

@@ -121,6 +121,13 @@ impl Wanted {
             identifiers,
         }
     }
+
+    /// Whether the driver, with these features enabled, was given more than the program asked for.
+    pub fn adds(&self, enabled: &Enabled) -> bool {
+        self.disable_internal_cache
+            || self.add_cache_control && enabled.cache_control
+            || self.add_binaries && enabled.binaries
+    }
 }
 
 const CACHE_CONTROL_FEATURES: vk::StructureType =

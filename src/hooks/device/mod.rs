@@ -2,7 +2,8 @@
 //!
 //! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
 //! pipelineBinaries, if the user wants that), and what the layer emulates is taken out again before the driver
-//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never written to: what must change is copied.
+//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
+//! written to: what must change is copied.
 
 mod changes;
 
@@ -167,20 +168,17 @@ unsafe fn make(
         let mut changed = Changed::new(info);
         let mut enabled = changed.apply(&wanted, &known, &mut arena);
         let mut result = next(physical, &changed.info, allocator, device);
-        let added = (enabled.cache_control && !wanted.enabled.cache_control)
-            || (enabled.binaries && !wanted.enabled.binaries)
-            || wanted.disable_internal_cache;
-        if result != vk::Result::SUCCESS && added {
-            // A feature that the program did not ask for may be to blame: once more without any.
+        let mut tried = wanted;
+        // What the program did not ask for may be to blame: once more without the least of it, then without any.
+        while result != vk::Result::SUCCESS && tried.adds(&enabled) {
+            tried = if tried.disable_internal_cache {
+                Wanted { disable_internal_cache: false, ..tried }
+            } else {
+                Wanted { add_cache_control: false, add_binaries: false, ..tried }
+            };
             link.rewind();
             changed = Changed::new(info);
-            let bare = Wanted {
-                add_cache_control: false,
-                add_binaries: false,
-                disable_internal_cache: false,
-                ..wanted
-            };
-            enabled = changed.apply(&bare, &known, &mut arena);
+            enabled = changed.apply(&tried, &known, &mut arena);
             result = next(physical, &changed.info, allocator, device);
         }
         (result, (result == vk::Result::SUCCESS).then_some(Made { known, wanted, enabled }))

@@ -88,6 +88,9 @@ impl Index {
     pub(crate) fn insert(&self, slot: Slot, source: Source) {
         let pinned = self.map.pin();
         let keeps_older = slot.kind != Kind::Use;
+        // Before the entry is there: who finds none goes by that.
+        let count = &self.counts[slot.kind.position()];
+        count.fetch_add(1, Ordering::AcqRel);
         let outcome = pinned.compute(slot, |old| {
             let older = old.filter(|_| keeps_older).and_then(|(_, entry)| match &entry.source {
                 Source::Disk(location) => Some(location.clone()),
@@ -96,8 +99,8 @@ impl Index {
             let entry = Entry { source: source.clone(), older };
             Operation::Insert::<Entry, ()>(entry)
         });
-        if matches!(outcome, Compute::Inserted(..)) {
-            self.counts[slot.kind.position()].fetch_add(1, Ordering::AcqRel);
+        if !matches!(outcome, Compute::Inserted(..)) {
+            count.fetch_sub(1, Ordering::AcqRel);
         }
     }
 

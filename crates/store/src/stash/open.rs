@@ -228,10 +228,10 @@ impl Stash {
         self.shared.said.get()?.background
     }
 
-    /// The caches that the settings disabled when the stash was opened. Reads nothing, as
-    /// [`Stash::background_mode_at_opening`].
-    pub fn disabled_caches_at_opening(&self) -> CacheKinds {
-        self.shared.said.get().map(|said| said.disabled_caches).unwrap_or_default()
+    /// The caches that the settings disabled when the stash was opened. Reads nothing: None where the settings were put
+    /// off and are not read yet.
+    pub fn disabled_caches_at_opening(&self) -> Option<CacheKinds> {
+        self.shared.said.get().map(|said| said.disabled_caches)
     }
 
     /// Tells the writer that the counters of the report have changed. Starts the writer, or wakes it if it sleeps

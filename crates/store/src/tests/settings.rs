@@ -211,3 +211,18 @@ fn kinds_of_caches_have_names_and_an_application_replaces_those_of_the_root() {
     assert_eq!(disables(Some(folder), Some(CacheKinds::SESSIONS)), CacheKinds::SESSIONS);
     assert_eq!(disables(Some(folder), Some(CacheKinds::NONE)), CacheKinds::NONE);
 }
+
+/// A stash that is opened in a hurry does not say that the settings disable nothing.
+#[test]
+fn settings_that_were_put_off_say_nothing() {
+    let root = root();
+    let settings = Settings { disabled_caches: Some(CacheKinds::ALL), ..Settings::default() };
+    write(root.path(), None, &settings).unwrap();
+    let hasty = WaitLimits { opening: Duration::ZERO, helper: Duration::ZERO, ..WaitLimits::UNLIMITED };
+    let stash = open_within(root.path(), hasty);
+    assert_eq!(stash.background_mode_at_opening(), None);
+    // The helper may have read them by now.
+    assert!(stash.disabled_caches_at_opening().is_none_or(|kinds| kinds == CacheKinds::ALL));
+    drop(stash);
+    assert_eq!(open(root.path()).disabled_caches_at_opening(), Some(CacheKinds::ALL));
+}
