@@ -1,6 +1,6 @@
 //! What the environment asks of the layer, and whether it may run at all.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use vkstash_store::settings::BackgroundMode;
 pub const DISABLE: &str = "VKSTASH_DISABLE";
 /// Folder of all stashes; the user's cache directory by default.
 pub const DIR: &str = "VKSTASH_DIR";
+/// Stashes that are looked into after that one and never written, separated by colons (docs/bases.md).
+pub const BASE: &str = "VKSTASH_BASE";
 /// `off`, `error`, `warn` (the default), `info`, `debug` or `trace`.
 pub const LOG: &str = "VKSTASH_LOG";
 /// A file that log lines are appended to instead of standard error.
@@ -85,6 +87,8 @@ pub enum AskFirst {
 pub struct Config {
     /// Folder of all stashes; None where there is no home.
     pub root: Option<PathBuf>,
+    /// Stashes that are looked into after that one, and never written.
+    pub bases: Vec<PathBuf>,
     /// Identifiers.
     pub identifiers: Identifiers,
     /// [`BINARIES`].
@@ -169,6 +173,7 @@ impl Config {
         };
         Config {
             root: path(DIR).or_else(default_root),
+            bases: lookup(BASE).map(|value| bases(&value)).unwrap_or_default(),
             identifiers,
             binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
             compile_stored: lookup(COMPILE_STORED)
@@ -186,6 +191,11 @@ impl Config {
             tool: path(TOOL),
         }
     }
+}
+
+/// What [`BASE`] names. A path that is not absolute depends on the program's working directory, and is no base.
+fn bases(value: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(value).filter(|path| path.is_absolute()).collect()
 }
 
 /// The folder of all stashes where VKSTASH_DIR names none.

@@ -138,8 +138,10 @@ impl Session {
             _ if may_open_few_files() => {
                 Err(format!("fewer than {LEAST_OPEN_FILES} open files are allowed: raise ulimit -n"))
             }
-            Some(root) => Stash::open_in_run(root, name, run, config.opening, config.end)
-                .map_err(|error| error.to_string()),
+            Some(root) => {
+                Stash::open_in_run(root, config.bases.clone(), name, run, config.opening, config.end)
+                    .map_err(|error| error.to_string())
+            }
             None => Err("there is no cache directory: set VKSTASH_DIR".to_owned()),
         };
         let stash = match opened {

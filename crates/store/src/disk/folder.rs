@@ -19,11 +19,27 @@ pub const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The start of the name of a temporary file.
 pub const TEMPORARY: &str = ".tmp-";
 
+/// Who may own a folder, the folders in it, and their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owners {
+    /// The effective user.
+    User,
+    /// That user or root: nothing is written there.
+    UserOrRoot,
+}
+
+impl Owners {
+    fn have(self, owner: u32) -> bool {
+        owner == rustix::process::geteuid().as_raw() || self == Owners::UserOrRoot && owner == 0
+    }
+}
+
 /// An open folder of the stash.
 #[derive(Debug)]
 pub struct Folder {
     fd: Descriptor,
     path: PathBuf,
+    owners: Owners,
 }
 
 impl AsFd for Folder {
@@ -39,9 +55,9 @@ impl AsRef<Descriptor> for Folder {
 }
 
 /// Refuses a folder if another user could put files into it that a driver would get.
-fn check_owner(stat: &Stat, path: &Path) -> Result<(), OpenError> {
+fn check_owner(stat: &Stat, path: &Path, owners: Owners) -> Result<(), OpenError> {
     let user = rustix::process::geteuid().as_raw();
-    if stat.st_uid != user {
+    if !owners.have(stat.st_uid) {
         return Err(OpenError::NotOwned { path: path.to_owned(), owner: stat.st_uid, user });
     }
     let mode = stat.st_mode & 0o777;
@@ -71,6 +87,13 @@ impl Folder {
         let folder = Self::shared_until(path, create, interrupted)?;
         in_time(path, interrupted)?;
         folder.checked()
+    }
+
+    /// The root of a stash that is only read: root may own it, too. It is not created.
+    pub(crate) fn base_until(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Folder, OpenError> {
+        let folder = Self::shared_until(path, false, interrupted)?;
+        in_time(path, interrupted)?;
+        Folder { owners: Owners::UserOrRoot, ..folder }.checked()
     }
 
     /// [`Folder::root`] for a folder that other users may write to. Nothing that is read from it reaches a driver.
@@ -126,14 +149,14 @@ impl Folder {
                 return Err(OpenError::SymbolicLink { path });
             }
         }
-        let folder = Self::opened(opened, path)?;
+        let folder = Folder { owners: self.owners, ..Self::opened(opened, path)? };
         in_time(&folder.path, interrupted)?;
         folder.checked()
     }
 
     fn opened(opened: Result<Descriptor, Errno>, path: PathBuf) -> Result<Folder, OpenError> {
         match opened {
-            Ok(fd) => Ok(Folder { fd, path }),
+            Ok(fd) => Ok(Folder { fd, path, owners: Owners::User }),
             Err(Errno::NOTDIR) => Err(OpenError::NotAFolder { path }),
             Err(error) => Err(OpenError::Unreadable { path, source: error.into() }),
         }
@@ -141,10 +164,15 @@ impl Folder {
 
     fn checked(self) -> Result<Folder, OpenError> {
         match disk::fstat(&self.fd) {
-            Ok(stat) => check_owner(&stat, &self.path)?,
+            Ok(stat) => check_owner(&stat, &self.path, self.owners)?,
             Err(error) => return Err(OpenError::Unreadable { path: self.path, source: error.into() }),
         }
         Ok(self)
+    }
+
+    /// Whether it belongs to a stash that is only read.
+    pub(crate) fn is_of_a_base(&self) -> bool {
+        self.owners == Owners::UserOrRoot
     }
 
     /// The path, for messages.
@@ -230,8 +258,12 @@ impl Folder {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Refusal::NotAFile);
         }
-        if stat.st_uid != rustix::process::geteuid().as_raw() {
+        if !self.owners.have(stat.st_uid) {
             return Err(Refusal::NotOwned(stat.st_uid));
+        }
+        // In the user's own stash the folder's mode keeps others away from the file.
+        if self.owners == Owners::UserOrRoot && stat.st_mode & 0o022 != 0 {
+            return Err(Refusal::OthersMayWrite(stat.st_mode & 0o777));
         }
         Ok((fd, u64::try_from(stat.st_size).unwrap_or(0)))
     }

@@ -19,6 +19,8 @@ const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
 pub struct Home {
     path: PathBuf,
     application: String,
+    /// Stashes that are looked into after this one, and never written.
+    bases: Vec<PathBuf>,
     opened: OnceLock<Opened>,
     /// Locked while the folders are opened.
     opening: Mutex<()>,
@@ -35,8 +37,40 @@ pub struct Opened {
 impl Home {
     /// Opens nothing.
     pub fn new(root: &Path, application: &str) -> Home {
+        Home::with_bases(root, application, Vec::new())
+    }
+
+    /// The same with stashes that are only read.
+    pub fn with_bases(root: &Path, application: &str, bases: Vec<PathBuf>) -> Home {
         let (opened, opening) = (OnceLock::new(), Mutex::default());
-        Home { path: root.to_owned(), application: application.to_owned(), opened, opening }
+        Home { path: root.to_owned(), application: application.to_owned(), bases, opened, opening }
+    }
+
+    /// Whether there are stashes that are only read.
+    pub(crate) fn has_bases(&self) -> bool {
+        !self.bases.is_empty()
+    }
+
+    /// The application's folders in the stashes that are only read. `refused` is told why one is not used. None: there
+    /// was no time for all.
+    pub(crate) fn open_bases(
+        &self,
+        interrupted: &dyn Fn() -> bool,
+        refused: &dyn Fn(&OpenError),
+    ) -> Option<Vec<Folder>> {
+        let mut found = Vec::new();
+        for path in &self.bases {
+            let opened = Folder::base_until(path, interrupted)
+                .and_then(|root| root.sub_until(&self.application, false, interrupted));
+            match opened {
+                Ok(folder) => found.push(folder),
+                Err(error) if error.is_for_now() => return None,
+                // A base without this application is as good as any.
+                Err(error) if error.is_missing() && path.is_dir() => {}
+                Err(error) => refused(&error),
+            }
+        }
+        Some(found)
     }
 
     /// The name of the application's folder.

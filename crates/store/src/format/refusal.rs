@@ -85,6 +85,11 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Whether there is no such folder.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, OpenError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether the reason passes: a lack of descriptors or memory, or of time.
     pub(crate) fn is_for_now(&self) -> bool {
         match self {
@@ -139,6 +144,9 @@ pub enum Refusal {
     /// A file of another user.
     #[error("belongs to user {0}")]
     NotOwned(u32),
+    /// A file of a base that other users may write to.
+    #[error("other users may write to it (mode {0:o})")]
+    OthersMayWrite(u32),
     /// The system does not let it be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
@@ -161,6 +169,7 @@ impl Refusal {
             Refusal::SymbolicLink => "symbolic_link",
             Refusal::NotAFile => "not_a_file",
             Refusal::NotOwned(_) => "not_owned",
+            Refusal::OthersMayWrite(_) => "others_may_write",
             Refusal::Unreadable(_) => "unreadable",
             Refusal::PutOff => "put_off",
         }

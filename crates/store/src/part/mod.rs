@@ -5,6 +5,8 @@
 //! | `admission` | whether a driver may have an artifact |
 //! | `records` | reading and queueing records |
 //! | `read_only` | a part that this process never writes to |
+//! | `read_only_parts` | several of them, opened when they are needed |
+//! | `bases` | the same part in stashes that are only read |
 //! | `open` | the state of a part, and how it is opened |
 //! | `index` | records that are queued, being written, or appended by other processes |
 //! | `view` | the segments of a part as this process knows them |
@@ -15,12 +17,14 @@
 //! | `tallies` | counters for the report |
 
 pub mod admission;
+pub(crate) mod bases;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod index;
 pub mod open;
 pub(crate) mod queue;
 pub(crate) mod read_only;
+pub(crate) mod read_only_parts;
 pub(crate) mod records;
 pub(crate) mod tallies;
 pub(crate) mod threads;

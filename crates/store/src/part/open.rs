@@ -15,6 +15,7 @@ use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal, is_for_now};
 use crate::format::table;
+use crate::part::bases::{Bases, Place};
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
 use crate::part::index::{Index, Source};
@@ -55,6 +56,7 @@ pub struct Part {
     home: Arc<Home>,
     folder: OnceLock<Arc<Folder>>,
     pub(super) view: View,
+    bases: Bases,
     /// Records that are not in the tables of the view: queued, written by this process, or appended by other processes.
     pub(super) index: Index,
     pub(super) digests: Digests,
@@ -110,6 +112,7 @@ impl Part {
             home: home.clone(),
             folder: OnceLock::new(),
             view: View::default(),
+            bases: Bases::default(),
             index: Index::default(),
             digests: Digests::default(),
             noted: papaya::HashSet::builder()
@@ -378,6 +381,12 @@ impl Part {
         let home = self.home.open_until(interrupted)?;
         let folder = Arc::new(home.folder.sub_until(&self.folder_name, true, interrupted)?);
         Ok(self.folder.get_or_init(|| folder).clone())
+    }
+
+    /// The same part in the stashes that are only read, and what they need to find it.
+    pub(super) fn bases(&self) -> (&Bases, Place<'_>) {
+        let Part { home, identity, folder_name, .. } = self;
+        (&self.bases, Place { home, identity, folder_name })
     }
 
     /// The part's folder, if it is open.

@@ -70,17 +70,17 @@ impl ReadOnlyPart {
         good
     }
 
-    /// Whether there is an artifact, damaged or not. Artifacts that are quarantined count.
-    pub(crate) fn contains_artifact(&self, key: &Key) -> bool {
-        self.find(Kind::Artifact, key, |_, _| true) || self.find(Kind::Same, key, |_, _| true)
+    /// Whether there is a record, damaged or not, or a reference to an artifact. Artifacts that are quarantined count.
+    pub(crate) fn contains(&self, kind: Kind, key: &Key) -> bool {
+        self.find(kind, key, |_, _| true) || kind == Kind::Artifact && self.find(Kind::Same, key, |_, _| true)
     }
 
     /// The part is in use: the age limit must not hit it, though nothing is written to it.
     pub(crate) fn stamp(&self) {
-        if !self.stamped.swap(true, Ordering::Relaxed) {
+        if !self.folder.is_of_a_base() && !self.stamped.swap(true, Ordering::Relaxed) {
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
             let stamps = Timestamps { last_access: now, last_modification: now };
-            // Somebody else's folder, or one on a read-only file system.
+            // If it fails, the age limit may evict the part, and what it had is compiled and recorded again.
             let _ = disk::futimens(&*self.folder, &stamps);
         }
     }

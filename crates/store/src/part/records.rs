@@ -137,10 +137,14 @@ impl Part {
         seen.len()
     }
 
-    /// Whether there may be a record of that kind. False is certain.
+    /// Whether there may be a record of that kind, in a base too. False is certain.
     pub fn has_any(&self, kind: Kind) -> bool {
         let in_segments = || self.view.segments().iter().any(|segment| has_any_in(segment, kind));
-        self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments()
+        let in_bases = || {
+            let (bases, place) = self.bases();
+            bases.have_any(&self.shared, &place, kind)
+        };
+        self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
     }
 
     /// Whether there is no record of any kind.
@@ -150,7 +154,17 @@ impl Part {
 
     /// [`Part::contains`] as far as this process knows.
     pub(super) fn is_there(&self, kind: Kind, key: &Key) -> bool {
+        self.is_here(kind, key) || self.is_in_a_base(kind, key)
+    }
+
+    /// [`Part::is_there`] without the bases.
+    fn is_here(&self, kind: Kind, key: &Key) -> bool {
         self.is_itself_there(kind, key) || kind == Kind::Artifact && self.is_reference_there(key)
+    }
+
+    fn is_in_a_base(&self, kind: Kind, key: &Key) -> bool {
+        let (bases, place) = self.bases();
+        bases.contain(&self.shared, &place, kind, key)
     }
 
     /// [`Part::is_there`] without following references.
@@ -166,7 +180,14 @@ impl Part {
 
     /// [`Part::read`] as far as this process knows.
     pub(super) fn read_known(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        self.read_itself(kind, key, buffer) || kind == Kind::Artifact && self.read_reference(key, buffer)
+        self.read_itself(kind, key, buffer)
+            || kind == Kind::Artifact && self.read_reference(key, buffer)
+            || self.read_in_a_base(kind, key, buffer)
+    }
+
+    fn read_in_a_base(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let (bases, place) = self.bases();
+        bases.read(&self.shared, &place, kind, key, buffer)
     }
 
     #[cold]

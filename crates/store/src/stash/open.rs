@@ -1,7 +1,7 @@
 //! One application's stash, as the layer and the tool hold it.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -48,14 +48,15 @@ impl Stash {
     /// cannot be written are dropped and counted. Whatever cannot be read in the usual time is read by another thread,
     /// and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_in_run(root, app, RunName::of_this_process(), None, None)
+        Stash::open_in_run(root, Vec::new(), app, RunName::of_this_process(), None, None)
     }
 
     /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one
-    /// report. `opening` and `end` replace the usual limits for waiting until parts are open and until the stash is
-    /// closed.
+    /// report. `bases` are stashes that are looked into after this one, and never written. `opening` and `end` replace
+    /// the usual limits for waiting until parts are open and until the stash is closed.
     pub fn open_in_run(
         root: &Path,
+        bases: Vec<PathBuf>,
         app: &AppName,
         run: RunName,
         opening: Option<Duration>,
@@ -63,7 +64,7 @@ impl Stash {
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = WaitLimits::PROGRAM;
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
-        Stash::open_within(root, app, run, WaitLimits { opening, end, ..usual })
+        Stash::open_with_bases(root, bases, app, run, WaitLimits { opening, end, ..usual })
     }
 
     /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.
@@ -78,10 +79,20 @@ impl Stash {
         run: RunName,
         waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
+        Stash::open_with_bases(root, Vec::new(), app, run, waits)
+    }
+
+    pub(crate) fn open_with_bases(
+        root: &Path,
+        bases: Vec<PathBuf>,
+        app: &AppName,
+        run: RunName,
+        waits: WaitLimits,
+    ) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
-        let home = Arc::new(Home::new(root, &app.folder));
+        let home = Arc::new(Home::with_bases(root, &app.folder, bases));
         if waits.opening >= WaitLimits::UNLIMITED.opening {
             // A tool says why it cannot go on.
             home.open()?;

@@ -1,4 +1,5 @@
 //! The store's behaviour and its faults.
+mod bases;
 mod bit_flips;
 mod crash;
 mod crash_counts;

@@ -82,7 +82,7 @@ fn a_report_delayed_by_the_disk_replaces_no_later_one() {
         let number = Arc::new(AtomicU64::new(1));
         let open = || {
             let end = Some(Duration::from_millis(50));
-            let stash = Stash::open_in_run(root.path(), &app(), run.clone(), None, end).unwrap();
+            let stash = Stash::open_in_run(root.path(), Vec::new(), &app(), run.clone(), None, end).unwrap();
             let number = number.clone();
             stash.set_reporter(Box::new(move |_| report(number.load(Ordering::SeqCst))));
             stash.touch();

@@ -1,0 +1,220 @@
+//! Stashes that are looked into after the user's own, and never written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use super::*;
+
+fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
+    let bases = bases.iter().map(|path| path.to_path_buf()).collect();
+    let run = RunName::of_this_process();
+    Stash::open_with_bases(root, bases, &app(), run, WaitLimits::UNLIMITED).unwrap()
+}
+
+/// A stash with these records in both parts.
+fn fill(root: &Path, numbers: std::ops::Range<u64>) {
+    let stash = open(root);
+    put_all(stash.portable(), Kind::Recipe, numbers.clone());
+    put_all(&stash.device(&header()).unwrap(), Kind::Artifact, numbers);
+}
+
+fn numbers(part: &Part, kind: Kind, all: std::ops::Range<u64>) -> Vec<u64> {
+    all.filter(|number| count_good(part, kind, *number..*number + 1) == 1).collect()
+}
+
+/// Every file and folder with what a write would change.
+fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
+    let mut found = BTreeMap::new();
+    let mut rest = vec![folder.to_owned()];
+    while let Some(path) = rest.pop() {
+        let stat = fs::symlink_metadata(&path).unwrap();
+        if stat.is_dir() {
+            rest.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        found.insert(path, (stat.len(), stat.mtime(), stat.mtime_nsec()));
+    }
+    found
+}
+
+#[test]
+fn what_a_base_has_is_there_and_nothing_is_written_to_it() {
+    let (own, base) = (root(), root());
+    fill(base.path(), 0..20);
+    fill(own.path(), 15..25);
+    let before = snapshot(base.path());
+    for _ in 0..2 {
+        let stash = with_bases(own.path(), &[base.path()]);
+        let device = stash.device(&header()).unwrap();
+        for (part, kind) in [(stash.portable(), Kind::Recipe), (&device, Kind::Artifact)] {
+            assert_eq!(numbers(part, kind, 0..30), (0..25).collect::<Vec<_>>());
+            assert!((0..25).all(|number| part.contains(kind, &key(number))));
+            assert!(!part.contains(kind, &key(25)) && part.has_any(kind));
+        }
+        assert!(stash.note_taken(&device, &key(3)));
+        put_all(&device, Kind::Artifact, 100..101);
+    }
+    assert!(snapshot(base.path()) == before);
+    let stash = open(own.path());
+    let device = stash.device(&header()).unwrap();
+    assert!(device.contains(Kind::Verified, &key(3)) && !device.contains(Kind::Artifact, &key(3)));
+    assert_eq!(numbers(&device, Kind::Artifact, 0..200), (15..25).chain([100]).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_own_record_comes_first_and_then_the_bases_in_their_order() {
+    let (own, first, second) = (root(), root(), root());
+    for (number, root) in [&own, &first, &second].into_iter().enumerate() {
+        let stash = open(root.path());
+        for record in number as u64..3 {
+            let payload = Box::new([number as u8; 50]);
+            assert!(stash.portable().put(Kind::Recipe, &key(record), payload));
+        }
+    }
+    let stash = with_bases(own.path(), &[first.path(), second.path()]);
+    drop(open(root().path()));
+    let mut buffer = Vec::new();
+    let owner = |record: u64, buffer: &mut Vec<u8>| {
+        assert!(stash.portable().read(Kind::Recipe, &key(record), buffer));
+        buffer[0]
+    };
+    assert_eq!([0, 1, 2].map(|record| owner(record, &mut buffer)), [0, 0, 0]);
+    let empty = root();
+    let stash = with_bases(empty.path(), &[first.path(), second.path()]);
+    let mut owner =
+        |record: u64| stash.portable().read(Kind::Recipe, &key(record), &mut buffer).then(|| buffer[0]);
+    assert_eq!([0, 1, 2].map(&mut owner), [None, Some(1), Some(1)]);
+    let stash = with_bases(empty.path(), &[second.path(), first.path()]);
+    let mut owner =
+        |record: u64| stash.portable().read(Kind::Recipe, &key(record), &mut buffer).then(|| buffer[0]);
+    assert_eq!([0, 1, 2].map(&mut owner), [None, Some(1), Some(2)]);
+}
+
+/// What a driver took on another machine proves nothing here, but what it died of does.
+#[test]
+fn crash_counts_of_a_base_apply_and_verified_artifacts_and_uses_do_not() {
+    let (own, base) = (root(), root());
+    let stash = open(base.path());
+    let device = stash.device(&header()).unwrap();
+    put_all(&device, Kind::Artifact, 0..2);
+    assert!(device.put(Kind::CrashCount, &key(0), Box::new([2])));
+    assert!(device.put(Kind::Verified, &key(1), Box::default()));
+    assert!(stash.portable().put(Kind::Use, &key(1), Box::new([0; 12])));
+    drop((device, stash));
+    let stash = with_bases(own.path(), &[base.path()]);
+    let device = stash.device(&header()).unwrap();
+    assert_eq!(device.crash_count(&key(0)), 2);
+    assert_eq!(numbers(&device, Kind::Artifact, 0..2), [1], "a quarantined artifact is not read");
+    assert!(!device.contains(Kind::Verified, &key(1)) && !stash.portable().contains(Kind::Use, &key(1)));
+}
+
+#[test]
+fn siblings_are_looked_for_in_bases_too() {
+    let (own, base) = (root(), root());
+    let other = DeviceHeader { features_digest: [1; 32], ..header() };
+    let stash = open(base.path());
+    put_all(&stash.device(&other).unwrap(), Kind::Artifact, 0..3);
+    drop(stash);
+    let before = snapshot(base.path());
+    let stash = with_bases(own.path(), &[base.path()]);
+    let mut buffer = Vec::new();
+    assert!(stash.siblings(&header()).read(&key(2), 0, &mut buffer).is_some());
+    assert_eq!(*buffer, *payload(2));
+    drop(stash);
+    assert!(snapshot(base.path()) == before, "no time stamp is set");
+}
+
+/// Changes something about a base's folder of the application.
+type Change = fn(&Path);
+
+#[test]
+fn a_base_that_cannot_be_trusted_or_read_is_not_used() {
+    let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let changes: [(&str, Change); 6] = [
+        ("others may write to the root", |path| {
+            fs::set_permissions(path.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+        ("others may write to the folder", |path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o770)).unwrap();
+        }),
+        ("others may write to a file", |path| {
+            for file in files(&path.join("portable"), "vks") {
+                fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
+            }
+        }),
+        ("a link", |path| {
+            fs::rename(path, path.with_extension("moved")).unwrap();
+            std::os::unix::fs::symlink(path.with_extension("moved"), path).unwrap();
+        }),
+        ("missing", |path| fs::remove_dir_all(path).unwrap()),
+        ("no folder", |path| {
+            fs::remove_dir_all(path).unwrap();
+            fs::write(path, "").unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        let (own, base, good) = (root(), root(), root());
+        mode(base.path(), 0o755);
+        fill(base.path(), 0..3);
+        fill(good.path(), 3..6);
+        change(&base.path().join(app().folder));
+        let nowhere = base.path().join("nowhere");
+        let stash = with_bases(own.path(), &[base.path(), &nowhere, good.path()]);
+        assert_eq!(numbers(stash.portable(), Kind::Recipe, 0..6), [3, 4, 5], "{what}");
+        put_all(stash.portable(), Kind::Recipe, 0..3);
+        assert_eq!(numbers(stash.portable(), Kind::Recipe, 0..6), [0, 1, 2, 3, 4, 5], "{what}");
+    }
+}
+
+#[test]
+fn a_damaged_base_gives_what_is_intact() {
+    for seed in first_seed()..first_seed() + seeds(20) {
+        let mut random = Numbers(seed);
+        let (own, base) = (root(), root());
+        let segment = filled(base.path(), 40);
+        let mut bytes = fs::read(&segment).unwrap();
+        for _ in 0..1 + random.next() % 4 {
+            let at = random.next() as usize % bytes.len();
+            bytes[at] ^= 1 << (random.next() % 8);
+        }
+        if random.next() % 4 == 0 {
+            bytes.truncate(random.next() as usize % bytes.len());
+        }
+        fs::write(&segment, &bytes).unwrap();
+        let stash = with_bases(own.path(), &[base.path()]);
+        // Fails on any wrong byte.
+        count_good(stash.portable(), Kind::Recipe, 0..40);
+        drop(stash);
+        assert!(fs::read(&segment).unwrap() == bytes, "nothing is repaired in a base");
+    }
+}
+
+#[test]
+fn a_base_that_vanishes_in_use_is_a_miss() {
+    let (own, base) = (root(), root());
+    fill(base.path(), 0..20);
+    let stash = with_bases(own.path(), &[base.path()]);
+    assert_eq!(numbers(stash.portable(), Kind::Recipe, 0..5).len(), 5);
+    fs::remove_dir_all(base.path()).unwrap();
+    count_good(stash.portable(), Kind::Recipe, 0..20);
+    put_all(stash.portable(), Kind::Recipe, 20..30);
+    assert_eq!(numbers(stash.portable(), Kind::Recipe, 20..30).len(), 10);
+}
+
+/// As on a read-only file system; root is not bound by modes.
+#[test]
+fn a_base_without_permission_to_write_is_used() {
+    let (own, base) = (root(), root());
+    fill(base.path(), 0..4);
+    let mut paths: Vec<_> = snapshot(base.path()).into_keys().collect();
+    paths.reverse();
+    let set = |path: &Path, folder: u32, file: u32| {
+        let mode = if path.is_dir() { folder } else { file };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    paths.iter().for_each(|path| set(path, 0o555, 0o444));
+    let stash = with_bases(own.path(), &[base.path()]);
+    assert_eq!(numbers(stash.portable(), Kind::Recipe, 0..6), [0, 1, 2, 3]);
+    drop(stash);
+    paths.iter().rev().for_each(|path| set(path, 0o755, 0o644));
+}
