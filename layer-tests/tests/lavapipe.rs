@@ -275,9 +275,9 @@ fn feedback_of_a_pipeline_that_was_not_created_is_initialised() {
 fn forced_identifiers_are_served_on_a_driver_with_identifiers() {
     for shader in [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering] {
         suite::on(Driver::Radv, |scenario, env| {
-            let env = env.clone().var("VKSTASH_IDENTIFIERS", "emulate");
             for flags2 in [false, true] {
-                // A device with other features has a part of its own.
+                let stash = scenario.folder().join(format!("flags2 {flags2}"));
+                let env = env.clone().var("VKSTASH_IDENTIFIERS", "emulate").stash(stash);
                 let by_module = Work { shader, flags2, identifiers: true, ..Work::default() };
                 let by_identifier = Work { code: Code::Identifier, ..by_module.clone() };
                 let cold = run(scenario, &env, &by_identifier);
