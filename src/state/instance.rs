@@ -64,8 +64,8 @@ pub struct PhysicalDevice {
     pub emulates: bool,
     /// The driver has VK_KHR_pipeline_binary, and what it needs can be had.
     pub pipeline_binaries: bool,
-    /// The driver can be told at vkCreateDevice to do without its own cache (pipelineBinaryInternalCacheControl).
-    pub internal_cache_control: bool,
+    /// It lists VK_KHR_pipeline_binary.
+    pub lists_binaries: bool,
     /// Cache control, of the driver.
     pub cache_control: CacheControl,
     /// The layer offers VK_EXT_pipeline_creation_cache_control in its own right: identifiers need it
@@ -203,7 +203,6 @@ impl Instance {
         let native_identifiers = identifiers.shader_module_identifier != 0;
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
-        let mut of_binaries = pipeline_binary::Properties::default();
         if let Some(get) = get_properties2 {
             let mut chain = vk::PhysicalDeviceProperties2::default();
             if listed.driver || api_version >= vk::API_VERSION_1_2 {
@@ -211,10 +210,6 @@ impl Instance {
             }
             if listed.identifiers {
                 chain = chain.push_next(&mut algorithm);
-            }
-            if listed.binaries {
-                of_binaries.p_next = chain.p_next;
-                chain.p_next = (&raw mut of_binaries).cast();
             }
             if !chain.p_next.is_null() {
                 // SAFETY: a live physical device, and a chain of structures that the driver knows.
@@ -242,8 +237,6 @@ impl Instance {
             if driver.driver_id.as_raw() == 0 { driver_by_name(&properties) } else { driver.driver_id };
         // VK_KHR_maintenance5, which it needs, needs 1.3.
         let pipeline_binaries = binaries.pipeline_binaries != 0 && api_version >= vk::API_VERSION_1_3;
-        let internal_cache_control =
-            of_binaries.internal_cache_control != 0 && api_version >= vk::API_VERSION_1_3;
         PhysicalDevice {
             properties,
             driver,
@@ -251,10 +244,27 @@ impl Instance {
             algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
             pipeline_binaries,
-            internal_cache_control,
+            lists_binaries: listed.binaries,
             cache_control,
             emulates_cache_control,
         }
+    }
+
+    /// Whether the driver can be told at vkCreateDevice to do without its own cache
+    /// (pipelineBinaryInternalCacheControl). Asked for only where that is wanted: validation layers that are older than
+    /// the extension warn of its structures.
+    pub fn controls_internal_cache(&self, device: vk::PhysicalDevice, known: &PhysicalDevice) -> bool {
+        let api_version = self.application.api_version.min(known.properties.api_version);
+        if !known.lists_binaries || api_version < vk::API_VERSION_1_3 {
+            return false;
+        }
+        let Some(get) = self.get_properties2() else { return false };
+        let mut of_binaries = pipeline_binary::Properties::default();
+        let mut chain = vk::PhysicalDeviceProperties2::default();
+        chain.p_next = (&raw mut of_binaries).cast();
+        // SAFETY: a live physical device, and a structure of an extension that it lists.
+        unsafe { get(device, &mut chain) };
+        of_binaries.internal_cache_control != 0
     }
 
     /// What a physical device lists of the extensions whose structures it is asked for; nothing where it cannot be

@@ -65,7 +65,7 @@ impl Wanted {
         info: &vk::DeviceCreateInfo<'_>,
         physical: &PhysicalDevice,
         config: &Config,
-        is_driver_cache_disabled: impl FnOnce() -> bool,
+        disables_driver_cache: impl FnOnce() -> bool,
     ) -> Wanted {
         // SAFETY: the caller's contract.
         let asked =
@@ -113,10 +113,9 @@ impl Wanted {
                 && config.binaries
                 && physical.pipeline_binaries
                 && unhashed.is_none(),
-            disable_internal_cache: physical.internal_cache_control
-                && binaries.is_none()
+            disable_internal_cache: binaries.is_none()
                 && !controls_internal_cache
-                && is_driver_cache_disabled(),
+                && disables_driver_cache(),
             hashed: unhashed.is_none(),
             identifiers,
         }
@@ -314,7 +313,7 @@ mod tests {
             algorithm: [0; 16],
             emulates: true,
             pipeline_binaries: false,
-            internal_cache_control: false,
+            lists_binaries: false,
             cache_control: CacheControl::None,
             emulates_cache_control: true,
         };

@@ -162,7 +162,11 @@ unsafe fn make(
     unsafe {
         let known = instance.physical_device(physical);
         faults::here("device wanted");
-        let disabled = || is_driver_cache_disabled(instance);
+        let disabled = || {
+            known.lists_binaries
+                && is_driver_cache_disabled(instance)
+                && instance.controls_internal_cache(physical, &known)
+        };
         let wanted = Wanted::read(info, &known, &instance.config, disabled);
         let mut arena = Arena::default();
         let mut changed = Changed::new(info);
