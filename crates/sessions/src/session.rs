@@ -60,7 +60,7 @@ pub struct Session {
 pub(crate) fn stash_of(place: &Place) -> Result<Location, Error> {
     let home = Home::new(place.root(), place.application());
     let folder = home.open()?.folder.sub(FOLDER, true)?;
-    Ok(Location::Stash { folder, place: place.clone(), _home: home })
+    Ok(Location::Stash { folder, place: place.clone(), _home: Box::new(home) })
 }
 
 /// [`stash_of`] if it is there.

@@ -36,7 +36,7 @@ pub(crate) enum Location {
         folder: Folder,
         place: Place,
         /// Keeps the application's folder open, so that no process removes it.
-        _home: Home,
+        _home: Box<Home>,
     },
     /// The working directory, as it was when the cache was opened.
     Working(Folder),
