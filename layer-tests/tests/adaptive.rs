@@ -3,16 +3,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
-use vkstash_layer_tests::work::{self, Caches, Code, Done, Work};
+use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 use vkstash_store::stash::inspect::{ComparisonInfo, PartInfo, list_applications};
 
-const STEPS: &[(&str, Step)] = &[("work", work::step), ("phases", phases)];
+const STEPS: &[(&str, Step)] = &[("work", work::step), ("phases", phases), ("long_end", long_end)];
 
 /// As many pipelines as a comparison needs.
 const COUNT: u32 = 20;
@@ -58,6 +60,29 @@ fn phases(input: &Value) -> Value {
         device.destroy_cache(cache);
     }
     serde_json::to_value(done).unwrap()
+}
+
+/// As long as a program waits for the stash at its end, in milliseconds.
+const LONG: u64 = 400;
+
+/// A program that makes two new pipelines, `new`, beside those of earlier runs. They have the same shaders, so the layer
+/// has a companion cache to destroy with the device. If `is_long`, that takes the driver long.
+fn long_end(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let work = Work { shader: Shader::DynamicRendering, ..program(Caches::None) };
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let new = Work { first: input["new"].as_u64().unwrap() as u32, count: 1, ..work.clone() };
+    for work in [&work, &new, &Work { shader: Shader::RenderPass, ..new.clone() }] {
+        assert!(work.run(&device).all_made());
+    }
+    let is_long = input["is_long"] == true;
+    let ms = if is_long { LONG } else { 0 };
+    let fault = json!({ "command": "vkDestroyPipelineCache", "hang_ms": ms });
+    TestDriver::open().control(&json!({ "faults": [fault] }));
+    let began = Instant::now();
+    drop(device);
+    assert!(!is_long || began.elapsed() >= Duration::from_millis(LONG), "there was a companion");
+    Value::Null
 }
 
 /// How often the driver has said COMPILE_REQUIRED.
@@ -222,6 +247,21 @@ fn a_call_that_forbids_compiling_gets_what_its_cache_has_after_questions_in_vain
             assert!(done.value[2].all_made(), "{who} first: {:?}", done.reports);
             assert_eq!(done.reports.sum("not_taken"), 1, "{who} first");
         }
+    });
+}
+
+/// Pipelines of the same shaders and another state are no hits of this driver's.
+#[test]
+fn a_companion_that_finds_nothing_is_not_asked_for_ever() {
+    scenario(STEPS, |scenario| {
+        let env = on(scenario, json!({ "driver_id": 3, "driver_version": 1 }));
+        let record = scenario.folder().join("record");
+        let env = env.var("VKSTASH_TEST_ICD_RECORD", &record).var("VKSTASH_TEST_UNHURRIED", "1");
+        let some = Work { shader: Shader::DynamicRendering, count: 300, ..program(Caches::None) };
+        let others = Work { shader: Shader::RenderPass, ..some.clone() };
+        scenario.run_ok::<Vec<Done>>("phases", &env.var("VKSTASH_ASK_FIRST", "stash"), &[some, others]);
+        let refused = refusals(&record);
+        assert!((128..=256).contains(&refused), "{refused} questions to companions");
     });
 }
 
@@ -393,5 +433,27 @@ fn what_the_driver_does_later_with_served_pipelines_is_part_of_what_they_cost() 
         let known = comparison(&env, 1, "no_cache").unwrap();
         assert_eq!(known.asked_first.as_deref(), Some("driver"), "{known:?}");
         assert!(known.stash_ns > known.driver_ns, "{known:?}");
+        // The driver writes for five milliseconds for each of the twenty pipelines.
+        assert!(known.stash_ns.unwrap() < 50_000_000, "each has its share: {known:?}");
+    });
+}
+
+/// The program waits at its end only once as long as it may.
+#[test]
+fn a_program_that_has_waited_in_vk_destroy_device_does_not_wait_for_the_stash_again() {
+    scenario(STEPS, |scenario| {
+        for (version, is_long) in [(1, false), (2, true)] {
+            let script = json!({
+                "driver_id": 5, "driver_version": version, "disk_cache_us": 1000, "disk_cache_write_us": 5000
+            });
+            let env = on(scenario, script).var("VKSTASH_END_MS", LONG.to_string());
+            for run in 0..9 {
+                let input = json!({ "new": 1000 + run, "is_long": is_long });
+                scenario.run_ok::<Value>("long_end", &env, &input);
+            }
+            let known = comparison(&env, version, "no_cache").unwrap();
+            let share = known.stash_ns.unwrap() > known.driver_ns.unwrap();
+            assert_eq!(share, !is_long, "the driver's writing is part of the costs: {known:?}");
+        }
     });
 }

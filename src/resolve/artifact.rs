@@ -226,21 +226,8 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
 unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8]) {
     let Request { call, pipeline } = request;
     let feedback = call.parsed().feedback;
-    let held = match call.passed {
-        Passed::Known { cache, .. } => {
-            let held = cache.holds(&pipeline.key);
-            if !held {
-                cache.add_pending(&pipeline.key, &pipeline.shaders);
-            }
-            held || feedback.is_some() && cache.blobs.note(blob)
-        }
-        Passed::Null => {
-            call.device.null.beside.note(&pipeline.key, &pipeline.shaders);
-            false
-        }
-        Passed::Unknown(_) => false,
-    };
-    if !held {
+    let has_bytes = || feedback.is_some() && call.passed.known().is_some_and(|cache| cache.blobs.note(blob));
+    if !call.passed.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
         // SAFETY: the caller's contract.
         unsafe { feedback::clear_hit(feedback) };
     }

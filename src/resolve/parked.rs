@@ -11,7 +11,6 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::outcome::{Origin, Served};
-use super::passed::Passed;
 use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 
@@ -45,21 +44,10 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         };
     }
     let has_artifact = matches!(origin, MadeOf::Artifact { .. });
-    let held = match call.passed {
-        Passed::Known { cache, .. } => {
-            let held = cache.holds(&pipeline.key);
-            if !held && has_artifact {
-                cache.add_pending(&pipeline.key, &pipeline.shaders);
-            }
-            held
-        }
-        Passed::Null => {
-            if has_artifact {
-                device.null.beside.note(&pipeline.key, &pipeline.shaders);
-            }
-            false
-        }
-        Passed::Unknown(_) => false,
+    let held = if has_artifact {
+        call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
+    } else {
+        call.passed.known().is_some_and(|cache| cache.holds(&pipeline.key))
     };
     let spent = started.elapsed();
     // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.

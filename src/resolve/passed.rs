@@ -9,6 +9,7 @@ use crate::state::app_cache::AppCache;
 use crate::state::asked_first::RecentHits;
 use crate::state::device::Device;
 use vkstash_store::format::comparison::CacheHabit;
+use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
 pub enum Passed {
@@ -144,6 +145,25 @@ impl Passed {
             Passed::Known { cache, contents: Contents::Anything, .. } => Some(&**cache)
                 .filter(|cache| cache.holds_earlier_runs() && cache.loaded_cache_first.is_worth_it()),
             _ => None,
+        }
+    }
+
+    /// A pipeline that has an artifact was made beside it: in a cache that is known the artifact is pending from now on.
+    /// Whether the program may have expected it there before.
+    pub fn note_beside(&self, device: &Device, key: &Key, shaders: &ShaderSet) -> bool {
+        match self {
+            Passed::Known { cache, .. } => {
+                let held = cache.holds(key);
+                if !held {
+                    cache.add_pending(key, shaders);
+                }
+                held
+            }
+            Passed::Null => {
+                device.null.beside.note(key, shaders);
+                false
+            }
+            Passed::Unknown(_) => false,
         }
     }
 

@@ -12,7 +12,8 @@ use crate::background::pool::{self, Cancelled, Owner};
 
 const CASE: &str = "VKSTASH_TEST_BACKGROUND_CASE";
 
-/// Tests in which forks and the end of the process wait for workers in a driver as long as these need on a busy machine.
+/// Tests in which forks and the end of the process wait for workers in a driver as long as these need on a busy
+/// machine.
 const UNHURRIED: [&str; 3] = [
     "a_fork_finds_no_worker_in_a_driver",
     "the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled",
