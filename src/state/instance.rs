@@ -260,8 +260,10 @@ impl Instance {
         }
         let Some(get) = self.get_properties2() else { return false };
         let mut of_binaries = pipeline_binary::Properties::default();
-        let mut chain = vk::PhysicalDeviceProperties2::default();
-        chain.p_next = (&raw mut of_binaries).cast();
+        let mut chain = vk::PhysicalDeviceProperties2 {
+            p_next: (&raw mut of_binaries).cast(),
+            ..vk::PhysicalDeviceProperties2::default()
+        };
         // SAFETY: a live physical device, and a structure of an extension that it lists.
         unsafe { get(device, &mut chain) };
         of_binaries.internal_cache_control != 0

@@ -4,9 +4,8 @@
 use std::io::{self, Write as _};
 
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::part::admission::CRASH_LIMIT;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

@@ -113,9 +113,7 @@ impl Wanted {
                 && config.binaries
                 && physical.pipeline_binaries
                 && unhashed.is_none(),
-            disable_internal_cache: binaries.is_none()
-                && !controls_internal_cache
-                && disables_driver_cache(),
+            disable_internal_cache: binaries.is_none() && !controls_internal_cache && disables_driver_cache(),
             hashed: unhashed.is_none(),
             identifiers,
         }

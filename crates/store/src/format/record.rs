@@ -3,6 +3,9 @@
 /// The key of a record: a module identity, the key of a recipe, or a digest.
 pub type Key = [u8; 32];
 
+/// An artifact with this crash count is quarantined.
+pub const CRASH_LIMIT: u8 = 2;
+
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -11,13 +11,10 @@ use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
-use crate::format::record::{Key, Kind};
+use crate::format::record::{CRASH_LIMIT, Key, Kind};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot};
 use crate::part::open::Part;
-
-/// An artifact with this crash count is quarantined.
-pub const CRASH_LIMIT: u8 = 2;
 
 /// Whether a driver may have an artifact.
 pub enum Admission<'a> {

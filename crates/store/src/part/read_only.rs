@@ -8,13 +8,11 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
+use crate::format::record::{CRASH_LIMIT, Key, Kind};
 use crate::format::same::Same;
 use crate::format::table;
 use crate::format::table::Row;
-use crate::part::admission::CRASH_LIMIT;
 use crate::part::digests::Digests;
-use crate::part::records::has_any_in;
 use crate::part::view::{ReadLimit, View};
 use crate::segment::file::{DamagedIndex, Read, Segment};
 
@@ -57,7 +55,7 @@ impl ReadOnlyPart {
 
     /// Whether an open segment has records of that kind.
     pub(crate) fn has_any(&self, kind: Kind) -> bool {
-        self.view.segments().iter().any(|segment| has_any_in(segment, kind))
+        self.view.segments().iter().any(|segment| segment.has_any(kind))
     }
 
     /// Reads an artifact into `buffer` and verifies it, as [`crate::part::open::Part::read`] does. An artifact that is
@@ -115,7 +113,7 @@ impl ReadOnlyPart {
         // A damaged index is not scanned: the program would wait for it.
         let instead = DamagedIndex { damaged: &|| (), interrupted: &|| true };
         self.view.segments().iter().any(|segment| {
-            has_any_in(segment, kind)
+            segment.has_any(kind)
                 && segment
                     .find(hash, &instead, |row| row.code == code && row.is_readable() && each(segment, &row))
         })

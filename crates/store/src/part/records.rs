@@ -18,11 +18,6 @@ use crate::part::open::{Part, Pending};
 use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 
-/// Whether a segment's own table has records of that kind.
-pub(super) fn has_any_in(segment: &Segment, kind: Kind) -> bool {
-    segment.tally().counts[kind.position()] > 0
-}
-
 impl Part {
     /// Whether the part has a record, on disk or queued. Takes no lock.
     pub fn contains(&self, kind: Kind, key: &Key) -> bool {
@@ -139,7 +134,7 @@ impl Part {
 
     /// Whether there may be a record of that kind, in a base too. False is certain.
     pub fn has_any(&self, kind: Kind) -> bool {
-        let in_segments = || self.view.segments().iter().any(|segment| has_any_in(segment, kind));
+        let in_segments = || self.view.segments().iter().any(|segment| segment.has_any(kind));
         let in_bases = || {
             let (bases, place) = self.bases();
             bases.have_any(&self.shared, &place, kind)
@@ -237,7 +232,7 @@ impl Part {
                 _ => break,
             }
         }
-        let may_have_it = |segment: &Segment| kind != Kind::Same || has_any_in(segment, kind);
+        let may_have_it = |segment: &Segment| kind != Kind::Same || segment.has_any(kind);
         self.find_among(kind, key, may_have_it, |segment, row| match segment.read_row(row, key, buffer) {
             Read::Good => true,
             Read::Damaged => {

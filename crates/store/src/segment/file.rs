@@ -12,7 +12,7 @@ use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;
 use crate::format::codec::{Codec, CodecError};
 use crate::format::footer::Tally;
-use crate::format::record::Key;
+use crate::format::record::{Key, Kind};
 use crate::format::record_header::{IndexEntry, payload_crc};
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, RECORD_HEADER_BYTES};
 use crate::format::table;
@@ -297,6 +297,11 @@ impl Segment {
         self.read_at(&mut head, RECORD_HEADER_BYTES, offset).ok()?;
         let (entry, tag) = IndexEntry::decode_header(head.first_chunk()?, offset)?;
         (tag == self.tag).then_some(entry)
+    }
+
+    /// Whether its own table has records of that kind.
+    pub(crate) fn has_any(&self, kind: Kind) -> bool {
+        self.tally().counts[kind.position()] > 0
     }
 
     /// Calls `each` with the rows of this hash, the newest first, until it says true.

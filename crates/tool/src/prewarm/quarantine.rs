@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use VkLayer_vkstash::recipe;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::part::admission::CRASH_LIMIT;
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 
 use super::plan::{Group, Planned};
 use crate::units::size;
