@@ -335,7 +335,7 @@ mod tests {
         let mut changed = Changed::new(&info);
         // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
         let (on, kept, chain) = unsafe {
-            let wanted = Wanted::read(&info, &physical, &Config::default(), || true);
+            let wanted = Wanted::read(&info, &physical, &Config::default(), || false);
             assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
             let on = changed.apply(&wanted, &physical, &mut arena);
             let kept: Vec<_> = extension_names(&changed.info).collect();
