@@ -56,6 +56,11 @@ pub(crate) enum Command {
     ///
     /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs.
     Export(ExportArgs),
+    /// Make a stash that programs only read, for images and machines that many share
+    ///
+    /// Programs look into it after their user's own stash if VKSTASH_BASE or `vkstash run --base` names it
+    /// (docs/bases.md).
+    Base(BaseArgs),
     /// Take in what `export` wrote
     ///
     /// Records that the stash has already stay as they are.
@@ -148,6 +153,36 @@ pub(crate) struct ExportArgs {
     #[arg(value_name = "APPLICATION")]
     pub(crate) applications: Vec<String>,
     /// Export only what fits every driver: shaders and recipes, no artifacts
+    #[arg(long)]
+    pub(crate) portable: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct BaseArgs {
+    #[command(subcommand)]
+    pub(crate) action: BaseAction,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum BaseAction {
+    /// Copy what was recorded into a new base, which everybody may read and only you may write
+    ///
+    /// Programs of other users take it only if root owns it. Drivers are given what is in it.
+    Build(BaseBuildArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct BaseBuildArgs {
+    /// The folder to create, which must not exist yet
+    #[arg(value_name = "BASE")]
+    pub(crate) base: PathBuf,
+    /// Copy only these applications: their names, or the names of their folders in the stash
+    #[arg(value_name = "APPLICATION")]
+    pub(crate) applications: Vec<String>,
+    /// Copy only what fits every driver: shaders and recipes, no artifacts
     #[arg(long)]
     pub(crate) portable: bool,
     /// Look into this folder instead of the user's stash
@@ -290,6 +325,10 @@ pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Look into this stash after the user's own, and write nothing to it; may be given several times, and comes before
+    /// those in VKSTASH_BASE
+    #[arg(long, value_name = "BASE")]
+    pub(crate) base: Vec<PathBuf>,
     /// Print no summary at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -39,16 +39,7 @@ pub(crate) enum ExportError {
 
 pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
-    let found = list_applications(&root)?;
-    let chosen: Vec<&ApplicationInfo> = if args.applications.is_empty() {
-        found.iter().collect()
-    } else {
-        args.applications.iter().map(|name| choose(&found, name, &root)).collect::<Result<_, _>>()?
-    };
-    let parts = parts(&chosen, args.portable);
-    if parts.is_empty() {
-        return Err(ExportError::Nothing);
-    }
+    let parts = chosen_parts(&root, &args.applications, args.portable)?;
     if args.file == Path::new("-") {
         if io::stdout().is_terminal() {
             return Err(ExportError::Terminal);
@@ -67,6 +58,22 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let (files, size) = (counted(files, "file"), size(bytes));
     output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
     Ok(())
+}
+
+/// The parts of these applications, of all if none is named: the folders of the applications and of the parts.
+pub(crate) fn chosen_parts(
+    root: &Path,
+    applications: &[String],
+    portable: bool,
+) -> Result<Vec<(String, String)>, ExportError> {
+    let found = list_applications(root)?;
+    let chosen: Vec<&ApplicationInfo> = if applications.is_empty() {
+        found.iter().collect()
+    } else {
+        applications.iter().map(|name| choose(&found, name, root)).collect::<Result<_, _>>()?
+    };
+    let parts = parts(&chosen, portable);
+    if parts.is_empty() { Err(ExportError::Nothing) } else { Ok(parts) }
 }
 
 /// The folders of applications and of their parts, without duplicates.

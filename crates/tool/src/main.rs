@@ -4,7 +4,7 @@
 //!
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
-//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import` the commands that read and change the stash
+//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import`, `base` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -14,6 +14,7 @@
 //!   libraries, the command line
 
 mod background;
+mod base;
 mod cache;
 mod choice;
 mod cli;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::Background(args) => exit_code(background::main(&args)),
         Command::Cache(args) => exit_code(cache::main(&args)),
         Command::Export(args) => exit_code(export::main(&args)),
+        Command::Base(args) => exit_code(base::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),
         Command::Prewarm(args) => prewarm::main(&args),
         Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),

@@ -1,7 +1,7 @@
 //! `vkstash run`: runs one command with the layer in its environment.
 //!
 //! The first law holds here too: if the layer cannot be prepared, the command runs without it, and a line says why.
-//! Only a choice of the user that cannot be followed (`--library`, `--dir`) ends the attempt.
+//! Only a choice of the user that cannot be followed (`--library`, `--dir`, `--base`) ends the attempt.
 
 mod summary;
 
@@ -27,6 +27,9 @@ use crate::start;
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
+/// The variable that names stashes that are only read.
+const BASE: &str = "VKSTASH_BASE";
+
 /// The variable that names the folder of reports.
 const REPORT: &str = "VKSTASH_REPORT";
 
@@ -47,6 +50,10 @@ enum RunError {
     Library(#[from] LibraryError),
     #[error("cannot use {} as the stash: {error}", dir.display())]
     Dir { dir: PathBuf, error: io::Error },
+    #[error("cannot use {} as a base: {error}", base.display())]
+    Base { base: PathBuf, error: io::Error },
+    #[error("a base cannot have a colon in its path: {}", .0.display())]
+    Colon(PathBuf),
     #[error("cannot run {}: {error}", command.display())]
     Start { command: PathBuf, error: io::Error },
     #[error("lost track of the command: {0}")]
@@ -58,7 +65,11 @@ impl RunError {
         match self {
             RunError::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => NOT_FOUND.into(),
             RunError::Start { .. } => NOT_STARTED.into(),
-            RunError::Library(_) | RunError::Dir { .. } | RunError::Wait(_) => ExitCode::FAILURE,
+            RunError::Library(_)
+            | RunError::Dir { .. }
+            | RunError::Base { .. }
+            | RunError::Colon(_)
+            | RunError::Wait(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -70,6 +81,9 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     };
     let mut command = Command::new(&program);
     command.args(arguments);
+    if let Some(bases) = bases(&args.base)? {
+        command.env(BASE, bases);
+    }
     let folder = match libraries(args.library.as_deref())? {
         Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref())?,
         Err(error) => Err(Unprepared::Library(error)),
@@ -90,6 +104,25 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         }
     }
     Ok(status)
+}
+
+/// What [`BASE`] says with these bases before those of the environment. None: it stays as it is.
+fn bases(chosen: &[PathBuf]) -> Result<Option<OsString>, RunError> {
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    for base in chosen {
+        let path = absolute(base).map_err(|error| RunError::Base { base: base.clone(), error })?;
+        path.read_dir().map_err(|error| RunError::Base { base: base.clone(), error })?;
+        all.push(path);
+    }
+    let known = env::var_os(BASE).unwrap_or_default();
+    all.extend(env::split_paths(&known).filter(|path| !path.as_os_str().is_empty()));
+    let has_colon = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().contains(&b':');
+    env::join_paths(&all)
+        .map(Some)
+        .map_err(|_| RunError::Colon(all.iter().find(has_colon).cloned().unwrap_or_default()))
 }
 
 /// The libraries to use. The outer error: the user named an unusable one.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod background;
+mod base;
 mod cache;
 mod exchange;
 mod gc;
