@@ -33,10 +33,13 @@ fn artifacts(sandbox: &Sandbox, base: &Path, name: &str) -> Vec<Vec<u8>> {
     let stash = Stash::open_in_run(&own, vec![base.to_owned()], &app(name), run, None, None).unwrap();
     let device = stash.device(&header()).unwrap();
     let mut payload = Vec::new();
-    let keys = (0..30).filter_map(|number| {
-        device.read(Kind::Artifact, &[number; 32], &mut payload).then(|| payload.clone())
-    });
-    keys.collect()
+    let mut found = Vec::new();
+    for number in 0..30 {
+        if device.read(Kind::Artifact, &[number; 32], &mut payload) {
+            found.push(payload.clone());
+        }
+    }
+    found
 }
 
 #[test]
