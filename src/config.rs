@@ -195,8 +195,17 @@ impl Config {
 
 /// What [`BASE`] names. A path that is not absolute depends on the program's working directory, and is no base.
 fn bases(value: &OsStr) -> Vec<PathBuf> {
-    std::env::split_paths(value).filter(|path| path.is_absolute()).collect()
+    let mut bases = Vec::new();
+    for path in std::env::split_paths(value).filter(|path| path.is_absolute()) {
+        if bases.len() < MOST_BASES && !bases.contains(&path) {
+            bases.push(path);
+        }
+    }
+    bases
 }
+
+/// More bases than these are ignored.
+const MOST_BASES: usize = 16;
 
 /// The folder of all stashes where VKSTASH_DIR names none.
 pub fn default_root() -> Option<PathBuf> {

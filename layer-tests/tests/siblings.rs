@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use vkstash_layer_tests::child::{Scenario, Step, scenario};
+use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::vulkan::{CoreFeatures, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
@@ -29,7 +29,7 @@ fn on_radv(test: impl FnOnce(&Scenario, &Env, &[usize])) {
     });
 }
 
-fn run(scenario: &Scenario, env: &Env, work: &Work) -> vkstash_layer_tests::child::Run<Done> {
+fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Done> {
     let run = scenario.run_ok::<Done>("work", env, work);
     assert!(run.value.all_made(), "{:?}", run.value);
     run
@@ -96,6 +96,21 @@ fn what_the_driver_does_not_take_is_compiled_once() {
         let reports = run(scenario, env, &work).reports;
         assert_eq!((reports.sum("served"), reports.sum("compiled")), (4, 0), "{reports:?}");
         assert_eq!(reports.sum("sibling_not_taken"), 0, "{reports:?}");
+    });
+}
+
+/// What the program saves has what was served from a sibling, too.
+#[test]
+fn the_data_of_the_programs_cache_is_complete() {
+    on_radv(|scenario, env, supported| {
+        let first = Work { caches: Caches::Shared, feedback: true, ..program(Shader::Compute) };
+        let lengths = |run: &Run<Done>| run.value.data.iter().map(Vec::len).collect::<Vec<_>>();
+        let compiled = run(scenario, env, &first);
+        let work = Work { features: vec![supported[supported.len() / 2]], ..first };
+        let served = run(scenario, env, &work);
+        assert_eq!(served.reports.sum("from_sibling"), 4, "{:?}", served.reports);
+        assert!(lengths(&compiled)[0] > 1000);
+        assert_eq!(lengths(&served), lengths(&compiled));
     });
 }
 

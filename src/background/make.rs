@@ -69,10 +69,9 @@ pub enum NotMade {
 
 /// How this pipeline may be made. None: not in this process.
 pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
-    let has = |kind| stored.device.contains(kind, key);
     if device.keeps_artifacts() {
         // One that no driver has taken yet may be what ends the process (docs/format.md, guard files).
-        let taken = has(Kind::Verified) && stored.has_artifact(key) && device.cache_control;
+        let taken = stored.is_verified(key) && stored.has_artifact(key) && device.cache_control;
         return (taken && !is_refused(stored, key)).then_some(Way::Artifact);
     }
     let mut record = Vec::new();

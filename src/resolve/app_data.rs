@@ -12,7 +12,7 @@ use crate::state::app_cache::{AppCache, Remembered, Version};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
 use vkstash_store::base::memory;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::Key;
 
 /// Complete data of a cache.
 pub enum CompleteData {
@@ -147,7 +147,7 @@ pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<
         return memory::copied(&kept);
     }
     let mut payload = Vec::new();
-    if !device.stored()?.device.read(Kind::Artifact, key, &mut payload) {
+    if !device.stored()?.read_taken(key, &mut payload) {
         return None;
     }
     payload::parse(&payload)?;

@@ -89,7 +89,11 @@ unsafe fn offer<'a, I: CreateInfo>(
     let feedback = call.parsed().feedback;
     // SAFETY: the driver has filled the program's structure.
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
-    let first = device.stored().is_some_and(|s| s.stash.note_taken(&s.device, &pipeline.key));
+    let first = device.stored().is_some_and(|stored| match source {
+        Source::Own => stored.stash.note_taken(&stored.device, &pipeline.key),
+        // What is recorded under this key later was taken by no driver yet.
+        Source::Sibling => stored.stash.note_first_use(&pipeline.key),
+    });
     let (cost, spent) = (first.then_some(cost), started.elapsed());
     // SAFETY: the driver has filled the program's structure.
     unsafe { put_feedback_right(request, buffer.get(payload::PREFIX..).unwrap_or_default()) };
@@ -118,11 +122,20 @@ pub unsafe fn make<'a, I: CreateInfo>(
     let mut next = 0;
     while asks_siblings && next < MOST_SIBLINGS {
         let Some(number) = stored.read_sibling(&pipeline.key, next, buffer) else { break };
+        next = number + 1;
+        if payload::refusals(buffer) >= payload::REFUSALS_LIMIT || payload::parse(buffer).is_none() {
+            continue;
+        }
         // SAFETY: the caller's contract.
         match unsafe { make_of(request, Source::Sibling, buffer, width) } {
-            // The driver refuses it, or has refused it before: there may be one that fits better.
-            Some(Err(ArtifactOutcome::Refused(_) | ArtifactOutcome::LeftAlone)) => next = number + 1,
-            outcome => return outcome,
+            // The next sibling's may fit better. Quarantine is by key: none of them is offered.
+            Some(Err(ArtifactOutcome::Refused(_))) => {}
+            outcome => {
+                if matches!(&outcome, Some(Ok(made)) if made.answer.result == vk::Result::SUCCESS) {
+                    stored.note_taken_sibling(&pipeline.key, number);
+                }
+                return outcome;
+            }
         }
     }
     if next > 0 {
@@ -201,7 +214,7 @@ pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Q
     let Passed::Known { cache, .. } = call.passed else { return Rung::Missed(question) };
     let in_stash = || {
         let stored = call.device.stored();
-        stored.is_some_and(|stored| stored.device.contains(Kind::Artifact, &pipeline.key))
+        stored.is_some_and(|stored| stored.has_artifact(&pipeline.key))
     };
     let is_open = call.parsed().feedback.is_some()
         && !call.names_code_of_the_layers()

@@ -323,7 +323,9 @@ impl Device {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
                     }
                 }
-                let takes_siblings = self.cache_control && !self.policy.siblings.is_empty();
+                // Whoever makes artifacts ahead of a program makes those of this device.
+                let is_worker = self.instance.config.application.is_some();
+                let takes_siblings = self.cache_control && !self.policy.siblings.is_empty() && !is_worker;
                 let siblings = takes_siblings.then(|| stash.siblings(&header));
                 Some(Stored::new(stash, device, siblings))
             }

@@ -58,6 +58,25 @@ impl Stored {
         self.siblings.as_ref()?.read(key, from, buffer)
     }
 
+    /// Reads the artifact of this key that the driver has taken, or would be offered first.
+    pub fn read_taken(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.device.read(Kind::Artifact, key, buffer)
+            || self.siblings.as_ref().is_some_and(|siblings| siblings.read_taken(key, buffer))
+    }
+
+    /// The driver has taken the artifact of the sibling of this number.
+    pub fn note_taken_sibling(&self, key: &Key, number: usize) {
+        if let Some(siblings) = &self.siblings {
+            siblings.note_taken(key, number);
+        }
+    }
+
+    /// Whether the driver has taken the artifact of this key, on this device or on one that enables other features.
+    pub fn is_verified(&self, key: &Key) -> bool {
+        self.device.contains(Kind::Verified, key)
+            || self.siblings.as_ref().is_some_and(|siblings| siblings.are_verified(key))
+    }
+
     /// Reads the identity of the module that a driver's identifier stands for. Identifiers are the driver's, whatever a
     /// device enables.
     pub fn read_pair(&self, digest: &Key, buffer: &mut Vec<u8>) -> bool {

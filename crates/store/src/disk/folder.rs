@@ -170,11 +170,6 @@ impl Folder {
         Ok(self)
     }
 
-    /// Whether it belongs to a stash that is only read.
-    pub(crate) fn is_of_a_base(&self) -> bool {
-        self.owners == Owners::UserOrRoot
-    }
-
     /// The path, for messages.
     pub fn path(&self) -> &Path {
         &self.path

@@ -2,6 +2,7 @@
 //! otherwise by a thread of the layer.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct Home {
     application: String,
     /// Stashes that are looked into after this one, and never written.
     bases: Vec<PathBuf>,
+    /// It was said which of them are not used.
+    has_told: AtomicBool,
     opened: OnceLock<Opened>,
     /// Locked while the folders are opened.
     opening: Mutex<()>,
@@ -42,8 +45,8 @@ impl Home {
 
     /// The same with stashes that are only read.
     pub fn with_bases(root: &Path, application: &str, bases: Vec<PathBuf>) -> Home {
-        let (opened, opening) = (OnceLock::new(), Mutex::default());
-        Home { path: root.to_owned(), application: application.to_owned(), bases, opened, opening }
+        let (has_told, opened, opening) = (AtomicBool::new(false), OnceLock::new(), Mutex::default());
+        Home { path: root.to_owned(), application: application.to_owned(), bases, has_told, opened, opening }
     }
 
     /// Whether there are stashes that are only read.
@@ -51,14 +54,10 @@ impl Home {
         !self.bases.is_empty()
     }
 
-    /// The application's folders in the stashes that are only read. `refused` is told why one is not used. None: there
-    /// was no time for all.
-    pub(crate) fn open_bases(
-        &self,
-        interrupted: &dyn Fn() -> bool,
-        refused: &dyn Fn(&OpenError),
-    ) -> Option<Vec<Folder>> {
-        let mut found = Vec::new();
+    /// The application's folders in the stashes that are only read. The first call that looks at all of them says which
+    /// are not used. None: there was no time for all.
+    pub(crate) fn open_bases(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<Folder>> {
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
         for path in &self.bases {
             let opened = Folder::base_until(path, interrupted)
                 .and_then(|root| root.sub_until(&self.application, false, interrupted));
@@ -67,8 +66,11 @@ impl Home {
                 Err(error) if error.is_for_now() => return None,
                 // A base without this application is as good as any.
                 Err(error) if error.is_missing() && path.is_dir() => {}
-                Err(error) => refused(&error),
+                Err(error) => refused.push(error),
             }
+        }
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            refused.iter().for_each(|error| tracing::warn!("a base is not used: {error}"));
         }
         Some(found)
     }

@@ -10,7 +10,8 @@ use crate::part::read_only::ReadOnlyPart;
 use crate::part::read_only_parts::{Lister, ReadOnlyParts};
 
 /// Whether a base's records of that kind count. What a driver did on the machine of whoever made the base, and when a
-/// program ran there, says nothing here; that it died of an artifact does.
+/// program ran there, says nothing here. Crash counts count for the base's own artifacts
+/// ([`ReadOnlyPart::read_artifact`]).
 fn counts(kind: Kind) -> bool {
     match kind {
         Kind::Module
@@ -21,9 +22,8 @@ fn counts(kind: Kind) -> bool {
         | Kind::Artifact
         | Kind::Same
         | Kind::IdentifierPair
-        | Kind::CrashCount
         | Kind::Cost => true,
-        Kind::Use | Kind::Verified | Kind::Failed | Kind::Comparison => false,
+        Kind::Use | Kind::CrashCount | Kind::Verified | Kind::Failed | Kind::Comparison => false,
     }
 }
 
@@ -96,13 +96,7 @@ impl Lister for Place<'_> {
     const MOST: usize = 16;
 
     fn list(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>> {
-        let is_portable = matches!(self.identity, PartIdentity::Portable);
-        let folders = self.home.open_bases(interrupted, &|error| {
-            // Once for each stash.
-            if is_portable {
-                tracing::warn!("a base is not used: {error}");
-            }
-        })?;
+        let folders = self.home.open_bases(interrupted)?;
         let mut found = Vec::new();
         for folder in folders {
             match folder.sub_until(self.folder_name, false, interrupted) {

@@ -117,6 +117,9 @@ pub(crate) struct Shared<P> {
     pub(crate) said: OnceLock<ForProgram>,
     /// Time that the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
+    /// The same for parts that are only read.
+    waited_for_read_only: AtomicU64,
+    rewrites: AtomicU64,
     /// All parts that were opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
     /// The live parts when the stash was closed: the writer may need them for longer than the program does.
@@ -163,6 +166,8 @@ impl<P: Destination> Shared<P> {
             modules_of: OnceLock::new(),
             said: OnceLock::new(),
             waited: AtomicU64::new(0),
+            waited_for_read_only: AtomicU64::new(0),
+            rewrites: AtomicU64::new(0),
             parts: Mutex::default(),
             parts_at_close: Mutex::default(),
             records: SegQueue::new(),
@@ -191,6 +196,23 @@ impl<P: Destination> Shared<P> {
     pub(crate) fn left_for_opening(&self) -> Duration {
         let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
         self.waits.opening.saturating_sub(waited)
+    }
+
+    /// Notes that somebody has waited for parts that are only read. Returns the sum.
+    pub(crate) fn spent_on_read_only(&self, waited: Duration) -> Duration {
+        let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+        let before = self.waited_for_read_only.fetch_add(waited, Ordering::Relaxed);
+        Duration::from_micros(before.saturating_add(waited))
+    }
+
+    /// How often segments were rewritten that this process may have open.
+    pub(crate) fn rewrites(&self) -> u64 {
+        self.rewrites.load(Ordering::Acquire)
+    }
+
+    /// Segments were rewritten.
+    pub(crate) fn note_rewrite(&self) {
+        self.rewrites.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Notes that the program has waited for a part.

@@ -1,18 +1,16 @@
 //! A part that this process looks into and never writes to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
+use std::time::Duration;
 
 use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
 use crate::format::file::PartIdentity;
 use crate::format::record::{CRASH_LIMIT, Key, Kind};
 use crate::format::same::Same;
 use crate::format::table;
 use crate::format::table::Row;
 use crate::part::digests::Digests;
+use crate::part::tallies::Tallies;
 use crate::part::view::{ReadLimit, View};
 use crate::segment::file::{DamagedIndex, Read, Segment};
 
@@ -22,8 +20,6 @@ pub(crate) struct ReadOnlyPart {
     folder: Arc<Folder>,
     view: View,
     digests: Digests,
-    /// The folder's time stamp says that this run uses the part.
-    stamped: AtomicBool,
 }
 
 impl ReadOnlyPart {
@@ -34,17 +30,22 @@ impl ReadOnlyPart {
             folder: Arc::new(folder),
             view: View::default(),
             digests: Digests::default(),
-            stamped: AtomicBool::new(false),
         }
     }
 
-    /// Opens segments until `interrupted` says true. True: all are open, but for those that cannot be read. `damaged`
-    /// gets the number of damaged places.
-    pub(crate) fn open_until(&self, interrupted: &dyn Fn() -> bool, damaged: &dyn Fn(u64)) -> bool {
-        let limit = ReadLimit { file: None, interrupted };
+    /// Opens segments until `interrupted` says true, each of them in the time for one `file`. True: all are open, but for
+    /// those that cannot be used, which are counted.
+    pub(crate) fn open_until(
+        &self,
+        file: Option<Duration>,
+        interrupted: &dyn Fn() -> bool,
+        tallies: &Tallies,
+    ) -> bool {
+        let limit = ReadLimit { file, interrupted };
         match self.view.refresh(&self.folder, &self.identity, &limit) {
             Some(Ok(found)) => {
-                damaged(found.damaged);
+                tallies.damaged(found.damaged);
+                found.refused.iter().for_each(|refusal| tallies.refused(refusal));
                 !found.put_off
             }
             // It cannot be listed.
@@ -71,16 +72,6 @@ impl ReadOnlyPart {
     /// Whether there is a record, damaged or not, or a reference to an artifact. Artifacts that are quarantined count.
     pub(crate) fn contains(&self, kind: Kind, key: &Key) -> bool {
         self.find(kind, key, |_, _| true) || kind == Kind::Artifact && self.find(Kind::Same, key, |_, _| true)
-    }
-
-    /// The part is in use: the age limit must not hit it, though nothing is written to it.
-    pub(crate) fn stamp(&self) {
-        if !self.folder.is_of_a_base() && !self.stamped.swap(true, Ordering::Relaxed) {
-            let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-            let stamps = Timestamps { last_access: now, last_modification: now };
-            // If it fails, the age limit may evict the part, and what it had is compiled and recorded again.
-            let _ = disk::futimens(&*self.folder, &stamps);
-        }
     }
 
     fn read_or_follow(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {

@@ -2,16 +2,23 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
 
 use crate::base::timer::Timer;
 use crate::part::queue::{Destination, Shared};
 use crate::part::read_only::ReadOnlyPart;
+use crate::part::tallies::Tallies;
 
 /// The shortest time between two attempts to open the rest, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 100;
+/// After so many attempts the rest stays unopened: a program waits for a slow disk this often, and not for ever.
+const ATTEMPTS: u32 = 8;
+/// All read-only parts of a stash together take so many times as long as a program waits for its own parts.
+const TIMES_OPENING: u32 = 2;
+/// A part that was not read in so many attempts is used as far as it was.
+const TRIES: u32 = 2;
 
 /// Nothing is opened before [`ReadOnlyParts::open_more`].
 #[derive(Default)]
@@ -24,11 +31,16 @@ pub(crate) struct ReadOnlyParts {
     is_complete: AtomicBool,
     /// No attempt to open the rest before this time ([`Shared::now_ms`]).
     next: AtomicU64,
+    /// [`Shared::rewrites`] when they were opened.
+    rewrites: AtomicU64,
 }
 
 /// What is still to be opened.
 #[derive(Default)]
 struct Opening {
+    attempts: u32,
+    /// Attempts to read the first one of the rest.
+    tries: u32,
     listed: bool,
     /// The last one comes first.
     rest: Vec<Arc<ReadOnlyPart>>,
@@ -39,7 +51,7 @@ pub(crate) trait Lister {
     /// The parts, unopened; the first one is looked into last. None: there was no time to find all of them.
     fn list(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>>;
 
-    /// Whether a part that is open is looked into.
+    /// Whether a part that has just been opened is worth keeping.
     fn wants(&self, part: &ReadOnlyPart) -> bool;
 
     /// The most parts that are looked into.
@@ -54,9 +66,25 @@ impl ReadOnlyParts {
 
     /// Opens parts for as long as a thread of the program may wait after a miss.
     pub(crate) fn open_more<D: Destination, L: Lister>(&self, shared: &Shared<D>, lister: &L) {
+        let rewrites = shared.rewrites();
+        if self.rewrites.load(Ordering::Relaxed) != rewrites {
+            self.begin_again(rewrites);
+        }
         if !self.is_complete.load(Ordering::Acquire) {
             self.open_in_time(shared, lister);
         }
+    }
+
+    /// Segments were rewritten: what is open may be gone from the disk.
+    #[cold]
+    fn begin_again(&self, rewrites: u64) {
+        // A thread that opens parts now may open old ones: the next look-up begins again.
+        let Ok(mut opening) = self.opening.try_lock() else { return };
+        *opening = Opening::default();
+        self.parts.store(Arc::default());
+        self.next.store(0, Ordering::Relaxed);
+        self.is_complete.store(false, Ordering::Release);
+        self.rewrites.store(rewrites, Ordering::Relaxed);
     }
 
     #[cold]
@@ -66,9 +94,19 @@ impl ReadOnlyParts {
         let limit = shared.left_for_opening().max(shared.waits.refresh);
         let timer = Timer::of(limit);
         let began = Instant::now();
-        let damaged = |places| shared.tallies.damaged(places);
-        let is_complete = self.open_until(&mut opening, lister, &|| timer.is_over(), &damaged);
-        shared.spent_on_opening(began.elapsed());
+        opening.attempts += 1;
+        let budget = shared.waits.opening.saturating_mul(TIMES_OPENING);
+        let mut is_complete =
+            self.open_until(&mut opening, lister, limit, &|| timer.is_over(), &shared.tallies);
+        // The program does not wait for the writer.
+        if !shared.writer.is_me() {
+            shared.spent_on_opening(began.elapsed());
+        }
+        is_complete |= opening.attempts >= ATTEMPTS || shared.spent_on_read_only(began.elapsed()) >= budget;
+        if is_complete {
+            // With their descriptors.
+            opening.rest = Vec::new();
+        }
         self.is_complete.store(is_complete, Ordering::Release);
         self.next.store(shared.now_ms() + AGAIN_AFTER_MS, Ordering::Relaxed);
     }
@@ -78,8 +116,9 @@ impl ReadOnlyParts {
         &self,
         opening: &mut Opening,
         lister: &L,
+        limit: Duration,
         interrupted: &dyn Fn() -> bool,
-        damaged: &dyn Fn(u64),
+        tallies: &Tallies,
     ) -> bool {
         if !opening.listed {
             let Some(found) = lister.list(interrupted) else { return false };
@@ -89,12 +128,14 @@ impl ReadOnlyParts {
         let mut open = (*self.parts.load_full()).clone();
         let mut is_complete = true;
         while let Some(part) = opening.rest.last().filter(|_| is_complete && open.len() < L::MOST) {
-            is_complete = part.open_until(interrupted, damaged);
-            if is_complete && !lister.wants(part) {
-                opening.rest.pop();
-            } else if is_complete {
-                open.extend(opening.rest.pop());
+            is_complete = part.open_until(Some(limit / 2), interrupted, tallies);
+            opening.tries += 1;
+            if !is_complete && opening.tries < TRIES {
+                break;
             }
+            let part = opening.rest.pop();
+            opening.tries = 0;
+            open.extend(part.filter(|part| lister.wants(part)));
         }
         self.parts.store(Arc::new(open));
         is_complete

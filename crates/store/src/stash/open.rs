@@ -266,6 +266,7 @@ impl Stash {
     /// Segments were rewritten: from now on this process reads the new ones, and nothing that is gone.
     pub fn follow_rewritten(&self) {
         if !self.shared.is_inert() {
+            self.shared.note_rewrite();
             self.shared.live_parts().iter().for_each(|part| part.refresh_after_merging(&never));
         }
     }

@@ -19,7 +19,7 @@ use crate::part::read_only_parts::{Lister, ReadOnlyParts};
 
 /// Device parts that are looked at, to find the siblings among them.
 const MOST_LOOKED_AT: usize = 64;
-/// Segments whose headers are looked at, if those before are damaged.
+/// So many segments of a part are tried for a header that can be read.
 const HEADERS: usize = 3;
 
 /// The siblings of one device part. They are opened after the first miss in that part.
@@ -30,6 +30,8 @@ pub struct Siblings {
     parts: ReadOnlyParts,
     /// Artifacts that the driver has refused in this process, as [`table::hash`].
     refused: papaya::HashSet<u64, FxBuildHasher>,
+    /// The number of the sibling whose artifact the driver has taken, where it was not the first one that has it.
+    taken: papaya::HashMap<u64, usize, FxBuildHasher>,
 }
 
 /// A sibling that was found.
@@ -51,6 +53,10 @@ impl Siblings {
                 .hasher(FxBuildHasher)
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
+            taken: papaya::HashMap::builder()
+                .hasher(FxBuildHasher)
+                .resize_mode(papaya::ResizeMode::Blocking)
+                .build(),
         }
     }
 
@@ -62,10 +68,27 @@ impl Siblings {
         if parts.is_empty() || self.refused.pin().contains(&table::hash(0, key)) {
             return None;
         }
-        let (number, part) =
-            parts.iter().enumerate().skip(from).find(|(_, part)| part.read_artifact(key, buffer))?;
-        part.stamp();
-        Some(number)
+        parts.iter().skip(from).position(|part| part.read_artifact(key, buffer)).map(|after| from + after)
+    }
+
+    /// Reads the artifact of this key that the driver has taken, or that of the first sibling that has one. False:
+    /// there is none, and `buffer` is empty.
+    pub fn read_taken(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let from = self.taken.pin().get(&table::hash(0, key)).copied().unwrap_or(0);
+        // The siblings may have been opened again since.
+        self.read(key, from, buffer).or_else(|| self.read(key, 0, buffer)).is_some()
+    }
+
+    /// The driver has taken the artifact of the sibling of this number.
+    pub fn note_taken(&self, key: &Key, number: usize) {
+        if number > 0 {
+            self.taken.pin().insert(table::hash(0, key), number);
+        }
+    }
+
+    /// Whether the driver has taken the artifact of this key on a sibling's device.
+    pub fn are_verified(&self, key: &Key) -> bool {
+        self.open().iter().any(|part| part.contains(Kind::Verified, key))
     }
 
     /// Reads the module identity that a driver's identifier stands for. False: no sibling knows it.
@@ -105,10 +128,11 @@ impl Siblings {
         let own = folder_name(&self.header);
         let others = names.iter().filter(|name| name.starts_with(DEVICE) && **name != own);
         for name in others.take(MOST_LOOKED_AT) {
+            found.extend(self.sibling(home, name, interrupted));
+            // It may not have been looked at to its end.
             if interrupted() {
                 return false;
             }
-            found.extend(self.sibling(home, name, interrupted));
         }
         complete
     }
@@ -134,8 +158,7 @@ impl Lister for Siblings {
         let mut found = Vec::new();
         let Ok(home) = self.home.open_until(interrupted) else { return None };
         let mut complete = self.find(&home.folder, interrupted, &mut found);
-        // Why a base is not used is said when its own part is opened.
-        for base in self.home.open_bases(interrupted, &|_| ())? {
+        for base in self.home.open_bases(interrupted)? {
             complete &= self.find(&base, interrupted, &mut found);
         }
         found.sort_by(|one, other| one.newest.cmp(&other.newest));

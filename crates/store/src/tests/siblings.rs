@@ -1,7 +1,10 @@
 //! Device parts whose headers differ from another one in the digest of the features alone.
 
 use super::*;
+use crate::disk::faults;
+use crate::disk::faults::Plan;
 use crate::stash::siblings::Siblings;
+use crate::tests::processes::in_a_child;
 
 /// The header of a device that enables something else.
 fn sibling(features: u8) -> DeviceHeader {
@@ -142,6 +145,100 @@ fn without_time_nothing_is_opened_and_nobody_waits() {
     let none = Duration::ZERO;
     let stash = open_within(root.path(), WaitLimits { opening: none, refresh: none, ..WaitLimits::PROGRAM });
     assert!(read(&stash.siblings(&header()), 0..3).is_empty());
+}
+
+fn is_found(siblings: &Siblings, number: u64) -> bool {
+    siblings.read(&key(number), 0, &mut Vec::new()).is_some()
+}
+
+#[test]
+fn a_sibling_that_was_not_looked_at_in_time_is_looked_for_again() {
+    in_a_child("a_sibling_that_was_not_looked_at_in_time_is_looked_for_again", &[], || {
+        let root = root();
+        fill(root.path(), &sibling(1), 0..3);
+        let opening = Duration::from_millis(500);
+        let stash = open_within(root.path(), WaitLimits { opening, refresh: opening, ..WaitLimits::PROGRAM });
+        let _device = stash.device(&header()).unwrap();
+        let siblings = stash.siblings(&header());
+        faults::begin(Plan::Delayed { delay: Duration::from_millis(300) });
+        assert!(!is_found(&siblings, 1));
+        faults::end();
+        await_that("it is found once the disk is fast", || is_found(&siblings, 1));
+    });
+}
+
+#[test]
+fn a_disk_that_stays_slow_is_tried_a_few_times() {
+    in_a_child("a_disk_that_stays_slow_is_tried_a_few_times", &[], || {
+        let root = root();
+        for number in 0..20 {
+            fill(root.path(), &sibling(number as u8 + 1), number..number + 1);
+        }
+        let stash = open_within(root.path(), WaitLimits::PROGRAM);
+        let _device = stash.device(&header()).unwrap();
+        let siblings = stash.siblings(&header());
+        faults::begin(Plan::Delayed { delay: Duration::from_millis(20) });
+        // Each attempt is due 100 ms after the one before.
+        for _ in 0..20 {
+            let _ = is_found(&siblings, 19);
+            std::thread::sleep(Duration::from_millis(120));
+        }
+        let before = faults::calls();
+        let _ = is_found(&siblings, 19);
+        assert_eq!(faults::calls(), before);
+        faults::end();
+    });
+}
+
+#[test]
+fn siblings_that_are_not_used_keep_no_descriptor() {
+    in_a_child("siblings_that_are_not_used_keep_no_descriptor", &[], || {
+        let root = root();
+        for number in 0..40 {
+            fill(root.path(), &sibling(number as u8 + 1), number..number + 1);
+        }
+        let stash = open(root.path());
+        let _device = stash.device(&header()).unwrap();
+        let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = count();
+        let siblings = stash.siblings(&header());
+        let _ = is_found(&siblings, 1);
+        assert!(count() - before <= 16, "{before} and {}", count());
+    });
+}
+
+#[test]
+fn what_is_cleared_is_gone_in_siblings_too() {
+    let root = root();
+    fill(root.path(), &sibling(1), 0..3);
+    let stash = open(root.path());
+    let _own = stash.device(&header()).unwrap();
+    let siblings = stash.siblings(&header());
+    assert!(is_found(&siblings, 1));
+    let kinds = crate::settings::CacheKinds::COMPILATIONS;
+    crate::maintenance::clear::clear(root.path(), Some(&app().folder), kinds).unwrap();
+    stash.follow_rewritten();
+    assert!(!is_found(&siblings, 1));
+}
+
+#[test]
+fn what_the_driver_has_taken_is_read_again() {
+    let root = root();
+    for (features, bytes) in [(1, 500), (2, 600)] {
+        let stash = open(root.path());
+        assert!(stash.device(&sibling(features)).unwrap().put(Kind::Artifact, &key(1), noise(1, bytes)));
+        drop(stash);
+        // The age of a segment is in milliseconds.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let stash = open(root.path());
+    let siblings = stash.siblings(&header());
+    let mut buffer = Vec::new();
+    assert!(siblings.read_taken(&key(1), &mut buffer) && buffer.len() == 600, "the newest one");
+    let number = siblings.read(&key(1), 1, &mut buffer).unwrap();
+    siblings.note_taken(&key(1), number);
+    assert!(siblings.read_taken(&key(1), &mut buffer) && buffer.len() == 500);
+    assert!(!siblings.read_taken(&key(2), &mut buffer) && buffer.is_empty());
 }
 
 #[test]

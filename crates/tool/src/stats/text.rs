@@ -241,7 +241,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
         (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
         (Count::FromSibling, "from a sibling", "of the served, made when the program enabled other features"),
-        (Count::SiblingNotTaken, "not taken", "artifacts of a device with other features: no loss"),
+        (Count::SiblingNotTaken, "sibling refused", "artifacts of a device with other features: no loss"),
         (Count::NotTaken, "not taken", "artifacts that the driver refused"),
         (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
         (Count::Failed, "failed", "the driver answered with an error"),
