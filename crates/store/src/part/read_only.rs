@@ -33,8 +33,8 @@ impl ReadOnlyPart {
         }
     }
 
-    /// Opens segments until `interrupted` says true, each of them in the time for one `file`. True: all are open, but for
-    /// those that cannot be used, which are counted.
+    /// Opens segments until `interrupted` says true, each of them in the time for one `file`. True: all are open, but
+    /// for those that cannot be used, which are counted.
     pub(crate) fn open_until(
         &self,
         file: Option<Duration>,
