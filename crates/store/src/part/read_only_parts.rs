@@ -17,7 +17,8 @@ const AGAIN_AFTER_MS: u64 = 100;
 const ATTEMPTS: u32 = 8;
 /// All read-only parts of a stash together take so many times as long as a program waits for its own parts.
 const TIMES_OPENING: u32 = 2;
-/// A part that was not read in so many attempts is used as far as it was.
+/// A part that was not read as a whole in so many attempts is not used: what says that an artifact is quarantined may
+/// be in the rest.
 const TRIES: u32 = 2;
 
 /// Nothing is opened before [`ReadOnlyParts::open_more`].
@@ -135,9 +136,46 @@ impl ReadOnlyParts {
             }
             let part = opening.rest.pop();
             opening.tries = 0;
-            open.extend(part.filter(|part| lister.wants(part)));
+            open.extend(part.filter(|part| is_complete && lister.wants(part)));
         }
         self.parts.store(Arc::new(open));
         is_complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+    use super::*;
+    use crate::disk::folder::Folder;
+    use crate::format::file::PartIdentity;
+
+    /// Two empty parts.
+    struct Two(tempfile::TempDir);
+
+    impl Lister for Two {
+        const MOST: usize = 8;
+
+        fn list(&self, _: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>> {
+            let part =
+                || ReadOnlyPart::new(Folder::root(self.0.path(), false).unwrap(), PartIdentity::Portable);
+            Some(vec![part(), part()])
+        }
+
+        fn wants(&self, _: &ReadOnlyPart) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_never_read_as_a_whole_is_not_used_and_the_next_one_is() {
+        let (parts, two, tallies) =
+            (ReadOnlyParts::default(), Two(tempfile::tempdir().unwrap()), Tallies::default());
+        let mut opening = Opening::default();
+        let mut open = |is_over: bool| {
+            let complete = parts.open_until(&mut opening, &two, Duration::ZERO, &|| is_over, &tallies);
+            (complete, parts.open().len())
+        };
+        assert_eq!([open(true), open(true), open(false)], [(false, 0), (false, 0), (true, 1)]);
     }
 }
