@@ -320,6 +320,15 @@ fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clo
     }
 }
 
+/// What `run` does with the size limits of the drivers' own caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DriverLimits {
+    /// Raise those that the user did not set
+    Raise,
+    /// Leave them as they are
+    Keep,
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
@@ -332,6 +341,10 @@ pub(crate) struct RunArgs {
     /// Print no summary at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// `raise` lets Mesa's and NVIDIA's own disk caches grow to 10 GiB, at most to a quarter of the free space, unless
+    /// a variable of the driver sets a size; `keep` leaves them alone. Default: VKSTASH_DRIVER_LIMITS, or `raise`
+    #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
+    pub(crate) driver_limits: Option<DriverLimits>,
     /// Use this layer library instead of the one that came with this tool
     /// (VKSTASH_LIBRARY in the environment does the same)
     #[arg(long, value_name = "FILE")]

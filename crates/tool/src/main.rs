@@ -19,6 +19,7 @@ mod cache;
 mod choice;
 mod cli;
 mod development;
+mod driver_limits;
 mod elf;
 mod environment;
 mod exchange;

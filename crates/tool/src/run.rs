@@ -14,7 +14,8 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use vkstash_store::settings::{self, CacheKinds};
 
-use crate::cli::RunArgs;
+use crate::cli::{DriverLimits, RunArgs};
+use crate::driver_limits;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
@@ -29,6 +30,9 @@ const NOT_STARTED: u8 = 126;
 
 /// The variable that names stashes that are only read.
 const BASE: &str = "VKSTASH_BASE";
+
+/// The variable that says what happens to the limits of the drivers' own caches if no option does.
+const DRIVER_LIMITS: &str = "VKSTASH_DRIVER_LIMITS";
 
 /// The variable that names the folder of reports.
 const REPORT: &str = "VKSTASH_REPORT";
@@ -85,7 +89,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         command.env(BASE, bases);
     }
     let folder = match libraries(args.library.as_deref())? {
-        Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref())?,
+        Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref(), limits(args.driver_limits))?,
         Err(error) => Err(Unprepared::Library(error)),
     };
     let folder =
@@ -147,6 +151,7 @@ fn prepare(
     command: &mut Command,
     libraries: &[Library],
     dir: Option<&Path>,
+    limits: DriverLimits,
 ) -> Result<Result<Folder, Unprepared>, RunError> {
     let dir = dir.map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
     let dir = dir.transpose()?;
@@ -159,12 +164,21 @@ fn prepare(
     let stored = root.and_then(|root| Some(settings::read(&root, None).ok()?.0)).unwrap_or_default();
     if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
         environment::disable_driver_caches(command);
+    } else if limits == DriverLimits::Raise {
+        driver_limits::raise(command);
     }
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);
     }
     Ok(Ok(folder))
+}
+
+/// What happens to the limits of the drivers' own caches. A value that is not known must not keep a program from
+/// running.
+fn limits(chosen: Option<DriverLimits>) -> DriverLimits {
+    let keeps = || env::var_os(DRIVER_LIMITS).is_some_and(|value| value == "keep");
+    chosen.unwrap_or_else(|| if keeps() { DriverLimits::Keep } else { DriverLimits::Raise })
 }
 
 /// The report folder of the user, or of another `vkstash run` around this one.

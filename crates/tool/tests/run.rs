@@ -81,6 +81,37 @@ fn the_environment_is_the_callers_plus_the_layer() {
 }
 
 #[test]
+fn limits_of_the_drivers_own_caches_are_raised_where_nobody_set_them() {
+    let sandbox = Sandbox::new();
+    let script = "echo ${MESA_SHADER_CACHE_MAX_SIZE-unset} ${__GL_SHADER_DISK_CACHE_SIZE-unset}";
+    let printed = |command: &mut Command| text(&output(command).stdout).trim().to_owned();
+    let bytes =
+        |json: serde_json::Value, i: usize| json["keep"]["driver_limits"][i]["raised_to_bytes"].as_u64();
+    let stats = || sandbox.tool().args(["stats", "--json"]).output().unwrap().stdout;
+    let stats: serde_json::Value = serde_json::from_slice(&stats()).unwrap();
+    // What `stats` says is what is done, whatever the size of this disk.
+    let mesa = bytes(stats.clone(), 0).map_or("unset".to_owned(), |bytes| format!("{}G", bytes >> 30));
+    let nvidia = bytes(stats, 1).map_or("unset".to_owned(), |bytes| bytes.to_string());
+    assert_eq!(printed(&mut sandbox.run(script)), format!("{mesa} {nvidia}"));
+
+    let mut chosen = sandbox.run(script);
+    chosen.env("MESA_SHADER_CACHE_MAX_SIZE", "3G");
+    assert_eq!(printed(&mut chosen), format!("3G {nvidia}"));
+    for kept in ["keep", "unknown"] {
+        let mut by_variable = sandbox.run(script);
+        let expected = if kept == "keep" { "unset unset".to_owned() } else { format!("{mesa} {nvidia}") };
+        assert_eq!(printed(by_variable.env("VKSTASH_DRIVER_LIMITS", kept)), expected);
+    }
+    let mut by_option = sandbox.tool();
+    by_option.args(["run", "--quiet", "--driver-limits", "keep", "--", "sh", "-c", script]);
+    assert_eq!(printed(&mut by_option), "unset unset");
+    // A cache that is off needs no limit.
+    let disable = ["cache", "disable", "driver-managed"];
+    assert!(sandbox.tool().args(disable).status().unwrap().success());
+    assert_eq!(printed(&mut sandbox.run(script)), "unset unset");
+}
+
+#[test]
 fn a_relative_stash_folder_becomes_absolute() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.tool();

@@ -17,7 +17,7 @@ use super::model::{
 };
 use super::remark;
 use crate::tally::Tally;
-use crate::{kept, names, session_caches};
+use crate::{driver_limits, kept, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
             free_space_bytes: limits.free_space_floor,
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
             ignored_settings,
+            driver_limits: driver_limits::planned(),
         },
         applications,
         unreadable,

@@ -8,6 +8,8 @@ use serde::Serialize;
 use VkLayer_vkstash::stats::Count;
 use vkstash_store::stash::inspect::ComparisonInfo;
 
+use crate::driver_limits::DriverLimit;
+
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
 pub(crate) const SCHEMA: u32 = 2;
 
@@ -37,6 +39,8 @@ pub(crate) struct KeepAll {
     pub(crate) device_age_ms: Option<u64>,
     /// Lines of settings that are ignored, in words.
     pub(crate) ignored_settings: Vec<String>,
+    /// What `vkstash run` does with the limits of the drivers' own caches.
+    pub(crate) driver_limits: Vec<DriverLimit>,
 }
 
 /// Limits of one application.

@@ -7,6 +7,7 @@ use VkLayer_vkstash::stats::Count;
 use vkstash_store::format::comparison::Comparison;
 use vkstash_store::stash::inspect::ComparisonInfo;
 
+use crate::driver_limits::DriverLimit;
 use crate::units::{counted, moment, plain, saved, size, span};
 use crate::{kept, names};
 
@@ -30,6 +31,9 @@ pub(crate) fn of(stash: &Stash) -> String {
     for application in &stash.applications {
         lines.push(String::new());
         describe_application(&mut lines, application);
+    }
+    if !stash.applications.is_empty() {
+        lines.extend(driver_limits(&stash.keep.driver_limits));
     }
     for ignored in &stash.keep.ignored_settings {
         lines.push(format!("setting ignored: {}", plain(ignored)));
@@ -84,6 +88,19 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     if let Some(remark) = &application.remark {
         lines.push(format!("  {remark}"));
     }
+}
+
+/// The limits of the drivers' own caches that `vkstash run` raises, on a line of their own.
+fn driver_limits(limits: &[DriverLimit]) -> Vec<String> {
+    let raised = |limit: &DriverLimit| {
+        limit.raised_to_bytes.map(|bytes| format!("{} to {} ({})", limit.vendor, size(bytes), limit.variable))
+    };
+    let raised: Vec<_> = limits.iter().filter_map(raised).collect();
+    if raised.is_empty() {
+        return Vec::new();
+    }
+    let list = raised.join(", ");
+    vec![String::new(), format!("`vkstash run` raises the limits of the drivers' own caches: {list}")]
 }
 
 /// The module policy and its cost.

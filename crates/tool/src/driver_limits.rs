@@ -1,0 +1,182 @@
+//! The size limits of the drivers' own disk caches, which are hidden and easily exceeded by a large game.
+//!
+//! `vkstash run` raises them for its command. Only limits are set, never paths: the drivers find what they had, and
+//! without `vkstash run` they go back to their own limit.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+
+/// The largest limit that is set; limits are whole GiB.
+const MOST_BYTES: u64 = 10 << 30;
+
+/// At most one of so many free bytes may go to a driver's cache.
+const SHARE_OF_FREE: u64 = 4;
+
+/// No driver has a higher limit by default, so that what is set takes nothing away.
+const DEFAULT_BYTES: u64 = 1 << 30;
+
+/// How one vendor's drivers are told about their cache.
+struct Vendor {
+    name: &'static str,
+    /// The variable for the size, first; what else says that the user chose a size.
+    sizes: &'static [&'static str],
+    /// Variables that name the cache's folder, and that folder in the user's cache folder and home.
+    folders: &'static [&'static str],
+    value: fn(u64) -> String,
+}
+
+const VENDORS: [Vendor; 2] = [
+    Vendor {
+        name: "Mesa",
+        sizes: &["MESA_SHADER_CACHE_MAX_SIZE", "MESA_GLSL_CACHE_MAX_SIZE"],
+        folders: &["MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR"],
+        value: |bytes| format!("{}G", bytes >> 30),
+    },
+    Vendor {
+        name: "NVIDIA",
+        // With the second variable the driver removes nothing.
+        sizes: &["__GL_SHADER_DISK_CACHE_SIZE", "__GL_SHADER_DISK_CACHE_SKIP_CLEANUP"],
+        folders: &["__GL_SHADER_DISK_CACHE_PATH"],
+        value: |bytes| bytes.to_string(),
+    },
+];
+
+/// What `vkstash run` does with the limit of one vendor's drivers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct DriverLimit {
+    pub(crate) vendor: &'static str,
+    pub(crate) variable: &'static str,
+    /// The raised limit in bytes. Null: the driver's own, or the user's, stays.
+    pub(crate) raised_to_bytes: Option<u64>,
+    /// Why it stays: `environment` (the user chose one) or `free_space` (there is too little for more); else null.
+    pub(crate) kept: Option<&'static str>,
+}
+
+/// What is done with this environment and these disks.
+pub(crate) fn planned() -> Vec<DriverLimit> {
+    planned_with(|name| env::var_os(name), free_bytes)
+}
+
+/// Sets the raised limits for `command`.
+pub(crate) fn raise(command: &mut Command) {
+    for (limit, vendor) in planned().iter().zip(VENDORS) {
+        if let Some(bytes) = limit.raised_to_bytes {
+            command.env(limit.variable, (vendor.value)(bytes));
+        }
+    }
+}
+
+fn planned_with(
+    variable: impl Fn(&str) -> Option<OsString>,
+    free: impl Fn(&Path) -> Option<u64>,
+) -> Vec<DriverLimit> {
+    let plan = |vendor: &Vendor| {
+        let [first, ..] = vendor.sizes else { return None };
+        let kept = |reason| DriverLimit {
+            vendor: vendor.name,
+            variable: first,
+            raised_to_bytes: None,
+            kept: Some(reason),
+        };
+        // A variable without a value is a choice, too: the driver may read it as one.
+        if vendor.sizes.iter().any(|name| variable(name).is_some()) {
+            return Some(kept("environment"));
+        }
+        let share = folder(vendor, &variable).and_then(|path| free(&path)).unwrap_or(0) / SHARE_OF_FREE;
+        let bytes = share.min(MOST_BYTES) >> 30 << 30;
+        Some(if bytes > DEFAULT_BYTES {
+            DriverLimit { raised_to_bytes: Some(bytes), kept: None, ..kept("") }
+        } else {
+            kept("free_space")
+        })
+    };
+    VENDORS.iter().filter_map(plan).collect()
+}
+
+/// A folder on the disk that has the cache, which need not exist.
+fn folder(vendor: &Vendor, variable: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || set(&"HOME").map(|home| home.join(".cache"));
+    vendor.folders.iter().find_map(set).or_else(|| set(&"XDG_CACHE_HOME")).or_else(home)
+}
+
+/// What an ordinary user may still write to the disk of this path, or of the closest folder above it that exists.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok())?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn with(variables: &'static [(&str, &str)], free: u64) -> Vec<DriverLimit> {
+        let value =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+        planned_with(value, move |_: &Path| Some(free))
+    }
+
+    fn raised(limits: &[DriverLimit]) -> Vec<Option<u64>> {
+        limits.iter().map(|limit| limit.raised_to_bytes).collect()
+    }
+
+    #[test]
+    fn with_much_free_space_both_limits_are_the_largest_one() {
+        let limits = with(&[("HOME", "/home/u")], 400 * GIB);
+        assert_eq!(raised(&limits), [Some(10 * GIB), Some(10 * GIB)]);
+        assert_eq!((VENDORS[0].value)(10 * GIB), "10G");
+        assert_eq!((VENDORS[1].value)(10 * GIB), "10737418240");
+    }
+
+    #[test]
+    fn a_quarter_of_the_free_space_is_the_most_and_the_default_the_least() {
+        assert_eq!(raised(&with(&[("HOME", "/home/u")], 8 * GIB)), [Some(2 * GIB); 2]);
+        for free in [0, GIB, 4 * GIB, 4 * GIB + 5, 8 * GIB - 1] {
+            let limits = with(&[("HOME", "/home/u")], free);
+            assert!(limits.iter().all(|limit| limit.kept == Some("free_space")), "{limits:?}");
+            assert_eq!(raised(&limits), [None, None]);
+        }
+    }
+
+    #[test]
+    fn what_the_user_chose_stays() {
+        let mesa = with(&[("HOME", "/home/u"), ("MESA_SHADER_CACHE_MAX_SIZE", "")], 400 * GIB);
+        assert_eq!((mesa[0].raised_to_bytes, mesa[0].kept), (None, Some("environment")));
+        assert_eq!(mesa[1].raised_to_bytes, Some(10 * GIB));
+        for name in ["MESA_GLSL_CACHE_MAX_SIZE", "__GL_SHADER_DISK_CACHE_SKIP_CLEANUP"] {
+            let variables: &'static [(&str, &str)] = Box::leak(Box::new([("HOME", "/home/u"), (name, "1")]));
+            assert_eq!(with(variables, 400 * GIB).iter().filter(|limit| limit.kept.is_some()).count(), 1);
+        }
+    }
+
+    #[test]
+    fn the_disk_is_that_of_the_cache() {
+        let asked = |variables: &'static [(&str, &str)]| {
+            let seen = std::cell::RefCell::new(Vec::new());
+            let value =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
+            planned_with(value, |path: &Path| {
+                seen.borrow_mut().push(path.to_owned());
+                None
+            });
+            seen.into_inner()
+        };
+        assert_eq!(asked(&[("HOME", "/h")]), [Path::new("/h/.cache"); 2]);
+        assert_eq!(asked(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")]), [Path::new("/c"); 2]);
+        let chosen = [("HOME", "/h"), ("MESA_SHADER_CACHE_DIR", "/m"), ("__GL_SHADER_DISK_CACHE_PATH", "/n")];
+        assert_eq!(asked(Box::leak(Box::new(chosen))), [Path::new("/m"), Path::new("/n")]);
+        assert_eq!(asked(&[]), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn the_free_space_of_a_folder_to_be_is_that_of_its_disk() {
+        assert_eq!(free_bytes(Path::new("/no/such/folder")).is_some(), free_bytes(Path::new("/")).is_some());
+        assert!(free_bytes(Path::new("/")).is_some());
+    }
+}
