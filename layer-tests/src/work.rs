@@ -115,6 +115,7 @@ impl Work {
             executables: false,
             features: self.features.clone(),
             extensions: Vec::new(),
+            switches: Vec::new(),
         }
     }
 

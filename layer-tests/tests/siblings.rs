@@ -1,6 +1,8 @@
 //! A program that enables one more feature than before: pipelines are made of what the stash has of the device without it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
@@ -123,6 +125,30 @@ fn of_many_pipelines_all_are_served() {
         let feature = *supported.last().unwrap();
         let reports = run(scenario, env, &Work { features: vec![feature], ..first }).reports;
         assert_eq!((reports.sum("from_sibling"), reports.sum("compiled")), (150, 0), "{reports:?}");
+    });
+}
+
+/// `vkstash-bench siblings` has a row for each class and kind of difference, and says what is not taken.
+#[test]
+fn what_the_driver_takes_is_measured_by_a_command() {
+    on_radv(|_, _, _| {
+        let output = Command::new(env!("CARGO_BIN_EXE_vkstash-bench"))
+            .args(["siblings", "--driver", "radv", "--class", "render-pass,ray-tracing", "--toggled", "core"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split('|').map(str::trim).collect()).collect();
+        let row = |class: &str| {
+            let found = rows.iter().find(|row| row.get(1) == Some(&class));
+            found.unwrap_or_else(|| panic!("{text}"))
+        };
+        let counts =
+            |class: &str| row(class)[3..=4].iter().map(|cell| cell.parse().unwrap()).collect::<Vec<u32>>();
+        let (graphics, rays) = (counts("RenderPass"), counts("RayTracing"));
+        assert!(graphics[1] > 100 && graphics[0] == graphics[1] - 1, "{text}");
+        assert_eq!(row("RenderPass")[8], "robustBufferAccess", "{text}");
+        assert!(rays[1] > 100 && rays[0] == rays[1], "{text}");
     });
 }
 

@@ -1,6 +1,6 @@
 //! A device and its objects, destroyed with it.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,7 +31,31 @@ pub struct DeviceOptions {
     pub features: Vec<usize>,
     /// Further extensions.
     pub extensions: Vec<&'static CStr>,
+    /// Feature structures of extensions that nothing above enables, with their members.
+    pub switches: Vec<(vk::StructureType, Vec<bool>)>,
 }
+
+/// The memory of a structure that consists of its head and VkBool32 members.
+fn switches_in_memory(s_type: vk::StructureType, members: &[bool], next: *const c_void) -> Vec<u64> {
+    let mut words = vec![0u64; HEAD_WORDS + members.len().div_ceil(2)];
+    let start: *mut u64 = words.as_mut_ptr();
+    // SAFETY: the words have room for the head and the members, and their alignment.
+    unsafe {
+        start.cast::<vk::BaseInStructure<'_>>().write(vk::BaseInStructure {
+            s_type,
+            p_next: next.cast(),
+            ..Default::default()
+        });
+        let values =
+            std::slice::from_raw_parts_mut(start.add(HEAD_WORDS).cast::<vk::Bool32>(), members.len());
+        for (value, &member) in values.iter_mut().zip(members) {
+            *value = member.into();
+        }
+    }
+    words
+}
+
+const HEAD_WORDS: usize = size_of::<vk::BaseInStructure<'_>>() / 8;
 
 /// Objects that are destroyed with the device, in the order of creation.
 enum Object {
@@ -106,7 +130,13 @@ impl Device {
             info = info.push_next(&mut heap);
         }
         let names: Vec<_> = extensions.iter().map(|name| name.as_ptr()).collect();
-        let info = info.enabled_extension_names(&names);
+        let mut info = info.enabled_extension_names(&names);
+        let mut switches = Vec::new();
+        for (s_type, members) in &options.switches {
+            let words = switches_in_memory(*s_type, members, info.p_next);
+            info.p_next = words.as_ptr().cast();
+            switches.push(words);
+        }
         // SAFETY: a live physical device and a valid create info.
         let raw = unsafe { instance.raw.create_device(physical, &info, None) }?;
         Ok(Device::adopt(instance, physical, raw))

@@ -24,6 +24,7 @@ mod process;
 mod progress;
 mod recipes;
 mod served;
+mod siblings;
 mod small;
 mod states;
 mod table;
@@ -66,6 +67,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Command::Capture(capture) = &options.command {
         return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
+    if let Command::Siblings(siblings) = &options.command {
+        return siblings::run(siblings);
+    }
     let runner = Runner::new(common)?;
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
@@ -80,7 +84,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         | Command::Codec
         | Command::Recipes(_)
         | Command::Artifacts(_)
-        | Command::Capture(_) => Vec::new(),
+        | Command::Capture(_)
+        | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };
     print(common, &tables)?;

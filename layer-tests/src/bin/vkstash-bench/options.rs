@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::siblings::model::{Class, Toggled};
+
 /// Measures what vkstash gains and what it costs, in paired, interleaved runs of a real Vulkan client.
 ///
 /// Prints medians, and ratios against a peer of the same run, because machines differ. The output is Markdown with
@@ -52,6 +54,9 @@ pub(crate) enum Command {
     /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
+    /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by itself:
+    /// how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the driver.
+    Siblings(Siblings),
 }
 
 #[derive(Args)]
@@ -210,6 +215,22 @@ impl States {
     pub(crate) fn shows(&self, habit: &str) -> bool {
         self.cache.is_empty() || self.cache.iter().any(|wanted| wanted == habit)
     }
+}
+
+#[derive(Args)]
+pub(crate) struct Siblings {
+    /// The driver.
+    #[arg(long, value_enum, default_value = "gpu")]
+    pub(crate) driver: Driver,
+    /// Only pipelines of these classes.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) class: Vec<Class>,
+    /// Only these comparisons.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) toggled: Vec<Toggled>,
+    /// What this process does, as its parent says.
+    #[arg(long, hide = true)]
+    pub(crate) step: Option<String>,
 }
 
 /// The driver of a child process.
