@@ -13,7 +13,7 @@
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`api`] the C API of the layer in this process
-//! - [`paths`] the libraries under test; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
+//! - [`paths`] the libraries under test; [`waiting`] waiting for threads of the layer; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
 //!   the benchmark; [`report`] the layer's run reports; [`skip`] reports of skipped tests
 //! - [`imports`] the imports of a crate, circles among them, and imports upwards
 //!
@@ -36,4 +36,5 @@ pub mod suite;
 pub mod test_driver;
 pub mod translators;
 pub mod vulkan;
+pub mod waiting;
 pub mod work;

@@ -4,9 +4,9 @@
 
 use std::alloc::Layout;
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use ash::vk;
 use serde_json::{Value, json};
@@ -15,11 +15,10 @@ use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, MACHINE_DRIVER};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::{self, until};
 use vkstash_layer_tests::work::{self, Done, Work};
 
 const COUNT: u32 = 40;
-/// A limit for waiting; no test measures with it. Workers have a low priority.
-const PATIENCE: Duration = Duration::from_secs(500);
 
 fn work() -> Work {
     Work { count: COUNT, ..Work::default() }
@@ -35,14 +34,24 @@ fn filled(scenario: &Scenario, driver: Driver) -> Option<Env> {
     Some(env.var("VKSTASH_BACKGROUND_WORKERS", "2"))
 }
 
-/// Waits until workers have made so many pipelines. Whatever the driver objects to is a failure.
-fn until_workers_made(driver: &TestDriver, count: u64) {
-    let (mut made, deadline) = (0, Instant::now() + PATIENCE);
-    while made < count {
-        assert!(Instant::now() < deadline, "workers have made {made} of {count}");
-        std::thread::sleep(Duration::from_millis(5));
+/// Waits until workers have begun to make so many pipelines. Whatever the driver objects to is a failure.
+fn until_workers_make(driver: &TestDriver, count: u64) {
+    let mut made = 0;
+    until("workers make pipelines", || {
         made += creating(&driver.take_record());
-    }
+        made >= count
+    });
+}
+
+/// Waits until workers have made everything: they have ended one task for each pipeline, and one that finds nothing more.
+fn until_all_is_made() {
+    let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
+    until("workers make everything", || waiting::tasks(Path::new(&trace), "park") > COUNT as usize);
+}
+
+/// With a trace of its own.
+fn traced(scenario: &Scenario, env: &Env, name: &str) -> Env {
+    env.clone().var("VKSTASH_TRACE", scenario.folder().join(name))
 }
 
 /// How many calls of a record create pipelines.
@@ -52,23 +61,21 @@ fn creating(record: &Value) -> u64 {
     calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64
 }
 
-/// Creates a device, waits for so many microseconds, and ends as the input says.
+/// Creates a device, waits until workers have begun so many pipelines, and ends as the input says.
 fn end(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
     for number in 0..input["devices"].as_u64().unwrap_or(1) {
         let device = Device::new(&instance, &work().device_options()).unwrap();
-        std::thread::sleep(Duration::from_micros(input["after_us"].as_u64().unwrap() + 37 * number));
+        until_workers_make(&driver, input["after"].as_u64().unwrap() + number % 3);
         match input["end"].as_str().unwrap() {
             "device" => drop(device),
             "instance" => {
                 // SAFETY: the specification requires the device to be destroyed first. Programs that do not are common,
                 // and loaders tolerate it.
                 unsafe { instance.raw.destroy_instance(None) };
-                driver.take_record();
-                std::thread::sleep(Duration::from_millis(50));
-                let later = driver.take_record();
-                assert_eq!(later["calls"], json!([]), "the driver may be gone");
+                // The driver may be gone.
+                assert_eq!(waiting::own_workers(), 0);
                 std::mem::forget((device, instance));
                 return json!(null);
             }
@@ -102,14 +109,14 @@ fn end(input: &Value) -> Value {
 fn a_program_may_end_whatever_the_workers_are_at() {
     scenario(&[("work", work::step), ("end", end)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        for after_us in [0, 100, 300, 1_000, 3_000, 10_000] {
+        for after in [0, 1, 2, 5, 20, COUNT] {
             for end in ["device", "instance", "exit", "fork"] {
-                scenario.run_ok::<Value>("end", &env, &json!({ "end": end, "after_us": after_us }));
+                scenario.run_ok::<Value>("end", &env, &json!({ "end": end, "after": after }));
             }
         }
-        let many = json!({ "end": "device", "after_us": 0, "devices": 300 });
+        let many = json!({ "end": "device", "after": 0, "devices": 300 });
         scenario.run_ok::<Value>("end", &env, &many);
-        let forks = json!({ "end": "fork", "after_us": 0, "devices": 20 });
+        let forks = json!({ "end": "fork", "after": 0, "devices": 20 });
         scenario.run_ok::<Value>("end", &env, &forks);
     });
 }
@@ -130,7 +137,7 @@ fn global_destructor(_: &Value) -> Value {
     unsafe { libc::atexit(late_destructor) };
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    until_workers_made(&TestDriver::open(), COUNT.into());
+    until_workers_make(&TestDriver::open(), COUNT.into());
     *IN_HANDLER.lock().unwrap() = Some(device);
     std::process::exit(3)
 }
@@ -155,14 +162,12 @@ fn without_memory(_: &Value) -> Value {
     let driver = TestDriver::open();
     driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    let (mut asked, mut quiet, deadline) = (0, 0, Instant::now() + PATIENCE);
-    // Both workers may ask before either knows; then nobody does.
-    while asked == 0 || quiet < 40 {
-        assert!(Instant::now() < deadline, "workers have asked {asked} times");
-        std::thread::sleep(Duration::from_millis(5));
-        let more = creating(&driver.take_record());
-        (asked, quiet) = (asked + more, if more == 0 { quiet + 1 } else { 0 });
-    }
+    let mut asked = 0;
+    // Both workers may ask before either knows; then nobody does, and a worker ends that has no task for a while.
+    until("workers give up", || {
+        asked += creating(&driver.take_record());
+        asked > 0 && waiting::own_workers() == 0
+    });
     driver.control(&json!({ "faults": null }));
     assert!(work().run(&device).all_made());
     json!(asked)
@@ -182,7 +187,7 @@ fn crowd(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let driver = TestDriver::open();
-    std::thread::sleep(Duration::from_micros(input.as_u64().unwrap()));
+    until_workers_make(&driver, input.as_u64().unwrap());
     let handles: Vec<vk::Pipeline> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..16)
             .map(|_| {
@@ -207,8 +212,8 @@ fn crowd(input: &Value) -> Value {
 fn a_parked_pipeline_is_given_to_one_of_many_threads() {
     scenario(&[("work", work::step), ("crowd", crowd)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        for after_us in [0, 500, 20_000, 300_000] {
-            let run = scenario.run_ok::<Value>("crowd", &env, &after_us);
+        for after in [0, 1, 10, COUNT] {
+            let run = scenario.run_ok::<Value>("crowd", &env, &after);
             let counters = run.reports.counters();
             let [parked, served, had] = ["parked", "served", "driver_had"].map(|name| run.reports.sum(name));
             assert!(parked <= u64::from(COUNT), "{counters:?}");
@@ -267,7 +272,7 @@ unsafe extern "system" fn free(data: *mut c_void, memory: *mut c_void) {
     unsafe { libc::free(memory) };
 }
 
-/// A program with allocators for instance, device, or neither; waits, and does its work.
+/// A program with allocators for instance, device, or neither. Without any it waits for workers, and then does its work.
 fn with_allocators(input: &Value) -> Value {
     let this: &'static u64 = Box::leak(Box::new(thread()));
     let callbacks = vk::AllocationCallbacks::default()
@@ -283,11 +288,15 @@ fn with_allocators(input: &Value) -> Value {
     // SAFETY: a live physical device and a valid create info.
     let raw = unsafe { instance.raw.create_device(physical, &info, chosen("device")) }.unwrap();
     let device = Device::adopt(&instance, physical, raw);
-    std::thread::sleep(Duration::from_millis(input["wait_ms"].as_u64().unwrap()));
+    if input == &json!({}) {
+        until_all_is_made();
+    }
+    // Workers are started in vkCreateDevice, or not at all.
+    let workers = waiting::own_workers();
     assert!(work().run(&device).all_made());
     // Destroying them would need the allocators again.
     std::mem::forget((device, instance));
-    json!([ALLOCATIONS.load(Ordering::Relaxed), FOREIGN.load(Ordering::Relaxed)])
+    json!([ALLOCATIONS.load(Ordering::Relaxed), FOREIGN.load(Ordering::Relaxed), workers])
 }
 
 #[test]
@@ -295,31 +304,59 @@ fn allocators_of_the_program_are_called_on_its_own_threads() {
     scenario(&[("work", work::step), ("allocators", with_allocators)], |scenario| {
         let machine = std::env::var_os(MACHINE_DRIVER).map(|_| Driver::Machine);
         let Some(env) = filled(scenario, machine.unwrap_or(Driver::Radv)) else { return };
-        // So long as this workers need without allocators of the program's.
-        let is_enough = |wait_ms: &u64| {
-            let none = scenario.run_ok::<Value>("allocators", &env, &json!({ "wait_ms": wait_ms }));
-            none.reports.sum("parked") == u64::from(COUNT)
-        };
-        let enough = (7..18).map(|power| 1 << power).find(is_enough).expect("workers park all of them");
+        let none = scenario.run_ok::<Value>("allocators", &traced(scenario, &env, "trace"), &json!({}));
+        assert_eq!(none.reports.sum("parked"), u64::from(COUNT), "{:?}", none.reports.counters());
+        assert!(none.value[2].as_u64().unwrap() > 0, "workers wait for what is parked");
         for place in ["instance", "device"] {
-            let input = json!({ place: true, "wait_ms": 2 * enough });
-            let run = scenario.run_ok::<Value>("allocators", &env, &input);
+            let run = scenario.run_ok::<Value>("allocators", &env, &json!({ place: true }));
             let counters = run.reports.counters();
             assert!(run.value[0].as_u64().unwrap() > 0, "{place}: the driver uses them");
-            assert_eq!(run.value[1], 0, "{place}");
+            assert_eq!([&run.value[1], &run.value[2]], [0, 0], "{place}");
             assert_eq!(run.reports.sum("parked"), 0, "{place}: {counters:?}");
             assert_eq!(run.reports.sum("served"), u64::from(COUNT), "{place}: {counters:?}");
         }
     });
 }
 
-/// Creates a device, gives workers time, and exits.
+/// Creates a device, and ends when workers have come to their end: they have made everything, or leave the driver alone.
+/// In between, the input may have this process killed by a signal: when a worker is in the driver, or when none is.
 fn idle(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    if let Some(call) = input["in_call"].as_u64() {
+        let stays = json!({ "command": "vkCreateComputePipelines", "call": call, "hang_ms": 3_600_000 });
+        driver.control(&json!({ "faults": [stays] }));
+    }
     let device = Device::new(&instance, &work().device_options()).unwrap();
-    std::thread::sleep(Duration::from_millis(input.as_u64().unwrap()));
+    let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
+    let ended = || waiting::tasks(Path::new(&trace), "park");
+    match input["in_call"].as_u64() {
+        Some(call) => {
+            let mut made = 0;
+            until("a worker comes to the call, or leaves the driver alone", || {
+                made += creating(&driver.take_record());
+                made >= call || made == 0 && ended() > 0
+            });
+        }
+        None => {
+            until("workers end", || ended() > COUNT as usize || ended() > 0 && waiting::own_workers() == 0)
+        }
+    }
+    if let Some(signal) = input["signal"].as_i64() {
+        // SAFETY: kill takes plain numbers; the default action ends this process.
+        unsafe { libc::kill(libc::getpid(), signal as i32) };
+        loop {
+            std::thread::park();
+        }
+    }
     drop(device);
     json!(null)
+}
+
+/// How many pipelines a run has parked, if workers get as long as they need.
+fn parked_now(scenario: &Scenario, env: &Env, name: &str) -> u64 {
+    let run = scenario.run_ok::<Value>("idle", &traced(scenario, env, name), &json!({}));
+    run.reports.sum("parked_unasked")
 }
 
 /// Without workers the program would not have called the driver at all.
@@ -327,17 +364,57 @@ fn idle(input: &Value) -> Value {
 fn a_driver_that_dies_in_a_worker_is_left_alone_after_a_few_runs() {
     scenario(&[("work", work::step), ("idle", idle)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        let dies = json!({ "faults": [{ "command": "vkCreateComputePipelines", "die": "segv" }] });
-        let dying = env.clone().var("VKSTASH_TEST_ICD", dies.to_string());
-        let dies = |wait_ms: &u64| scenario.run("idle", &dying, wait_ms).signal() == Some(libc::SIGSEGV);
-        let enough: u64 =
-            (7..18).map(|power| 1 << power).find(dies).expect("the first run cannot know, and dies");
-        let ends: Vec<_> = (1..8).map(|_| scenario.run("idle", &dying, &(2 * enough)).signal()).collect();
-        // In some runs workers may not get as far, so the runs that die need not be the first ones.
-        let deaths = ends.iter().filter(|end| end.is_some()).count();
-        assert!(deaths <= 3, "{ends:?}");
-        let after = scenario.run_ok::<Done>("work", &env, &work());
-        assert_eq!(after.reports.sum("parked"), 0, "{:?}", after.reports.counters());
+        for (number, call) in [1, u64::from(COUNT) / 2].into_iter().enumerate() {
+            let stash = scenario.folder().join(format!("stash of call {call}"));
+            let copied =
+                std::process::Command::new("cp").arg("-r").arg(env.stash_folder()).arg(&stash).status();
+            assert!(copied.unwrap().success());
+            let env = env.clone().stash(stash);
+            let dies =
+                json!({ "faults": [{ "command": "vkCreateComputePipelines", "call": call, "die": "segv" }] });
+            let dying = env.clone().var("VKSTASH_TEST_ICD", dies.to_string());
+            let end = |run: u32| {
+                let env = traced(scenario, &dying, &format!("trace {number} {run}"));
+                scenario.run("idle", &env, &json!({})).signal()
+            };
+            let ends: Vec<_> = (0..5).map(end).collect();
+            let expected = [Some(libc::SIGSEGV); 3].into_iter().chain([None; 2]);
+            assert_eq!(ends, expected.collect::<Vec<_>>(), "the first run cannot know");
+            assert_eq!(parked_now(scenario, &env, &format!("trace {number} after")), 0);
+        }
+    });
+}
+
+/// A launcher or a session that ends its programs by a signal says nothing about the driver.
+#[test]
+fn a_signal_from_outside_does_not_switch_background_work_off() {
+    scenario(&[("work", work::step), ("idle", idle)], |scenario| {
+        let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
+        let killed = |name: &str, input: &Value| {
+            let outcome = scenario.run("idle", &traced(scenario, &env, name), input);
+            assert_eq!(outcome.signal().map(i64::from), input["signal"].as_i64(), "{}", outcome.ending());
+            outcome.stderr
+        };
+        let counted = "a process died while a worker";
+        for run in 0..10 {
+            let signal = [libc::SIGTERM, libc::SIGKILL][run % 2];
+            let said = killed(&format!("idle {run}"), &json!({ "signal": signal }));
+            assert!(!said.contains(counted), "{run}: {said}");
+        }
+        // One that meets a worker in the driver counts, until a run has shown that its workers live.
+        for run in 0..3 {
+            // After the end of a good run calls are not marked.
+            killed(&format!("before {run}"), &json!({ "signal": libc::SIGKILL }));
+            killed(&format!("in {run}"), &json!({ "signal": libc::SIGKILL, "in_call": 7 }));
+            let good = scenario.run("idle", &traced(scenario, &env, &format!("good {run}")), &json!({}));
+            good.ok();
+            assert!(good.stderr.contains(counted), "{run}: {}", good.stderr);
+        }
+        assert_eq!(parked_now(scenario, &env, "last"), u64::from(COUNT));
+        for run in 0..3 {
+            killed(&format!("row {run}"), &json!({ "signal": libc::SIGTERM, "in_call": 7 }));
+        }
+        assert_eq!(parked_now(scenario, &env, "off"), 0, "three in a row, of which two are counted");
     });
 }
 
@@ -346,7 +423,7 @@ fn end_main_thread(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let driver = TestDriver::open();
-    until_workers_made(&driver, COUNT.into());
+    until_workers_make(&driver, COUNT.into());
     std::mem::forget((device, instance));
     // The harness waits on the main thread for this one: a forked child has this thread only, as its main thread.
     // SAFETY: the child ends its only thread of the program's; the pipe's ends and the byte are on this stack.
@@ -357,7 +434,7 @@ fn end_main_thread(_: &Value) -> Value {
         if child == 0 {
             let instance = Instance::new(&InstanceOptions::default()).unwrap();
             let device = Device::new(&instance, &work().device_options()).unwrap();
-            until_workers_made(&driver, COUNT.into());
+            until_workers_make(&driver, COUNT.into());
             std::mem::forget((device, instance));
             libc::write(ends[1], c"e".as_ptr().cast(), 1);
             libc::pthread_exit(std::ptr::null_mut());

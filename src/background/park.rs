@@ -20,7 +20,6 @@ use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
@@ -41,9 +40,6 @@ const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
-/// The key under which deaths are counted of processes whose workers were in a driver (docs/format.md, guard files).
-const BACKGROUND: Key = [0; 32];
-
 /// What is made for one device.
 struct Parker {
     device: Weak<Device>,
@@ -59,6 +55,8 @@ struct Parker {
     releases: AtomicBool,
     /// A chain has ended because the plan gave nothing more.
     ran_dry: AtomicBool,
+    /// A chain has ended because of that, or because there is no room.
+    is_done: AtomicBool,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -103,6 +101,7 @@ pub fn start(device: &Arc<Device>) {
         chains: AtomicUsize::new(0),
         releases: AtomicBool::new(false),
         ran_dry: AtomicBool::new(false),
+        is_done: AtomicBool::new(false),
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
@@ -194,7 +193,10 @@ impl Parker {
     fn refill(self: &Arc<Parker>) {
         let device = self.device.upgrade();
         let plan = device.as_ref().and_then(|device| device.parked.plan());
-        let chains = if plan.is_some_and(|plan| plan.available() < FEW) { 1 } else { CHAINS };
+        let is_short = plan.is_some_and(|plan| plan.available() < FEW);
+        let stored = device.as_ref().and_then(|device| device.stored());
+        let is_doubted = || stored.is_some_and(|stored| stored.device.doubts_workers());
+        let chains = if is_short || is_doubted() { 1 } else { CHAINS };
         self.chains.store(chains, Ordering::Release);
         for _ in 0..chains {
             pool::queue(self.owner, Box::new(Step(Chain(self.clone()))));
@@ -240,17 +242,21 @@ impl Parker {
         device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
     }
 
-    /// Makes the next pipeline of the plan. False: there is none, no room, or no way to go on.
-    fn make_next(&self, device: &Device) -> bool {
-        let (Some(plan), Some(stored)) = (device.parked.plan(), device.stored()) else { return false };
+    /// Makes the next pipeline of the plan, and says how long to wait before the one after it. None: there is no other
+    /// one, no room, or no way to go on.
+    fn make_next(&self, device: &Device) -> Option<Duration> {
+        let at_once = Some(Duration::ZERO);
+        let (plan, stored) = (device.parked.plan()?, device.stored()?);
         let mut passed_over = 0;
         let (key, way) = loop {
             if !device.parked.has_room() {
-                return false;
+                self.is_done.store(true, Ordering::Relaxed);
+                return None;
             }
             let Some(key) = plan.next() else {
+                self.is_done.store(true, Ordering::Relaxed);
                 self.ran_dry.store(true, Ordering::Relaxed);
-                return false;
+                return None;
             };
             if let Some(way) = make::way(device, stored, key) {
                 break (key, way);
@@ -258,29 +264,32 @@ impl Parker {
             plan.pass_over(key);
             passed_over += 1;
             if passed_over == PASSED_OVER {
-                return true;
+                return at_once;
             }
         };
-        let _mark = match stored.device.admit(&BACKGROUND) {
-            Admission::Granted(mark) => mark,
-            Admission::NotYet => return false,
-            Admission::Quarantined => {
-                tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
-                device.count(Count::Quarantined);
-                plan.stop();
-                return false;
-            }
-        };
-        let Some(_in_driver) = gate::enter_driver() else { return false };
+        let _in_driver = gate::enter_driver()?;
         let usual = if let Way::Compile(cost) = way { cost } else { self.usual().min(LONGEST_WAIT) };
         // The program may have asked for it while this thread waited at the gate.
         let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
-            return true;
+            return at_once;
+        };
+        // Marked behind the gate: who is killed while a worker waits there has died of no driver.
+        let mark = match stored.device.admit_worker() {
+            Admission::Granted(mark) => mark,
+            Admission::NotYet => return None,
+            Admission::Quarantined => {
+                tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
+                plan.stop();
+                return None;
+            }
         };
         let started = Instant::now();
         // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver
         // may call back into the program gets no tasks (`start`).
-        match unsafe { make::make(device, stored, &self.own, key, way) } {
+        let made = unsafe { make::make(device, stored, &self.own, key, way) };
+        drop(mark);
+        let pause = Some(stored.device.worker_pause(started.elapsed()));
+        match made {
             Ok(finished) => {
                 if way == Way::Artifact {
                     self.note_time(started.elapsed());
@@ -288,7 +297,7 @@ impl Parker {
                 if let Some(late) = making.finish(finished) {
                     self.release(device, &[late]);
                 }
-                true
+                pause
             }
             Err(reason) => {
                 tracing::debug!("a pipeline was not made ahead: {reason}");
@@ -301,7 +310,7 @@ impl Parker {
                 if ends {
                     plan.stop();
                 }
-                !ends
+                pause.filter(|_| !ends)
             }
         }
     }
@@ -422,6 +431,9 @@ impl Drop for Chain {
             return;
         }
         if let Some(device) = parker.device.upgrade() {
+            if parker.is_done.swap(false, Ordering::Relaxed) {
+                device.stored().into_iter().for_each(|stored| stored.device.workers_are_done());
+            }
             device.parked.pause();
             parker.release_after(&device, UNASKED_LIMIT);
             // A request may have come between the plan's answer and the pause.
@@ -445,9 +457,11 @@ impl Task for Step {
         let Step(chain) = *self;
         let parker = &chain.0;
         let Some(device) = parker.device.upgrade() else { return };
-        if parker.make_next(&device) {
-            let owner = parker.owner;
-            pool::queue(owner, Box::new(Step(chain)));
+        let owner = parker.owner;
+        match parker.make_next(&device) {
+            Some(Duration::ZERO) => pool::queue(owner, Box::new(Step(chain))),
+            Some(pause) => pool::queue_after(owner, pause, Box::new(Step(chain))),
+            None => {}
         }
     }
 

@@ -6,6 +6,9 @@ pub type Key = [u8; 32];
 /// An artifact with this crash count is quarantined.
 pub const CRASH_LIMIT: u8 = 2;
 
+/// The key of the crash count that stands for all calls of workers of background work.
+pub const WORKERS: Key = [0; 32];
+
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -11,7 +11,7 @@ use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
-use crate::format::record::{CRASH_LIMIT, Key, Kind};
+use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot};
 use crate::part::open::Part;
@@ -35,6 +35,11 @@ const LOOKS_AGAIN: Duration = Duration::from_micros(100);
 impl Part {
     /// Asks for an artifact before a driver gets it.
     pub fn admit(&self, key: &Key) -> Admission<'_> {
+        self.admit_call(key, 0)
+    }
+
+    /// [`Part::admit`] in a process whose workers have made so many calls.
+    pub(super) fn admit_call(&self, key: &Key, worker_calls: u32) -> Admission<'_> {
         if self.is_quarantined(key) {
             return Admission::Quarantined;
         }
@@ -54,7 +59,7 @@ impl Part {
             CrashGuard::create(folder, self.shared.process()).ok()
         });
         let mine = guard.as_ref().filter(|guard| marks && guard.process() == fork::now());
-        Admission::Granted(mine.and_then(|guard| guard.enter(key)).map(InFlight))
+        Admission::Granted(mine.and_then(|guard| guard.enter(key, worker_calls)).map(InFlight))
     }
 
     /// How many processes died while a driver looked at the artifact of this key.
@@ -115,9 +120,15 @@ impl Part {
         for mut guard in guards {
             guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
             for key in &guard.keys {
-                let count = self.crash_count(key).saturating_add(1);
-                tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
-                self.put(Kind::CrashCount, key, Box::new([count]));
+                if *key == WORKERS {
+                    tracing::warn!("a process died while a worker of background work was in the driver");
+                } else {
+                    tracing::warn!(
+                        "a process died while the driver looked at an artifact ({})",
+                        hex(&key[..8])
+                    );
+                }
+                self.put(Kind::CrashCount, key, self.one_death_more(key, &guard));
             }
             if guard.keys.is_empty() {
                 guard.remove(folder);

@@ -70,8 +70,9 @@ impl CrashGuard {
         self.process
     }
 
-    /// Marks an artifact with one positioned write. `None`: there is no free slot, or the write fails.
-    pub(crate) fn enter(&self, key: &Key) -> Option<InFlightSlot<'_>> {
+    /// Marks an artifact with one positioned write, in a process whose workers of background work have made so many
+    /// calls. `None`: there is no free slot, or the write fails.
+    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Option<InFlightSlot<'_>> {
         let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
@@ -80,6 +81,7 @@ impl CrashGuard {
         let mut block = [0; BLOCK];
         put_u32(&mut block, 0, IN_FLIGHT);
         block[4..36].copy_from_slice(key);
+        put_u32(&mut block, 36, worker_calls);
         close_block(&mut block);
         self.write(slot, &block).ok()?;
         Some(entered)
@@ -109,8 +111,10 @@ impl Drop for InFlightSlot<'_> {
 
 /// The guard file of a dead process. Its lock is held until this is dropped, so that one process counts the crash.
 pub(crate) struct StaleGuard {
-    /// The artifacts that were in flight.
+    /// What was in flight.
     pub(crate) keys: Vec<Key>,
+    /// How many calls its workers had made before the ones in flight.
+    pub(crate) worker_calls: u32,
     name: String,
     _locked: Descriptor,
 }
@@ -163,12 +167,14 @@ fn read_open(fd: Descriptor, name: String) -> Option<StaleGuard> {
         return None;
     }
     let in_flight = |block: &[u8]| block.starts_with(&IN_FLIGHT.to_le_bytes()) && is_closed(block);
-    let mut keys: Vec<Key> = blocks
-        .filter(|block| in_flight(block))
-        .filter_map(|block| block[4..].first_chunk().copied())
-        .collect();
+    let (mut keys, mut worker_calls) = (Vec::new(), 0);
+    for block in blocks.filter(|block| in_flight(block)) {
+        keys.extend(block[4..].first_chunk::<32>());
+        let calls = block.get(36..).and_then(|rest| rest.first_chunk()).copied();
+        worker_calls = worker_calls.max(calls.map_or(0, u32::from_le_bytes));
+    }
     // Several threads may have had the same artifact in flight. One process died.
     keys.sort_unstable();
     keys.dedup();
-    Some(StaleGuard { keys, name, _locked: fd })
+    Some(StaleGuard { keys, worker_calls, name, _locked: fd })
 }

@@ -12,6 +12,7 @@
 //! | `view` | the segments of a part as this process knows them |
 //! | `digests` | data that was hashed in this process |
 //! | `crash_guard` | the file that marks artifacts in flight |
+//! | `worker_calls` | what the ends of processes say about workers of background work |
 //! | `queue` | what the program's threads and the writer share |
 //! | `threads` | the writer and the helper, as other threads see them |
 //! | `tallies` | counters for the report |
@@ -29,3 +30,4 @@ pub(crate) mod records;
 pub(crate) mod tallies;
 pub(crate) mod threads;
 pub(crate) mod view;
+mod worker_calls;

@@ -65,6 +65,8 @@ pub struct Part {
     pub(super) guard: OnceLock<Option<CrashGuard>>,
     /// A process died while a driver may have been looking at an unverified artifact, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
+    /// Calls that workers of background work have made ahead of the program.
+    pub(super) worker_calls: AtomicU32,
     /// Guard files of dead processes whose crash counts are not written yet.
     pub(super) counted_guards: Mutex<Vec<StaleGuard>>,
     pub(super) shared: Arc<Shared>,
@@ -121,6 +123,7 @@ impl Part {
                 .build(),
             guard: OnceLock::new(),
             marks_in_flight: AtomicBool::new(true),
+            worker_calls: AtomicU32::new(0),
             counted_guards: Mutex::default(),
             shared: shared.clone(),
             newest: AtomicU64::new(0),

@@ -10,6 +10,7 @@ use crate::disk::faults::{Fault, Plan};
 use crate::disk::folder::Folder;
 use crate::disk::op::Op;
 use crate::forks as fork;
+use crate::format::record::WORKERS;
 use crate::part::admission::Admission;
 use crate::part::crash_guard::CrashGuard;
 use crate::tests::processes::in_a_child;
@@ -32,8 +33,8 @@ fn crash_with(folder: &Path, artifact: &Key) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let guard = CrashGuard::create(&opened, fork::here()).unwrap();
     // Neither entry is left in an orderly way.
-    std::mem::forget(guard.enter(artifact).unwrap());
-    std::mem::forget(guard.enter(artifact).unwrap());
+    std::mem::forget(guard.enter(artifact, 0).unwrap());
+    std::mem::forget(guard.enter(artifact, 0).unwrap());
     drop(guard);
     assert_eq!(files(folder, "vkg").len(), 1);
 }
@@ -175,4 +176,64 @@ fn parts_and_guard_files_are_read_once_a_descriptor_is_free() {
             assert!(files(&folder, "vkg").is_empty(), "{op:?} {n}: {struck:?}");
         }
     });
+}
+
+/// Leaves the guard file of a process that died while a worker was in the driver, after so many calls of workers.
+fn die_in_a_worker(folder: &Path, calls: u32) {
+    let opened = Arc::new(Folder::root(folder, false).unwrap());
+    let guard = CrashGuard::create(&opened, fork::here()).unwrap();
+    std::mem::forget(guard.enter(&WORKERS, calls).unwrap());
+}
+
+const CALL: Duration = Duration::from_micros(200);
+
+#[test]
+fn a_process_whose_workers_come_further_takes_back_a_death_in_a_worker() {
+    for (calls, is_done) in [(0, true), (40, true), (0, false), (40, false)] {
+        let root = root();
+        let (_, folder) = after_a_crash(root.path());
+        // Never two in a row.
+        for _ in 0..4 {
+            die_in_a_worker(&folder, calls);
+            let stash = open(root.path());
+            let device = stash.device(&header()).unwrap();
+            assert_eq!(device.crash_count(&WORKERS), 1, "{calls}");
+            device.workers_are_done();
+            assert_eq!(device.crash_count(&WORKERS), 1, "they have made nothing");
+            for _ in 1..calls + 16 {
+                assert!(matches!(device.admit_worker(), Admission::Granted(Some(_))));
+                assert!(device.worker_pause(CALL) > 10 * CALL, "seldom in the driver");
+            }
+            if is_done {
+                device.workers_are_done();
+            } else {
+                assert_eq!(device.worker_pause(CALL), Duration::ZERO);
+            }
+            assert_eq!(device.crash_count(&WORKERS), 0);
+            assert!(!device.doubts_workers() && device.worker_pause(CALL) == Duration::ZERO);
+            // It dies of anything else, or is killed.
+            stash.flush(LONG);
+        }
+    }
+}
+
+#[test]
+fn workers_are_kept_out_of_a_driver_in_which_two_processes_died_of_them() {
+    let root = root();
+    let (_, folder) = after_a_crash(root.path());
+    die_in_a_worker(&folder, 3);
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    for _ in 0..3 + 15 {
+        assert!(matches!(device.admit_worker(), Admission::Granted(_)));
+        assert!(!device.worker_pause(CALL).is_zero());
+    }
+    drop((device, stash));
+    die_in_a_worker(&folder, 3);
+    for _ in 0..2 {
+        let stash = open(root.path());
+        let device = stash.device(&header()).unwrap();
+        assert!(matches!(device.admit_worker(), Admission::Quarantined));
+        device.workers_are_done();
+    }
 }

@@ -143,7 +143,7 @@ fn prepare(root: &Path) -> Vec<Record> {
     let folder = device.folder().unwrap();
     let guard = CrashGuard::create(&folder, 0).unwrap();
     // The writer died during the use of this artifact.
-    std::mem::forget(guard.enter(&key(3)));
+    std::mem::forget(guard.enter(&key(3), 0));
     drop(stash);
     fs::write(orphan.with_file_name(HALF_MADE), "half").unwrap();
     safe

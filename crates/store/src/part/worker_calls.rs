@@ -1,0 +1,95 @@
+//! What the ends of processes say about calls that workers of background work make ahead of the program.
+//!
+//! A death counts only if a worker was in the driver, and it is taken back by a process whose workers come further.
+//! Whether the driver or a signal from outside has ended a process cannot be known: a worker that is in the driver
+//! nearly all the time is there when somebody kills the program, too. So after a counted death workers are in the
+//! driver for [`SHARE`] of the time only ([`Part::worker_pause`]), until the death is taken back. A driver that dies
+//! of workers dies of them all the same, and a signal from outside meets one rarely. docs/background.md states the
+//! rule.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
+use crate::part::admission::Admission;
+use crate::part::crash_guard::StaleGuard;
+use crate::part::open::Part;
+
+/// So many calls more than the process had made that died take its death back.
+const FURTHER: u32 = 16;
+/// After a counted death workers are in the driver for one part in so many of the time.
+const SHARE: u32 = 64;
+
+/// The deaths that are counted, as the record says (docs/format.md).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Deaths {
+    count: u8,
+    /// How many calls the workers of the last one had made.
+    calls: u32,
+}
+
+impl Deaths {
+    fn of_record(record: &[u8]) -> Deaths {
+        let calls = record.get(1..5).and_then(|bytes| bytes.first_chunk().copied());
+        Deaths { count: record.first().copied().unwrap_or(0), calls: calls.map_or(0, u32::from_le_bytes) }
+    }
+
+    fn record(self) -> Box<[u8]> {
+        let calls = self.calls.to_le_bytes();
+        Box::new([self.count, calls[0], calls[1], calls[2], calls[3]])
+    }
+}
+
+impl Part {
+    /// [`Part::admit`] for a call of a worker, which is about to enter the driver.
+    pub fn admit_worker(&self) -> Admission<'_> {
+        self.admit_call(&WORKERS, self.worker_calls.load(Ordering::Relaxed))
+    }
+
+    /// A worker's call has returned. How long a worker stays out of the driver after a call that took so long.
+    pub fn worker_pause(&self, spent: Duration) -> Duration {
+        let made = self.worker_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let deaths = self.worker_deaths();
+        if deaths.count == 0 {
+            return Duration::ZERO;
+        }
+        if made >= deaths.calls.saturating_add(FURTHER) {
+            self.take_back(deaths);
+            return Duration::ZERO;
+        }
+        spent * (SHARE - 1)
+    }
+
+    /// Whether workers are in the driver for a part of the time only.
+    pub fn doubts_workers(&self) -> bool {
+        self.worker_deaths().count > 0
+    }
+
+    /// The workers have come to the end of what was planned.
+    pub fn workers_are_done(&self) {
+        if self.worker_calls.load(Ordering::Relaxed) > 0 {
+            self.take_back(self.worker_deaths());
+        }
+    }
+
+    fn worker_deaths(&self) -> Deaths {
+        let mut record = Vec::new();
+        let known =
+            self.has_any(Kind::CrashCount) && self.read_known(Kind::CrashCount, &WORKERS, &mut record);
+        if known { Deaths::of_record(&record) } else { Deaths::default() }
+    }
+
+    /// Another process may have died meanwhile: at the limit nothing is taken back.
+    fn take_back(&self, deaths: Deaths) {
+        if (1..CRASH_LIMIT).contains(&deaths.count) {
+            let fewer = Deaths { count: deaths.count - 1, ..deaths };
+            self.put(Kind::CrashCount, &WORKERS, fewer.record());
+        }
+    }
+
+    /// The record of one death more while `key` was in flight.
+    pub(super) fn one_death_more(&self, key: &Key, guard: &StaleGuard) -> Box<[u8]> {
+        let count = self.crash_count(key).saturating_add(1);
+        if *key == WORKERS { Deaths { count, calls: guard.worker_calls }.record() } else { Box::new([count]) }
+    }
+}

@@ -1,0 +1,32 @@
+//! Waiting for what the layer's threads do, in steps and suites. No test measures with it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A limit for everything that is waited for. Workers have a low priority, and machines may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(500);
+/// Time between two looks.
+const LOOKS_EVERY: Duration = Duration::from_millis(2);
+
+/// Waits until the condition holds; `what` is named if it never does.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        std::thread::sleep(LOOKS_EVERY);
+    }
+}
+
+/// How many background tasks of this name a trace (`VKSTASH_TRACE`) has.
+pub fn tasks(trace: &Path, name: &str) -> usize {
+    let text = std::fs::read_to_string(trace).unwrap_or_default();
+    let name = format!("\"name\":\"{name}\"");
+    text.lines().filter(|line| line.contains("\"cat\":\"task\"") && line.contains(&name)).count()
+}
+
+/// The threads of this process that are workers of background work.
+pub fn own_workers() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("this process has threads");
+    let names = threads.flatten().flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+    names.filter(|name| ["vkstash-worker", "vkstash-haste"].contains(&name.trim_end())).count()
+}
