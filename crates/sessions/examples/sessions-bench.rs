@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -139,7 +138,9 @@ fn finds_of(threads: usize, session: &Session, keys: &[[u8; 32]]) -> Finds {
 fn main() {
     let entries: u64 = std::env::args().nth(1).map_or(100_000, |count| count.parse().unwrap());
     let length: usize = std::env::args().nth(2).map_or(VALUE, |length| length.parse().unwrap());
-    let root = tempfile::tempdir_in(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")).unwrap();
+    // On a real disk, where programs were built, and also where this one was carried to.
+    let own_path = std::env::current_exe().unwrap();
+    let root = tempfile::tempdir_in(own_path.parent().unwrap()).unwrap();
     let app = AppName::new(Some(b"sessions-bench"), b"/bin/sessions-bench", &[]);
     let place = Place::new(root.path(), &app);
     let open = |description: &Description| Session::create(description, Some(&place), None).unwrap();
