@@ -13,11 +13,10 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Code, Done, Work};
 
 const COUNT: u64 = 8;
-/// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Inline code, so that a program can create a pipeline without a module.
 fn work() -> Work {

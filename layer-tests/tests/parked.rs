@@ -12,11 +12,10 @@ use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const COUNT: u64 = 8;
-/// A limit for waiting; no test measures with it. Workers have a low priority.
-const PATIENCE: Duration = Duration::from_secs(500);
 
 /// The drivers that compile and have something to park.
 fn drivers() -> [Driver; 3] {

@@ -12,11 +12,10 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::run;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Done, Work};
 
 const COUNT: u64 = 8;
-/// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(500);
 
 fn work() -> Work {
     Work { count: COUNT as u32, ..Work::default() }

@@ -14,14 +14,12 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
-
-/// A limit for waiting; no test measures with it. The tool beside a program has the lowest priority.
-const PATIENCE: Duration = Duration::from_secs(500);
 
 /// `vkstash prewarm` in this environment.
 fn tool(env: &Env, arguments: &[&str]) -> Command {

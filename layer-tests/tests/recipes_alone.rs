@@ -14,6 +14,7 @@ use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
@@ -21,9 +22,6 @@ use vkstash_store::maintenance;
 use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
-
-/// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 const STEPS: &[(&str, Step)] =
     &[("work", work::step), ("calls", calls), ("killed", killed), ("twice", twice), ("parked", parked)];

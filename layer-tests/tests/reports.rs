@@ -16,12 +16,10 @@ use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::Work;
 use vkstash_store::reports::totals::Totals;
 use vkstash_store::stash::inspect::list_applications;
-
-/// A limit for waiting; no test measures with it.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 fn device() -> Device {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();

@@ -224,12 +224,7 @@ impl Parker {
     fn release_old(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver() else { return };
         let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
-        let unasked = device.parked.take_older_than(limit);
-        self.release(device, &unasked);
-        if !unasked.is_empty() {
-            // The program may come to ask for some of them yet, in the next level of a game.
-            device.parked.plan().map(Plan::rewind);
-        }
+        self.release(device, &device.parked.take_older_than(limit));
     }
 
     /// Destroys pipelines that nobody has asked for.

@@ -84,8 +84,17 @@ pub struct Parked {
     begin: OnceLock<Begin>,
     /// That has not happened yet.
     awaits_creation: AtomicBool,
+    /// When the program last asked for a key of the plan that was new ([`nanos`]); 0: not yet.
+    went_on: AtomicU64,
     /// Nothing is added any more.
     closed: AtomicBool,
+}
+
+/// Nanoseconds from the first call in this process, or a little before, to this time.
+fn nanos(at: Instant) -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let start = START.get_or_init(|| Instant::now() - Duration::from_nanos(1));
+    u64::try_from(at.saturating_duration_since(*start).as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[derive(Debug)]
@@ -194,6 +203,9 @@ impl Parked {
     pub fn note_request(&self, key: &Key) {
         let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
+        if goes_on {
+            self.went_on.fetch_max(nanos(Instant::now()), Ordering::Relaxed);
+        }
         if goes_on && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
             if let Some(refill) = self.refill.get() {
                 refill();
@@ -245,15 +257,28 @@ impl Parked {
         taken
     }
 
-    /// Takes out what was finished before this time and not asked for since. The caller destroys it.
+    /// Takes out what was finished before this time and not asked for since. The caller destroys it. If the program has
+    /// not gone on with the plan since that time, this is a lull, after which the plan may be gone through again.
     pub fn take_older_than(&self, limit: Instant) -> Vec<Finished> {
         let is_old = |entry: &Entry| matches!(&*entry.lock(), Progress::Finished(one) if one.since < limit);
         let take = |(key, entry): (Key, Arc<Entry>)| {
             let taken = self.end(&mut entry.lock());
             self.remove_this(&key, &entry);
+            if let (Some(_), Some(plan)) = (taken, self.plan()) {
+                plan.pass_over(&key);
+            }
             taken
         };
-        self.those(is_old).into_iter().filter_map(take).collect()
+        let taken: Vec<Finished> = self.those(is_old).into_iter().filter_map(take).collect();
+        if let Some(plan) = self.plan().filter(|_| !taken.is_empty() && self.is_lull(limit)) {
+            plan.rewind();
+        }
+        taken
+    }
+
+    /// Whether the program has not asked for anything new of the plan since this time.
+    fn is_lull(&self, since: Instant) -> bool {
+        self.went_on.load(Ordering::Relaxed) <= nanos(since)
     }
 
     /// Takes everything that is finished, and adds nothing any more. The caller destroys it.
@@ -435,6 +460,50 @@ mod tests {
         assert!(parked.begin(&key(2), USUAL).is_none(), "closed");
         assert!(parked.take(&key(0)).is_none(), "taken");
         assert_eq!(parked.bytes(), 0);
+    }
+
+    /// What a program leaves out must not end the work for one that goes on.
+    #[test]
+    fn a_plan_is_gone_through_again_after_a_lull_and_not_after_each_release() {
+        let keys = |range: std::ops::Range<u8>| range.map(|number| [number; 32]).collect::<Vec<Key>>();
+        let made = |parked: &Parked, of: usize| {
+            let next = || parked.plan().and_then(Plan::next);
+            let keys: Vec<_> = std::iter::from_fn(next).take(of).map(|key| key[0]).collect();
+            keys.iter().for_each(|key| assert_eq!(park(parked, *key), None));
+            keys
+        };
+        let parked = Parked::default();
+        parked.follow(Plan::new(keys(0..100), 100), true);
+        for round in 0..10 {
+            // The program leaves out every other one.
+            assert_eq!(made(&parked, 10), (10 * round..10 * round + 10).collect::<Vec<_>>());
+            let before = Instant::now();
+            for key in (0..10).step_by(2) {
+                assert!(parked.take(&[10 * round + key; 32]).is_some(), "{round}");
+            }
+            assert_eq!(parked.take_older_than(before).len(), 5, "{round}");
+            assert_eq!(parked.count(), 0);
+        }
+        assert!(!parked.is_in_use() && made(&parked, 100).is_empty(), "each was made once");
+
+        // One lull, in which pipelines are released in several passes, as they were made.
+        let parked = Parked::default();
+        parked.follow(Plan::new(keys(0..100), 100), true);
+        for pass in 0..8 {
+            let count = if pass == 0 { 60 } else { 0 };
+            assert_eq!(made(&parked, count).len(), count);
+            for key in 0..5 {
+                park(&parked, 60 + 5 * pass + key);
+            }
+            assert_ne!(parked.take_older_than(Instant::now()).len(), 0);
+        }
+        for lull in 0..Plan::REWINDS as u8 - 1 {
+            parked.note_request(&[10 * lull; 32]);
+            assert_eq!(made(&parked, 100), [10 * lull + 1], "the first lull is one");
+            assert_eq!(parked.take_older_than(Instant::now()).len(), 1);
+        }
+        parked.note_request(&[90; 32]);
+        assert_eq!(made(&parked, 100), [91], "after the last lull that counts");
     }
 
     #[test]

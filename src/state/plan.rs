@@ -7,10 +7,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 
 use rustc_hash::FxBuildHasher;
 
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// The keys in that order, and how far it has been gone through.
@@ -34,6 +36,8 @@ pub struct Plan {
     is_beyond: AtomicBool,
     surprised: AtomicBool,
     rewinds: AtomicUsize,
+    /// Held by workers that take keys or go back. Requests never wait for it.
+    turn: Mutex<()>,
 }
 
 /// The program has asked for it.
@@ -92,8 +96,8 @@ impl Plan {
     /// The most keys of a plan: what a program uses in an hour, in a few megabytes.
     pub const MOST: usize = 16_384;
 
-    /// How often it is gone through again.
-    const REWINDS: usize = 3;
+    /// After how many lulls it is gone through again.
+    pub(super) const REWINDS: usize = 3;
 
     /// A plan of these keys; each is in it once. The first so many are those of the last run.
     pub fn new(mut keys: Vec<Key>, first: usize) -> Plan {
@@ -116,6 +120,7 @@ impl Plan {
             is_beyond: AtomicBool::new(false),
             surprised: AtomicBool::new(false),
             rewinds: AtomicUsize::new(0),
+            turn: Mutex::default(),
         }
     }
 
@@ -126,6 +131,7 @@ impl Plan {
     /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`]; those that
     /// the program has left behind come last. None: there is no more, or the program has to ask for more first.
     pub fn next(&self) -> Option<&Key> {
+        let _turn = lock(&self.turn);
         let late_first = self.is_beyond.load(Ordering::Relaxed);
         let late = || self.may_go_beyond(1).then(|| self.next_of_others()).flatten();
         let position = match late_first {
@@ -208,24 +214,38 @@ impl Plan {
 
     /// Returns no more keys, until it is gone through again.
     pub fn stop(&self) {
+        let _turn = lock(&self.turn);
+        self.stop_here();
+    }
+
+    fn stop_here(&self) {
         self.of_last_run.go_to(self.first());
         self.of_others.go_to(self.keys.len());
     }
 
-    /// What was returned and not asked for was destroyed. It was made in vain, and is returned again only as far as the
-    /// program goes on with the plan, and a few times: while there is a plan, every request is described before the
-    /// driver is asked.
+    /// The program has asked for nothing for a while, and what was returned was destroyed. That was made in vain, and is
+    /// returned again only as far as the program goes on with the plan, and after a few such lulls: while there is a
+    /// plan, every request is described before the driver is asked. Calls without a request between them are one lull.
     pub fn rewind(&self) {
-        if self.rewinds.fetch_add(1, Ordering::Relaxed) < Plan::REWINDS {
-            self.first.store(0, Ordering::Relaxed);
-            self.states.iter().for_each(|state| _ = state.fetch_and(ASKED, Ordering::Relaxed));
-            [&self.requests, &self.ahead].into_iter().for_each(|count| count.store(0, Ordering::Relaxed));
-            self.goes_beyond.store(false, Ordering::Relaxed);
-            self.of_last_run.go_to(0);
-            self.of_others.go_to(0);
-        } else {
-            self.stop();
+        let _turn = lock(&self.turn);
+        let is_new =
+            self.requests.swap(0, Ordering::Relaxed) != 0 || self.rewinds.load(Ordering::Relaxed) == 0;
+        if is_new && self.rewinds.fetch_add(1, Ordering::Relaxed) >= Plan::REWINDS {
+            return self.stop_here();
         }
+        if self.rewinds.load(Ordering::Relaxed) > Plan::REWINDS {
+            return;
+        }
+        self.first.store(0, Ordering::Relaxed);
+        for state in &self.states {
+            // Whoever clears the bit counts down, so a request at the same time is counted once.
+            if state.fetch_and(ASKED, Ordering::Relaxed) & AHEAD != 0 {
+                self.ahead.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.goes_beyond.store(false, Ordering::Relaxed);
+        self.of_last_run.go_to(0);
+        self.of_others.go_to(0);
     }
 
     /// The program has asked for these keys before there was a plan.
@@ -379,6 +399,23 @@ mod tests {
         plan.rewind();
         plan.note_request(&[70; 32]);
         assert!(!plan.has_more() && rest(&plan).is_empty(), "it has had its chances");
+    }
+
+    /// A worker or a request may stop between the bit of a key and the count.
+    #[test]
+    fn going_back_between_a_bit_and_its_count_counts_each_key_once() {
+        let plan = Plan::new(keys(100), 0);
+        assert!(plan.take(7, RETURNED | AHEAD));
+        plan.rewind();
+        plan.ahead.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(plan.ahead.load(Ordering::Relaxed), 0, "a worker that takes a key");
+
+        assert!(plan.take(8, RETURNED | AHEAD));
+        plan.ahead.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(plan.states[8].fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD, 0);
+        plan.rewind();
+        plan.ahead.fetch_sub(1, Ordering::Relaxed);
+        assert_eq!(plan.ahead.load(Ordering::Relaxed), 0, "a request for it");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use vkstash_store::forks;
 /// The target of the spans that are written.
 pub const TARGET: &str = "vkstash::trace";
 /// How long a file that another process prepares is looked at, once a millisecond.
-const PATIENCE: Duration = Duration::from_millis(50);
+const LOOKED_FOR: Duration = Duration::from_millis(50);
 
 /// The process that writes a trace, as in [`forks::now`]; 0: none.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -56,7 +56,7 @@ impl TraceFile {
         // Of two processes that start at the same time only one may write the bracket. If the file stays locked it is
         // there.
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
-        let attempts = faults::time_limit(PATIENCE).as_millis();
+        let attempts = faults::time_limit(LOOKED_FOR).as_millis();
         let locked =
             (0..attempts).any(|_| lock().is_ok() || (std::thread::sleep(Duration::from_millis(1)), false).1);
         let begun = TraceFile::begin(&file);
