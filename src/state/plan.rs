@@ -223,9 +223,10 @@ impl Plan {
         self.of_others.go_to(self.keys.len());
     }
 
-    /// The program has asked for nothing for a while, and what was returned was destroyed. That was made in vain, and is
-    /// returned again only as far as the program goes on with the plan, and after a few such lulls: while there is a
-    /// plan, every request is described before the driver is asked. Calls without a request between them are one lull.
+    /// The program has asked for nothing for a while, and what was returned was destroyed. That was made in vain, and
+    /// is returned again only as far as the program goes on with the plan, and after a few such lulls: while there is
+    /// a plan, every request is described before the driver is asked. Calls without a request between them are one
+    /// lull.
     pub fn rewind(&self) {
         let _turn = lock(&self.turn);
         let is_new =
