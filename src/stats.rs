@@ -51,6 +51,8 @@ counters! {
     SiblingNotTaken => "sibling_not_taken",
     /// Artifacts that were not handed out because processes died of them.
     Quarantined => "quarantined",
+    /// Artifacts that were not handed out because the disk was slow: the driver got the request without them.
+    NotReady => "not_ready",
     /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
     DriverHad => "driver_had",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.

@@ -262,6 +262,10 @@ impl Parker {
                 return at_once;
             }
         };
+        // Nobody waits at the gate for the disk.
+        if !stored.device.is_guarded() {
+            return None;
+        }
         let _in_driver = gate::enter_driver()?;
         let usual = if let Way::Compile(cost) = way { cost } else { self.usual().min(LONGEST_WAIT) };
         // The program may have asked for it while this thread waited at the gate.

@@ -180,6 +180,7 @@ unsafe fn make_of<'a, I: CreateInfo>(
     let inside = width.map(Width::enter);
     let admission = stored.device.admit(&pipeline.key);
     if matches!(admission, Admission::NotYet) {
+        device.count(Count::NotReady);
         return None;
     }
     if matches!(admission, Admission::Quarantined) {

@@ -67,6 +67,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
     let started = Instant::now();
     let admission = stored.device.admit(&name);
     if matches!(admission, Admission::NotYet) {
+        device.count(Count::NotReady);
         return None;
     }
     if matches!(admission, Admission::Quarantined) {

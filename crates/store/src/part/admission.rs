@@ -1,19 +1,18 @@
 //! Whether a driver may have an artifact: crash counts, verified artifacts, and the marks of those in flight.
 
+use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
 use crate::base::util::lock;
-use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
-use crate::part::crash_guard::{CrashGuard, InFlightSlot};
+use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};
 use crate::part::open::Part;
 
 /// Whether a driver may have an artifact.
@@ -22,12 +21,28 @@ pub enum Admission<'a> {
     Granted(Option<InFlight<'a>>),
     /// Too many processes died while a driver looked at it.
     Quarantined,
-    /// Its crash count may be in a segment that is not read yet.
+    /// Its crash count may be in a segment that is not read yet, or the disk is too slow for the guard file.
     NotYet,
 }
 
 /// Marks an artifact while the driver looks at it.
-pub struct InFlight<'a>(#[allow(dead_code, reason = "dropped at the end of the call")] InFlightSlot<'a>);
+pub struct InFlight<'a> {
+    part: &'a Part,
+    slot: Option<InFlightSlot<'a>>,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        drop(self.slot.take());
+        if self.part.guard.get().and_then(Option::as_ref).is_some_and(CrashGuard::is_slow) {
+            // It clears the mark.
+            self.part.shared.ask_for_guards();
+        }
+    }
+}
+
+/// A mark may take this part of the time for which the guard file is waited.
+const MARKS_IN_PATIENCE: u32 = 3;
 
 /// Time between two looks for the end of another thread's count.
 const LOOKS_AGAIN: Duration = Duration::from_micros(100);
@@ -52,14 +67,77 @@ impl Part {
             return Admission::Granted(None);
         }
         // The file tells the next process that this one gave unverified artifacts to a driver.
-        let guard = self.guard.get_or_init(|| {
-            let is_usable = |_: &&Arc<Folder>| self.shared.is_open() && !self.shared.is_leaving();
-            let folder = self.open_folder().filter(is_usable)?;
-            // A part that cannot be written is used without a guard.
-            CrashGuard::create(folder, self.shared.process()).ok()
+        let Some(guard) = self.guard_in_time() else { return Admission::NotYet };
+        let Some(mine) = guard.filter(|guard| marks && guard.process() == fork::now()) else {
+            return Admission::Granted(None);
+        };
+        match mine.enter(key, worker_calls) {
+            Ok(slot) => Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) })),
+            Err(TooSlow) => Admission::NotYet,
+        }
+    }
+
+    /// Whether there is a guard file, or can be none. Waits as long as [`Part::admit`] does.
+    pub fn is_guarded(&self) -> bool {
+        self.guard_in_time().is_some()
+    }
+
+    /// The guard file, which the writer makes: the threads of the program wait for it until one moment in all.
+    /// `Some(None)`: there can be none. `None`: it is not there yet.
+    fn guard_in_time(&self) -> Option<Option<&CrashGuard>> {
+        let made = || self.guard.get().map(Option::as_ref);
+        if let Some(guard) = made() {
+            return Some(guard);
+        }
+        // A part that cannot be written is used without a guard.
+        let can_come = || self.may_have_guard() && self.open_folder().is_some();
+        if !can_come() {
+            return Some(None);
+        }
+        let until = self.guard_until.get_or_init(|| {
+            self.wants_guard.store(true, Ordering::Release);
+            self.shared.ask_for_guards();
+            Instant::now() + self.shared.waits.guard
         });
-        let mine = guard.as_ref().filter(|guard| marks && guard.process() == fork::now());
-        Admission::Granted(mine.and_then(|guard| guard.enter(key, worker_calls)).map(InFlight))
+        let limit = until.saturating_duration_since(Instant::now());
+        self.shared.await_guards(limit, || made().is_some() || !can_come());
+        made().or_else(|| (!can_come()).then_some(None))
+    }
+
+    fn may_have_guard(&self) -> bool {
+        self.shared.is_open() && !self.shared.is_leaving()
+    }
+
+    /// Everything is read: has the writer make the guard file ahead, if there seem to be artifacts that no driver has
+    /// taken. A writer that does not run makes it when it is started.
+    pub(super) fn foresee_guard(&self) {
+        let mut unverified = 0_i64;
+        for segment in self.view.segments().iter() {
+            let of = |kind: Kind| i64::from(segment.tally().counts[kind.position()]);
+            unverified += of(Kind::Artifact) + of(Kind::Same) - of(Kind::Verified);
+        }
+        if self.is_of_a_device() && unverified > 0 {
+            self.wants_guard.store(true, Ordering::Release);
+            self.shared.foresee_guards();
+        }
+    }
+
+    /// For the writer: makes the guard file if somebody wants it, and clears marks that threads of the program have
+    /// left.
+    pub(crate) fn serve_guard(&self) {
+        if let Some(Some(guard)) = self.guard.get() {
+            guard.clear_left();
+            return;
+        }
+        if !self.wants_guard.load(Ordering::Acquire) || !self.may_have_guard() {
+            return;
+        }
+        // Once the folder is open, another part may ask again.
+        let Some(folder) = self.open_folder() else { return };
+        self.guard.get_or_init(|| {
+            let patience = self.shared.waits.guard / MARKS_IN_PATIENCE;
+            CrashGuard::create(folder, self.shared.process(), patience).ok()
+        });
     }
 
     /// How many processes died while a driver looked at the artifact of this key.

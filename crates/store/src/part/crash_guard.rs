@@ -6,8 +6,10 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::base::descriptor::Descriptor;
+use crate::base::timer::Timer;
 use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
@@ -30,10 +32,21 @@ pub(crate) struct CrashGuard {
     folder: Arc<Folder>,
     name: String,
     fd: Descriptor,
+    /// One bit for each slot.
     taken: AtomicU64,
+    /// Slots that the writer is to clear.
+    to_clear: AtomicU64,
+    /// A program's thread may wait so long for a mark.
+    patience: Duration,
+    /// Creating the file, or a mark, took longer: threads of the program write no more to it.
+    slow: AtomicBool,
     removed: AtomicBool,
     process: u32,
 }
+
+/// A mark would keep a thread of the program waiting.
+#[derive(Debug)]
+pub(crate) struct TooSlow;
 
 /// Marks an artifact in the file until this is dropped.
 pub(crate) struct InFlightSlot<'a> {
@@ -42,8 +55,10 @@ pub(crate) struct InFlightSlot<'a> {
 }
 
 impl CrashGuard {
-    /// Creates the file. `process` is the caller's [`crate::forks::now`]: a forked child writes nothing to it.
-    pub(crate) fn create(folder: &Arc<Folder>, process: u32) -> io::Result<CrashGuard> {
+    /// For the writer: creates the file, however long that takes. `process` is the caller's [`crate::forks::now`]: a
+    /// forked child writes nothing to it. A program's thread may wait for a mark as long as `patience`.
+    pub(crate) fn create(folder: &Arc<Folder>, process: u32, patience: Duration) -> io::Result<CrashGuard> {
+        let timer = Timer::of(patience);
         let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
         let fd = folder.create_locked(&name)?;
         let mut head = [0; BLOCK];
@@ -60,6 +75,9 @@ impl CrashGuard {
             name,
             fd,
             taken: AtomicU64::new(0),
+            to_clear: AtomicU64::new(0),
+            patience,
+            slow: AtomicBool::new(timer.is_over()),
             removed: AtomicBool::new(false),
             process,
         })
@@ -71,8 +89,16 @@ impl CrashGuard {
     }
 
     /// Marks an artifact with one positioned write, in a process whose workers of background work have made so many
-    /// calls. `None`: there is no free slot, or the write fails.
-    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Option<InFlightSlot<'_>> {
+    /// calls. `None`: there is no free slot, or the write fails. If the disk is slow nothing is written. A disk that
+    /// becomes slow is waited for once.
+    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Result<Option<InFlightSlot<'_>>, TooSlow> {
+        if self.is_slow() {
+            return Err(TooSlow);
+        }
+        Ok(self.mark(key, worker_calls))
+    }
+
+    fn mark(&self, key: &Key, worker_calls: u32) -> Option<InFlightSlot<'_>> {
         let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
@@ -83,8 +109,38 @@ impl CrashGuard {
         block[4..36].copy_from_slice(key);
         put_u32(&mut block, 36, worker_calls);
         close_block(&mut block);
-        self.write(slot, &block).ok()?;
+        self.write_in_time(slot, &block).ok()?;
         Some(entered)
+    }
+
+    /// Whether threads of the program write no more to it.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
+    }
+
+    /// For a thread of the program.
+    fn write_in_time(&self, slot: u32, block: &[u8; BLOCK]) -> io::Result<()> {
+        let timer = Timer::of(self.patience);
+        let written = self.write(slot, block);
+        if timer.is_over() {
+            self.slow.store(true, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// For the writer: clears the marks that the program's threads have left.
+    pub(crate) fn clear_left(&self) {
+        let mut left = self.to_clear.swap(0, Ordering::AcqRel);
+        while left != 0 {
+            self.clear(left.trailing_zeros(), CrashGuard::write);
+            left &= left - 1;
+        }
+    }
+
+    fn clear(&self, slot: u32, write: impl Fn(&CrashGuard, u32, &[u8; BLOCK]) -> io::Result<()>) {
+        // If that fails and the process dies, the next one counts a death. It takes two.
+        let _ = write(self, slot, &[0; BLOCK]);
+        self.taken.fetch_and(!(1 << slot), Ordering::AcqRel);
     }
 
     fn write(&self, slot: u32, block: &[u8; BLOCK]) -> io::Result<()> {
@@ -103,9 +159,11 @@ impl CrashGuard {
 
 impl Drop for InFlightSlot<'_> {
     fn drop(&mut self) {
-        // StaleGuard in flight it counts one death, and it takes two.
-        let _ = self.guard.write(self.slot, &[0; BLOCK]);
-        self.guard.taken.fetch_and(!(1 << self.slot), Ordering::AcqRel);
+        if self.guard.is_slow() {
+            self.guard.to_clear.fetch_or(1 << self.slot, Ordering::AcqRel);
+        } else {
+            self.guard.clear(self.slot, CrashGuard::write_in_time);
+        }
     }
 }
 

@@ -41,6 +41,8 @@ impl Destination for Part {
 
 /// After this many failed attempts to read a part, its records are written without comparing them.
 const TRIES: u32 = 4;
+/// After a refresh that took too long the next one is due after so many times its duration.
+const REFRESHES_IN_PAUSE: u32 = 100;
 /// Nothing is written to a part for this long after a failed write.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
@@ -63,6 +65,10 @@ pub struct Part {
     /// Keys whose first use in this run is noted, as [`table::hash`].
     noted: papaya::HashSet<u64, FxBuildHasher>,
     pub(super) guard: OnceLock<Option<CrashGuard>>,
+    /// The writer is to make it.
+    pub(super) wants_guard: AtomicBool,
+    /// Until then threads of the program wait for it.
+    pub(super) guard_until: OnceLock<Instant>,
     /// A process died while a driver may have been looking at an unverified artifact, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
     /// Calls that workers of background work have made ahead of the program.
@@ -122,6 +128,8 @@ impl Part {
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
             guard: OnceLock::new(),
+            wants_guard: AtomicBool::new(false),
+            guard_until: OnceLock::new(),
             marks_in_flight: AtomicBool::new(true),
             worker_calls: AtomicU32::new(0),
             counted_guards: Mutex::default(),
@@ -195,6 +203,7 @@ impl Part {
         self.crashes_uncounted.store(false, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
         self.view.set_caught_up();
+        self.foresee_guard();
         // The writer may hold records back until now.
         self.shared.writer.unpark();
     }
@@ -261,8 +270,14 @@ impl Part {
             return false;
         }
         let limit = self.shared.waits.refresh;
-        let timer = Timer::of(limit);
-        self.refresh(&ReadLimit { file: Some(limit / 2), interrupted: &|| timer.is_over() })
+        let (timer, began) = (Timer::of(limit), Instant::now());
+        let found = self.refresh(&ReadLimit { file: Some(limit / 2), interrupted: &|| timer.is_over() });
+        if timer.is_over() {
+            // A call cannot be given up, so a program on a slow disk waits for few of them.
+            let pause = began.elapsed() * REFRESHES_IN_PAUSE;
+            self.view.put_refresh_off(self.shared.now_ms() + pause.as_millis() as u64);
+        }
+        found
     }
 
     fn refresh(&self, limit: &ReadLimit<'_>) -> bool {

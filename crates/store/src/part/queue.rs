@@ -37,6 +37,8 @@ pub(crate) struct WaitLimits {
     pub(crate) opening: Duration,
     /// After a miss: for a refresh of the view, and for a scan in place of a damaged index.
     pub(crate) refresh: Duration,
+    /// Until there is a guard file.
+    pub(crate) guard: Duration,
     /// Until the stash is closed, or until it is flushed at the exit of the process.
     pub(crate) end: Duration,
     /// After that, until the helper has stopped.
@@ -51,6 +53,7 @@ impl WaitLimits {
     pub(crate) const PROGRAM: WaitLimits = WaitLimits {
         opening: Duration::from_millis(15),
         refresh: Duration::from_millis(5),
+        guard: Duration::from_millis(15),
         end: END,
         helper: Duration::ZERO,
     };
@@ -59,6 +62,7 @@ impl WaitLimits {
     pub(crate) const UNLIMITED: WaitLimits = WaitLimits {
         opening: Duration::from_secs(3600),
         refresh: Duration::from_secs(3600),
+        guard: Duration::from_secs(3600),
         end: Duration::from_secs(3600),
         helper: Duration::from_secs(3600),
     };
@@ -134,6 +138,11 @@ pub(crate) struct Shared<P> {
     asked_for_help: AtomicBool,
     /// When the helper repeats a failed task, in [`Shared::now_ms`]; the greatest number if there is none.
     retry_at: AtomicU64,
+    /// A part wants a guard file, or has marks to clear.
+    guards_asked: AtomicBool,
+    /// With `guards_served`: waiting for a guard file.
+    guards: Mutex<()>,
+    guards_served: Condvar,
     /// With `ended`: waiting for the end of a thread.
     ending: Mutex<()>,
     ended: Condvar,
@@ -177,6 +186,9 @@ impl<P: Destination> Shared<P> {
             seals: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
             retry_at: AtomicU64::new(u64::MAX),
+            guards_asked: AtomicBool::new(false),
+            guards: Mutex::default(),
+            guards_served: Condvar::new(),
             ending: Mutex::default(),
             ended: Condvar::new(),
             asleep: AtomicBool::new(false),
@@ -310,6 +322,50 @@ impl<P: Destination> Shared<P> {
         // While the stash is being opened there is no writer to wake; `Stash::open` asks again.
         if self.start.get().is_some() && self.is_open() {
             self.wake();
+        }
+    }
+
+    /// The writer makes guard files as soon as it runs.
+    pub(crate) fn foresee_guards(&self) {
+        self.guards_asked.store(true, Ordering::Release);
+    }
+
+    /// Has the writer make guard files, and clear marks.
+    pub(crate) fn ask_for_guards(self: &Arc<Self>) {
+        self.foresee_guards();
+        if self.is_open() {
+            self.wake();
+            // From a sleep of any kind.
+            self.writer.unpark();
+        }
+        if self.writer.has_failed() {
+            self.guards_are_served();
+        }
+    }
+
+    /// Whether guard files were asked for since the last call.
+    pub(crate) fn take_guards_asked(&self) -> bool {
+        self.guards_asked.load(Ordering::Relaxed) && self.guards_asked.swap(false, Ordering::AcqRel)
+    }
+
+    /// For the writer: they are made.
+    pub(crate) fn guards_are_served(&self) {
+        let _guards = lock(&self.guards);
+        self.guards_served.notify_all();
+    }
+
+    /// Waits until `is_over` says true, at most for `limit`.
+    pub(crate) fn await_guards(&self, limit: Duration, is_over: impl Fn() -> bool) {
+        // Sleeping and being woken takes as long as the writer usually does.
+        let began = Instant::now();
+        while began.elapsed() < limit.min(AWAKE) {
+            if is_over() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        if !limit.is_zero() {
+            drop(self.guards_served.wait_timeout_while(lock(&self.guards), limit, |()| !is_over()));
         }
     }
 

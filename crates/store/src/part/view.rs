@@ -145,6 +145,11 @@ impl View {
         self.next_refresh.store(0, Ordering::Relaxed);
     }
 
+    /// No refresh is due until then.
+    pub(crate) fn put_refresh_off(&self, until_ms: u64) {
+        self.next_refresh.store(until_ms, Ordering::Relaxed);
+    }
+
     /// Whether a refresh is due. Of the threads that ask, one is told so.
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
         let due = self.next_refresh.load(Ordering::Relaxed);

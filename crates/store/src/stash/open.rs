@@ -64,7 +64,9 @@ impl Stash {
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = WaitLimits::PROGRAM;
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
-        Stash::open_with_bases(root, bases, app, run, WaitLimits { opening, end, ..usual })
+        // Whoever waits longer for the stash does so for all that serving takes.
+        let guard = opening.max(usual.guard);
+        Stash::open_with_bases(root, bases, app, run, WaitLimits { opening, guard, end, ..usual })
     }
 
     /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.

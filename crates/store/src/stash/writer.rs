@@ -66,6 +66,7 @@ pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()
             shared.discard();
             shared.flush_done(u64::MAX);
         }
+        shared.guards_are_served();
         shared.notify_ended();
         // Also if the closing thread has stopped waiting.
         if shared.is_closing() {
@@ -135,6 +136,7 @@ impl Writer {
                 // it.
                 self.shared.live_parts().iter().for_each(|part| part.ends_in_order());
             }
+            self.serve_guards();
             // Read after the flush that it belongs to.
             let seals = self.shared.take_seals();
             if self.drain() {
@@ -184,6 +186,14 @@ impl Writer {
         if self.schedule.run_at_shutdown(&self.shared, &interrupted) {
             self.report_due = true;
             self.report(true);
+        }
+    }
+
+    /// Makes the guard files that are wanted. Threads of the program may wait for them.
+    fn serve_guards(&self) {
+        if self.shared.take_guards_asked() {
+            self.shared.live_parts().iter().for_each(|part| part.serve_guard());
+            self.shared.guards_are_served();
         }
     }
 
@@ -268,6 +278,7 @@ impl Writer {
             }
             wrote = true;
             for (part, items) in batches {
+                self.serve_guards();
                 self.write(&part, &items, overdue);
             }
         }

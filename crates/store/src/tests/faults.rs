@@ -141,9 +141,9 @@ fn prepare(root: &Path) -> Vec<Record> {
     safe.extend((0..6).map(|number| (true, Kind::Artifact, number)));
     stash.flush(LONG);
     let folder = device.folder().unwrap();
-    let guard = CrashGuard::create(&folder, 0).unwrap();
+    let guard = CrashGuard::create(&folder, 0, LONG).unwrap();
     // The writer died during the use of this artifact.
-    std::mem::forget(guard.enter(&key(3), 0));
+    std::mem::forget(guard.enter(&key(3), 0).unwrap());
     drop(stash);
     fs::write(orphan.with_file_name(HALF_MADE), "half").unwrap();
     safe

@@ -8,7 +8,11 @@ use rustix::io::Errno;
 
 use crate::disk::faults;
 use crate::disk::faults::{Fault, Plan};
+use crate::disk::folder::Folder;
 use crate::disk::op::Op;
+use crate::forks as fork;
+use crate::part::admission::Admission;
+use crate::part::crash_guard::CrashGuard;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
@@ -286,4 +290,133 @@ fn a_folder_that_somebody_has_locked_for_its_removal_is_used_and_stays() {
     drop(remover);
     record(&open(root.path()), 0);
     expect(root.path(), 1);
+}
+
+/// A stash with an artifact that no driver has taken.
+fn unverified(root: &Path) -> Key {
+    let stash = open(root);
+    assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &key(1), payload(1)));
+    key(1)
+}
+
+fn guards(root: &Path) -> Vec<PathBuf> {
+    files(&root.join(app().folder).join(format!("device-{}", header().short_digest())), "vkg")
+}
+
+fn is_granted(part: &Part, artifact: &Key) -> bool {
+    matches!(part.admit(artifact), Admission::Granted(_))
+}
+
+#[test]
+fn a_programs_thread_asks_nothing_of_the_disk_for_its_first_unverified_artifact() {
+    in_a_child("a_programs_thread_asks_nothing_of_the_disk_for_its_first_unverified_artifact", &[], || {
+        for op in [Op::Open, Op::Lock, Op::Rename, Op::Write] {
+            let root = root();
+            let artifact = unverified(root.path());
+            let stash = open_within(root.path(), PROGRAM);
+            let device = stash.device(&header()).unwrap();
+            await_that("it is read", || !device.is_incomplete());
+            // Whoever makes the file waits inside the disk.
+            faults::begin(Plan::Held { op });
+            assert!(
+                !is_granted(&device, &artifact),
+                "{op:?}: a process that died of it would leave no trace"
+            );
+            await_that("the file is being made", faults::has_held);
+            assert!(!is_granted(&device, &artifact), "{op:?}");
+            faults::end();
+            await_that("it is used once the file is there", || is_granted(&device, &artifact));
+            assert_eq!(guards(root.path()).len(), 1, "{op:?}");
+            drop((device, stash));
+            assert!(guards(root.path()).is_empty(), "{op:?}");
+        }
+    });
+}
+
+#[test]
+fn the_writer_makes_the_guard_file_before_a_program_asks_for_an_unverified_artifact() {
+    let root = root();
+    let artifact = unverified(root.path());
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    assert!(guards(root.path()).is_empty(), "a program that makes nothing has none");
+    stash.touch();
+    await_that("the file is made", || !guards(root.path()).is_empty());
+    assert!(device.put(Kind::Verified, &artifact, Box::default()));
+    drop((device, stash));
+    assert!(guards(root.path()).is_empty());
+
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    assert!(stash.portable().put(Kind::Recipe, &key(1), payload(1)));
+    flush_all(&stash);
+    assert!(is_granted(&device, &artifact) && guards(root.path()).is_empty(), "all are verified");
+}
+
+#[test]
+fn a_program_waits_for_one_mark_on_a_disk_that_becomes_slow_and_for_none_on_one_that_is() {
+    let test = "a_program_waits_for_one_mark_on_a_disk_that_becomes_slow_and_for_none_on_one_that_is";
+    in_a_child(test, &[], || {
+        // On a busy machine a fast disk must not seem slow.
+        let (guard, delay) = (Duration::from_millis(300), Duration::from_millis(120));
+        for was_slow in [false, true] {
+            let root = root();
+            let artifact = unverified(root.path());
+            // This process did not end in an orderly way.
+            let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+            let opened = Arc::new(Folder::root(&folder, false).unwrap());
+            drop(CrashGuard::create(&opened, fork::here(), LONG).unwrap());
+            let stash = open_within(root.path(), WaitLimits { guard, ..PROGRAM });
+            let device = stash.device(&header()).unwrap();
+            await_that("it is read", || !device.is_incomplete());
+            // Reads the index.
+            assert!(!device.contains(Kind::Verified, &artifact));
+            if was_slow {
+                faults::begin(Plan::Delayed { delay });
+                await_that("the file is made", || !is_granted(&device, &artifact) && device.has_guard());
+                assert_eq!(faults::calls(), 0);
+            } else {
+                await_that("the file is made", || is_granted(&device, &artifact) && device.has_guard());
+                faults::begin(Plan::Delayed { delay });
+                let Admission::Granted(mark) = device.admit(&artifact) else { panic!("the disk was fast") };
+                assert_eq!(faults::calls(), 1, "the call that is under way");
+                let marked = || {
+                    let [file] = guards(root.path()).try_into().unwrap();
+                    fs::read(file).unwrap().windows(32).any(|bytes| bytes == artifact)
+                };
+                assert!(marked());
+                drop(mark);
+                assert_eq!(faults::calls(), 1, "the writer clears it");
+                await_that("it is cleared", || !marked());
+            }
+            assert!(!is_granted(&device, &artifact), "it is not used unmarked");
+            assert_eq!(faults::calls(), u64::from(!was_slow));
+            faults::end();
+        }
+    });
+}
+
+#[test]
+fn a_slow_look_for_new_files_is_not_repeated_soon() {
+    in_a_child("a_slow_look_for_new_files_is_not_repeated_soon", &[], || {
+        let root = root();
+        record(&open(root.path()), 0);
+        let stash = open_within(root.path(), PROGRAM);
+        let device = stash.device(&header()).unwrap();
+        await_that("it is read", || !device.is_incomplete());
+        // Reads the index.
+        assert!(!device.contains(Kind::Artifact, &key(1_000_000)));
+        faults::begin(Plan::Delayed { delay: Duration::from_millis(20) });
+        await_that("it is due", || {
+            assert!(!device.contains(Kind::Artifact, &key(1_000_000)));
+            faults::calls() > 0
+        });
+        let calls = faults::calls();
+        assert_eq!(calls, 1, "the call that is under way");
+        // The usual interval is 100 ms.
+        std::thread::sleep(Duration::from_millis(150));
+        assert!(!device.contains(Kind::Artifact, &key(1_000_000)));
+        assert_eq!(faults::calls(), calls);
+        faults::end();
+    });
 }

@@ -261,6 +261,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::SiblingNotTaken, "sibling refused", "artifacts of a device with other features: no loss"),
         (Count::NotTaken, "not taken", "artifacts that the driver refused"),
         (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
+        (Count::NotReady, "not ready", "artifacts that the disk did not allow to use in time"),
         (Count::Failed, "failed", "the driver answered with an error"),
         (Count::Dropped, "dropped", "not recorded: too much at once"),
         (Count::InternalFailures, "internal failures", "please report"),
