@@ -75,7 +75,7 @@ minimum_rust() {
         skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
-    cargo "+$version" check --workspace --all-targets --target-dir "$target/minimum-rust"
+    cargo "+$version" check --workspace --exclude vkstash-remote --all-targets --target-dir "$target/minimum-rust"
 }
 
 # Programs load the library, also in containers: it must not need libraries that may be missing there, and must not export
@@ -94,6 +94,11 @@ library_symbols() {
     [ -z "$odd" ] || fail "the layer library exports more than its interface: ${odd//$'\n'/ }"
     if nm "$library" 2>/dev/null | grep -qE 'clap_builder|serde_json'; then
         fail "the layer library contains code that only the tool needs"
+    fi
+    # What vkstash-remote is made of is in neither the layer nor the tool.
+    if cargo tree --locked -e normal --prefix none -p vkstash -p vkstash-tool |
+        grep -E '^(object_store|reqwest|rustls|hyper|tokio|minisign[-a-z]*|vkstash-remote) '; then
+        fail "the layer or the tool is linked with libraries of vkstash-remote"
     fi
     say "needs: $(tr '\n' ' ' <<<"$needed")"
     say "exports: $(tr '\n' ' ' <<<"$exported")"

@@ -10,11 +10,11 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs};
-use crate::exchange::{export, import};
 use crate::export::{ExportError, chosen_parts};
 use crate::output;
 use crate::root;
 use crate::units::{counted, size};
+use vkstash_exchange::{export, import};
 
 /// Why no base was made.
 #[derive(Debug, thiserror::Error)]

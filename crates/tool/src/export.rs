@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use crate::exchange::export::{self, Exported};
+use vkstash_exchange::export::{self, Exported};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::exchange::import::{self, Imported, Taken};
+use vkstash_exchange::import::{self, Imported, Taken};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 

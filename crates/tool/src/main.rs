@@ -9,7 +9,7 @@
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing
-//! - `exchange` archives; `names` Vulkan's names; `tally` sums of counters; `units` numbers for people; `signals`,
+//! - `names` Vulkan's names; `tally` sums of counters; `units` numbers for people; `signals`,
 //!   `start` signals and streams of the command that runs; `new_file`, `root`, `elf`, `cli` files, folders,
 //!   libraries, the command line
 
@@ -22,7 +22,6 @@ mod development;
 mod driver_limits;
 mod elf;
 mod environment;
-mod exchange;
 mod export;
 mod folder;
 mod gc;

@@ -13,6 +13,7 @@
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
 //! | `transfer` | segment files that are exported and imported |
+//! | `strict` | segment files that somebody else has made, and that are used as they are |
 
 pub(crate) mod background_mode;
 pub(crate) mod duplicates;
@@ -23,5 +24,6 @@ pub mod open;
 pub(crate) mod own_report;
 pub(crate) mod schedule;
 pub mod siblings;
+pub mod strict;
 pub mod transfer;
 pub(crate) mod writer;

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod fuzz;
-#[path = "../../../../store/src/tests/header.rs"]
+#[path = "../../../store/src/tests/header.rs"]
 mod header;
-#[path = "../../../../store/src/tests/numbers.rs"]
+#[path = "../../../store/src/tests/numbers.rs"]
 mod numbers;
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn app() -> AppName {
 
 /// Bytes and keys of real recipes.
 fn recipes() -> Vec<(Key, Vec<u8>)> {
-    let lines = include_str!("../../../../../tests/golden/recipes-2.txt").lines();
+    let lines = include_str!("../../../../tests/golden/recipes-2.txt").lines();
     let recipe = |line: &str| {
         let (bytes, key) = line.split_once(' ').unwrap();
         (hex::decode(key).unwrap().try_into().unwrap(), hex::decode(bytes).unwrap())

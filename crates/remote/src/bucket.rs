@@ -1,0 +1,390 @@
+//! An object store, with bounded waits and small answers.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, ClientOptions, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _,
+    ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
+};
+use rustix::fs::FlockOperation;
+use url::Url;
+
+/// Bytes of one part of an upload.
+const PART: usize = 8 << 20;
+
+/// Why the store does not answer as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// It cannot be reached, or does not answer in time.
+    #[error("the store cannot be reached: {0}")]
+    Unreachable(String),
+    /// It refuses.
+    #[error("the store refuses: {0}")]
+    Denied(String),
+    /// The object is longer than it may be.
+    #[error("{0} is longer than it may be")]
+    TooLong(String),
+    /// The store cannot do this.
+    #[error("the store cannot do this: {0}")]
+    Unable(String),
+    /// The object is not there.
+    #[error("{0} is not there")]
+    Missing(String),
+    /// A file of this machine cannot be read.
+    #[error("{0}")]
+    File(#[from] io::Error),
+    /// The address is none of a store.
+    #[error("{0} is no address of a store")]
+    Address(String),
+}
+
+impl BucketError {
+    fn of(error: Error) -> BucketError {
+        match error {
+            Error::NotFound { path, .. } => BucketError::Missing(path),
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+                BucketError::Denied(plain(&error))
+            }
+            Error::NotImplemented { .. } | Error::NotSupported { .. } => BucketError::Unable(plain(&error)),
+            error => BucketError::Unreachable(plain(&error)),
+        }
+    }
+}
+
+/// One line of what the library says.
+fn plain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = inner.source();
+    }
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What a conditional request finds.
+#[derive(Debug)]
+pub enum Found {
+    /// What is known already.
+    Unchanged,
+    /// Nothing.
+    Missing,
+    /// Something new.
+    New(Object),
+}
+
+/// A small object.
+#[derive(Debug)]
+pub struct Object {
+    /// All of it.
+    pub bytes: Bytes,
+    /// What tells it from what is written there later.
+    pub version: UpdateVersion,
+}
+
+/// What is listed.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The parts of its name below the folder that was listed.
+    pub name: Vec<String>,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// An object store, below a prefix.
+#[derive(Clone)]
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// The folder, if the store is one: such stores have no conditional put, and processes lock a file instead.
+    local: Option<PathBuf>,
+    silence: Duration,
+    unconditional: bool,
+}
+
+impl Bucket {
+    /// What is below `prefix`. A request that brings nothing for `silence` has failed.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, silence: Duration) -> Bucket {
+        Bucket { store, prefix, local: None, silence, unconditional: false }
+    }
+
+    /// What this address names: `s3://`, `gs://`, `az://`, `https://` (WebDAV, or any server for pulls), `file://`.
+    /// Credentials come from the environment, under the names that the providers' own tools use. A missing folder is
+    /// created if it is to be written.
+    pub fn open(address: &str, silence: Duration, create: bool) -> Result<Bucket, BucketError> {
+        let wrong = || BucketError::Address(address.chars().filter(|c| !c.is_control()).collect());
+        let failed = |error| BucketError::of(error);
+        let url = Url::parse(address).map_err(|_| wrong())?;
+        let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|_| wrong())?;
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: silence / 2,
+            ..Default::default()
+        };
+        let retry = RetryConfig { max_retries: 3, retry_timeout: silence, backoff };
+        // Bodies may take long; what is silent for too long ends in this file.
+        let client = ClientOptions::new().with_connect_timeout(silence.min(Duration::from_secs(10)));
+        let client = client.with_timeout_disabled();
+        // Another part of the program may have chosen it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // From the environment, and by hand: http:// is for tests and for private networks.
+        let client = match std::env::var("AWS_ALLOW_HTTP").as_deref() {
+            Ok("true" | "1") => client.with_allow_http(true),
+            _ => client,
+        };
+        let mut local = None;
+        let (store, prefix): (Arc<dyn ObjectStore>, Path) = match scheme {
+            ObjectStoreScheme::Local => {
+                let folder = url.to_file_path().map_err(|()| wrong())?;
+                if create {
+                    std::fs::create_dir_all(&folder)?;
+                }
+                let store = LocalFileSystem::new_with_prefix(&folder).map_err(|error| {
+                    BucketError::Unreachable(format!("{}: {}", folder.display(), plain(&error)))
+                })?;
+                local = Some(folder);
+                (Arc::new(store), Path::default())
+            }
+            ObjectStoreScheme::AmazonS3 => {
+                let builder = AmazonS3Builder::from_env().with_url(address);
+                let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
+                (Arc::new(store), path)
+            }
+            ObjectStoreScheme::GoogleCloudStorage => {
+                let builder = GoogleCloudStorageBuilder::from_env().with_url(address);
+                let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
+                (Arc::new(store), path)
+            }
+            ObjectStoreScheme::MicrosoftAzure => {
+                let builder = MicrosoftAzureBuilder::from_env().with_url(address);
+                let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
+                (Arc::new(store), path)
+            }
+            ObjectStoreScheme::Http => {
+                let server = &url[..url::Position::BeforePath];
+                let builder = HttpBuilder::new().with_url(server);
+                let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
+                (Arc::new(store), path)
+            }
+            _ => return Err(wrong()),
+        };
+        Ok(Bucket { local, ..Bucket::new(store, prefix, silence) })
+    }
+
+    /// Publishes also where the store cannot tell whether somebody else did at the same time.
+    pub fn unconditionally(self) -> Bucket {
+        Bucket { unconditional: true, ..self }
+    }
+
+    fn place(&self, path: &Path) -> Path {
+        Path::from_iter(self.prefix.parts().chain(path.parts()))
+    }
+
+    /// Waits for one answer.
+    async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let silence = || Error::Generic { store: "vkstash", source: "no answer in time".into() };
+        tokio::time::timeout(self.silence, answer).await.unwrap_or_else(|_| Err(silence()))
+    }
+
+    /// Reads a small object, in one request, if it is not the one with this tag.
+    pub async fn get(&self, path: &Path, known: Option<&str>, longest: u64) -> Result<Found, BucketError> {
+        let place = self.place(path);
+        let options = GetOptions { if_none_match: known.map(str::to_owned), ..Default::default() };
+        let got = match self.in_time(self.store.get_opts(&place, options)).await {
+            Ok(got) => got,
+            Err(Error::NotModified { .. }) => return Ok(Found::Unchanged),
+            Err(Error::NotFound { .. }) => return Ok(Found::Missing),
+            Err(error) => return Err(BucketError::of(error)),
+        };
+        let too_long = || BucketError::TooLong(place.to_string());
+        if got.meta.size > longest {
+            return Err(too_long());
+        }
+        let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
+        let (mut stream, mut bytes) = (got.into_stream(), Vec::new());
+        while let Some(more) =
+            self.in_time(async { stream.next().await.transpose() }).await.map_err(BucketError::of)?
+        {
+            if (bytes.len() + more.len()) as u64 > longest {
+                return Err(too_long());
+            }
+            bytes.extend_from_slice(&more);
+        }
+        Ok(Found::New(Object { bytes: bytes.into(), version }))
+    }
+
+    /// The bytes of an object from `offset` on.
+    pub(crate) async fn stream(
+        &self,
+        path: &Path,
+        offset: u64,
+    ) -> Result<BoxStream<'static, Result<Bytes, Error>>, BucketError> {
+        let range = (offset > 0).then_some(GetRange::Offset(offset));
+        let options = GetOptions { range, ..Default::default() };
+        let got =
+            self.in_time(self.store.get_opts(&self.place(path), options)).await.map_err(BucketError::of)?;
+        if got.range.start != offset {
+            return Err(BucketError::Unable("it does not send parts of objects".to_owned()));
+        }
+        Ok(got.into_stream())
+    }
+
+    /// The next bytes. None: that was all.
+    pub(crate) async fn next(
+        &self,
+        stream: &mut BoxStream<'static, Result<Bytes, Error>>,
+    ) -> Result<Option<Bytes>, BucketError> {
+        self.in_time(async { stream.next().await.transpose() }).await.map_err(BucketError::of)
+    }
+
+    /// The length of an object; None if there is none.
+    pub(crate) async fn length(&self, path: &Path) -> Result<Option<u64>, BucketError> {
+        match self.in_time(self.store.head(&self.place(path))).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(BucketError::of(error)),
+        }
+    }
+
+    /// Writes a file to a place where only such a file can be. Returns the bytes that were sent: none if it is there.
+    pub async fn put_file(&self, path: &Path, file: &FilePath) -> Result<u64, BucketError> {
+        let bytes = file.metadata()?.len();
+        if self.length(path).await? == Some(bytes) {
+            return Ok(0);
+        }
+        let place = self.place(path);
+        let mut open = File::open(file)?;
+        let mut part = |limit: usize| {
+            let mut bytes = Vec::new();
+            io::Read::by_ref(&mut open).take(limit as u64).read_to_end(&mut bytes).map(|_| bytes)
+        };
+        if bytes > PART as u64 {
+            // A slow line may take longer for one part than the silence that is allowed.
+            let patience = self.silence * 20;
+            let upload = tokio::time::timeout(patience, self.store.put_multipart(&place)).await;
+            let late = || BucketError::Unreachable("no answer in time".to_owned());
+            match upload.map_err(|_| late())? {
+                Ok(upload) => {
+                    let mut writer = WriteMultipart::new_with_chunk_size(upload, PART);
+                    loop {
+                        let more = part(PART)?;
+                        if more.is_empty() {
+                            break;
+                        }
+                        let ready = tokio::time::timeout(patience, writer.wait_for_capacity(2)).await;
+                        ready.map_err(|_| late())?.map_err(BucketError::of)?;
+                        writer.put(more.into());
+                    }
+                    let finished = tokio::time::timeout(patience, writer.finish()).await;
+                    finished.map_err(|_| late())?.map_err(BucketError::of)?;
+                    return Ok(bytes);
+                }
+                Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {}
+                Err(error) => return Err(BucketError::of(error)),
+            }
+        }
+        let whole = part(usize::MAX)?;
+        let put = self.store.put(&place, PutPayload::from(whole));
+        let late = || BucketError::Unreachable("no answer in time".to_owned());
+        let put = tokio::time::timeout(self.silence * 20, put).await.map_err(|_| late())?;
+        put.map_err(BucketError::of)?;
+        Ok(bytes)
+    }
+
+    /// Replaces the object that was found there, or creates it where none was. False: somebody else was there first.
+    pub async fn put_over(
+        &self,
+        path: &Path,
+        bytes: Vec<u8>,
+        over: Option<&UpdateVersion>,
+    ) -> Result<bool, BucketError> {
+        let place = self.place(path);
+        let mode = over.map_or(PutMode::Create, |version| PutMode::Update(version.clone()));
+        let put = |bytes: Vec<u8>, mode: PutMode| {
+            let options = PutOptions { mode, ..Default::default() };
+            self.in_time(self.store.put_opts(&place, PutPayload::from(bytes), options))
+        };
+        let _lock = self.lock().await?;
+        if let (Some(version), true) = (over, self.local.is_some()) {
+            // The lock makes these two steps one.
+            let now = self.in_time(self.store.head(&place)).await;
+            if !now.is_ok_and(|meta| meta.e_tag == version.e_tag) {
+                return Ok(false);
+            }
+            put(bytes, PutMode::Overwrite).await.map_err(BucketError::of)?;
+            return Ok(true);
+        }
+        match put(bytes.clone(), mode).await {
+            Ok(_) => Ok(true),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            // What was seen there is gone.
+            Err(Error::NotFound { .. }) if over.is_some() => Ok(false),
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) if self.unconditional => {
+                put(bytes, PutMode::Overwrite).await.map_err(BucketError::of)?;
+                Ok(true)
+            }
+            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => Err(BucketError::Unable(
+                "it has no conditional put, so publications at the same time would be lost (--unconditional \
+                 publishes anyway)"
+                    .to_owned(),
+            )),
+            Err(error) => Err(BucketError::of(error)),
+        }
+    }
+
+    /// In a folder: the lock of everybody who publishes there.
+    async fn lock(&self) -> Result<Option<File>, BucketError> {
+        let Some(folder) = &self.local else { return Ok(None) };
+        let file = File::options().create(true).append(true).open(folder.join(".lock"))?;
+        let began = std::time::Instant::now();
+        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if began.elapsed() > self.silence {
+                return Err(BucketError::Unreachable(
+                    "somebody else publishes there all the time".to_owned(),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(Some(file))
+    }
+
+    /// What is in a folder, at most `most` objects.
+    pub async fn list(&self, folder: &Path, most: usize) -> Result<Vec<Listed>, BucketError> {
+        let folder = self.place(folder);
+        let mut stream = self.store.list(Some(&folder));
+        let mut found = Vec::new();
+        while found.len() < most {
+            let next = self.in_time(async { stream.next().await.transpose() }).await;
+            let Some(meta) = next.map_err(BucketError::of)? else { break };
+            let Some(parts) = meta.location.prefix_match(&folder) else { continue };
+            let name = parts.map(|part| part.as_ref().to_owned()).collect();
+            found.push(Listed { name, bytes: meta.size });
+        }
+        Ok(found)
+    }
+
+    /// Removes an object.
+    pub async fn delete(&self, path: &Path) -> Result<(), BucketError> {
+        match self.in_time(self.store.delete(&self.place(path))).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(BucketError::of(error)),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Downloads of segments: in pieces, resumed, bounded in memory, and checked against their names.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::bucket::{Bucket, BucketError};
+use crate::manifest::Segment;
+use crate::names::{self, Digest};
+use crate::progress::{Progress, Rate};
+
+/// Pieces that wait to be written: the download does not get further ahead.
+const WAITING: usize = 64;
+/// So often in a row a download may bring nothing.
+const ATTEMPTS: u32 = 3;
+
+/// Why a segment could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] BucketError),
+    /// It cannot be written here.
+    #[error("cannot write {}: {source}", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The store has something else under this name.
+    #[error("segment {0} is not what its name says")]
+    Wrong(Digest),
+}
+
+/// Copies a segment into `folder`, where a part of it may be already. Returns the file's name: its content is that of
+/// which the name is the digest, and nothing else is known of it.
+pub(crate) async fn fetch(
+    bucket: &Bucket,
+    segment: &Segment,
+    folder: &Path,
+    rate: &Rate,
+    progress: &dyn Progress,
+) -> Result<String, FetchError> {
+    let name = format!("{}.part", segment.sha256);
+    let path = folder.join(&name);
+    let disk = |source| FetchError::Disk { path: path.clone(), source };
+    let mut resumes = true;
+    loop {
+        let file = open(&path, segment.bytes).map_err(disk)?;
+        let there = file.metadata().map_err(disk)?.len();
+        progress.done(there);
+        let (send, receive) = mpsc::channel(WAITING);
+        let sink = tokio::task::spawn_blocking(move || write(file, there, receive));
+        let copied = copy(bucket, segment, there, rate, progress, &send).await;
+        drop(send);
+        match (finish(sink).await, copied) {
+            (Err(source), _) => {
+                if source.kind() == io::ErrorKind::StorageFull || source.kind() == io::ErrorKind::FileTooLarge
+                {
+                    // Others need the space more than the next attempt.
+                    let _ = std::fs::remove_file(&path);
+                }
+                return Err(disk(source));
+            }
+            (Ok(_), Err(error)) => return Err(error.into()),
+            (Ok(digest), Ok(whole)) => {
+                if whole && digest == segment.sha256 {
+                    return Ok(name);
+                }
+                let _ = std::fs::remove_file(&path);
+                // What was there before may be to blame; once.
+                if there == 0 || !std::mem::replace(&mut resumes, false) {
+                    return Err(FetchError::Wrong(segment.sha256));
+                }
+            }
+        }
+    }
+}
+
+/// The file to be continued. One that is too long begins again.
+fn open(path: &Path, most: u64) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).mode(0o600);
+    let file = options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)?;
+    if file.metadata()?.len() > most {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Sends the bytes from `offset` on. False: the store has more of it than there may be.
+async fn copy(
+    bucket: &Bucket,
+    segment: &Segment,
+    offset: u64,
+    rate: &Rate,
+    progress: &dyn Progress,
+    to: &mpsc::Sender<Bytes>,
+) -> Result<bool, BucketError> {
+    let place = names::segment(&segment.sha256);
+    let (mut at, mut in_vain) = (offset, 0);
+    while at < segment.bytes {
+        let before = at;
+        let outcome = async {
+            let mut stream = bucket.stream(&place, at).await?;
+            while let Some(bytes) = bucket.next(&mut stream).await? {
+                if bytes.len() as u64 > segment.bytes - at {
+                    return Ok(false);
+                }
+                at += bytes.len() as u64;
+                rate.pay(bytes.len()).await;
+                progress.done(bytes.len() as u64);
+                if to.send(bytes).await.is_err() {
+                    // It cannot be written; the sink says why.
+                    return Ok(true);
+                }
+            }
+            Ok(true)
+        };
+        match outcome.await {
+            Ok(false) => return Ok(false),
+            _ if to.is_closed() => return Ok(true),
+            Err(error @ (BucketError::Missing(_) | BucketError::Denied(_))) => return Err(error),
+            Ok(true) if at == segment.bytes => return Ok(true),
+            outcome => {
+                in_vain = if at > before { 0 } else { in_vain + 1 };
+                if in_vain >= ATTEMPTS {
+                    outcome?;
+                    return Err(BucketError::Unreachable("it ends before its end".to_owned()));
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Hashes what is there, then writes and hashes what comes: on a thread of its own, so that the network does not wait.
+fn write(mut file: File, there: u64, mut pieces: mpsc::Receiver<Bytes>) -> io::Result<Digest> {
+    let mut hash = Sha256::new();
+    let (mut buffer, mut left) = (vec![0; 256 << 10], there);
+    while left > 0 {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&buffer[..count]);
+        left = left.saturating_sub(count as u64);
+    }
+    file.seek(io::SeekFrom::Start(there))?;
+    while let Some(piece) = pieces.blocking_recv() {
+        file.write_all(&piece)?;
+        hash.update(&piece);
+    }
+    Ok(Digest(hash.finalize().into()))
+}
+
+async fn finish(sink: JoinHandle<io::Result<Digest>>) -> io::Result<Digest> {
+    sink.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}

@@ -1,0 +1,300 @@
+//! What this machine has of a store: the base that programs look into, the manifests that were accepted, and parts of
+//! downloads (docs/remote.md).
+//!
+//! ```text
+//! base/<application>/...                what VKSTASH_BASE names
+//! state/<application>/<target>          the accepted manifest, as it was signed
+//! state/<application>/<target>.etag     what the store called it
+//! state/<application>/revocations       the accepted list
+//! tmp/                                  parts of downloads
+//! old/<application>/                    what was replaced last, for programs that have it open
+//! pushed/<application>/<target>/<sha256> keys that this machine has published
+//! lock
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::io::Errno;
+
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::{CRASH_LIMIT, Kind};
+use vkstash_store::stash::open::Stash;
+
+use crate::names::{self, Digest, Target};
+
+/// Where what is known of a store is.
+pub struct Home {
+    dir: PathBuf,
+}
+
+/// Nobody else changes the folder while this lives.
+pub struct Locked(#[allow(dead_code, reason = "closing it unlocks it")] File);
+
+/// What an application's folder in the base is to have.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    /// The files of each part, by their names, with where they are now.
+    pub(crate) parts: BTreeMap<String, BTreeMap<String, PathBuf>>,
+    /// What must not be served.
+    pub(crate) revoked: Vec<(DeviceHeader, Vec<Digest>)>,
+}
+
+impl Home {
+    /// The folder with that path; created if it is missing.
+    pub fn open(dir: &Path) -> io::Result<Home> {
+        let dir = std::path::absolute(dir)?;
+        fs::create_dir_all(dir.parent().unwrap_or(&dir))?;
+        // Others may read the base, but not what is beside it.
+        for (folder, mode) in [("", 0o755), ("base", 0o755), ("state", 0o700), ("tmp", 0o700), ("old", 0o700)]
+        {
+            let folder = if folder.is_empty() { dir.clone() } else { dir.join(folder) };
+            match DirBuilder::new().mode(mode).create(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) => fs::set_permissions(&folder, Permissions::from_mode(mode))?,
+                Err(_) => {}
+            }
+        }
+        Ok(Home { dir })
+    }
+
+    /// The base.
+    pub fn base(&self) -> PathBuf {
+        self.dir.join("base")
+    }
+
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.dir.join("tmp")
+    }
+
+    /// Waits until nobody else changes the folder. None: that takes longer than `limit`.
+    pub async fn lock(&self, limit: Duration) -> io::Result<Option<Locked>> {
+        let mut options = File::options();
+        let file = options.create(true).append(true).mode(0o600).open(self.dir.join("lock"))?;
+        let began = Instant::now();
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Locked(file))),
+                Err(Errno::WOULDBLOCK) if began.elapsed() < limit => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The applications of which something was accepted, with their targets.
+    pub(crate) fn known(&self) -> Vec<(String, Vec<Target>)> {
+        let folders = names_in(&self.dir.join("state"));
+        let known =
+            folders.into_iter().filter(|name| names::application(name).is_some()).map(|application| {
+                let files = names_in(&self.dir.join("state").join(&application));
+                let targets = files.iter().filter_map(|name| Target::parse(name)).collect();
+                (application, targets)
+            });
+        known.collect()
+    }
+
+    /// An accepted text, and what the store called it.
+    pub(crate) fn saved(
+        &self,
+        application: &str,
+        name: &str,
+        longest: u64,
+    ) -> Option<(Vec<u8>, Option<String>)> {
+        let path = self.state(application, name);
+        let found = path.metadata().ok().filter(|found| found.len() <= longest)?;
+        let bytes = fs::read(&path).ok().filter(|bytes| bytes.len() as u64 == found.len())?;
+        Some((bytes, fs::read_to_string(self.state(application, &format!("{name}.etag"))).ok()))
+    }
+
+    /// Keeps an accepted text.
+    pub(crate) fn save(
+        &self,
+        application: &str,
+        name: &str,
+        bytes: &[u8],
+        tag: Option<&str>,
+    ) -> io::Result<()> {
+        fs::create_dir_all(self.dir.join("state").join(application))?;
+        let etag = self.state(application, &format!("{name}.etag"));
+        // A tag must never stand beside an older text.
+        remove(&etag)?;
+        self.replace(&self.state(application, name), bytes)?;
+        tag.map_or(Ok(()), |tag| self.replace(&etag, tag.as_bytes()))
+    }
+
+    fn state(&self, application: &str, name: &str) -> PathBuf {
+        self.dir.join("state").join(application).join(name)
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix("text-").tempfile_in(self.temporary())?;
+        file.write_all(bytes)?;
+        file.as_file().sync_data()?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+
+    /// Where a segment is in the base.
+    pub(crate) fn in_base(&self, application: &str, target: &Target, file: &str) -> PathBuf {
+        self.base().join(application).join(target.folder()).join(file)
+    }
+
+    /// The folder of an application's part in the base.
+    pub(crate) fn part(&self, application: &str, target: &Target) -> PathBuf {
+        self.base().join(application).join(target.folder())
+    }
+
+    /// The list of the keys of a segment that this machine has published.
+    pub(crate) fn pushed(&self, application: &str, target: &Target) -> PathBuf {
+        self.dir.join("pushed").join(application).join(target.name())
+    }
+
+    /// Whether the application's folder in the base has these files.
+    pub(crate) fn has(&self, application: &str, wanted: &Wanted) -> bool {
+        let folder = self.base().join(application);
+        let parts = names_in(&folder);
+        let has = |part: &String| {
+            let files = names_in(&folder.join(part)).into_iter();
+            // Those without a digest say what is revoked.
+            let files = files.filter(|name| names::of_file(name).is_some());
+            wanted.parts.get(part).is_some_and(|wanted| wanted.keys().cloned().eq(files))
+        };
+        parts.iter().eq(wanted.parts.keys()) && parts.iter().all(has)
+    }
+
+    /// Adds everything that the base has now.
+    pub(crate) fn carry_over(&self, application: &str, wanted: &mut Wanted) {
+        let folder = self.base().join(application);
+        for part in names_in(&folder) {
+            let there = folder.join(&part);
+            let files = wanted.parts.entry(part).or_default();
+            for name in names_in(&there) {
+                files.entry(name.clone()).or_insert_with(|| there.join(&name));
+            }
+        }
+    }
+
+    /// Puts an application's folder into the base, in place of the one that is there: programs see one or the other.
+    pub(crate) fn install(&self, app: &AppName, wanted: &Wanted) -> io::Result<()> {
+        let new = tempfile::Builder::new().prefix("application-").tempdir_in(self.temporary())?;
+        let folder = new.path().join(&app.folder);
+        make_folder(&folder)?;
+        for (part, files) in &wanted.parts {
+            let part = folder.join(part);
+            make_folder(&part)?;
+            for (name, at) in files {
+                let to = part.join(name);
+                // File systems without links get a copy.
+                fs::hard_link(at, &to).or_else(|_| fs::copy(at, &to).map(drop))?;
+                fs::set_permissions(&to, Permissions::from_mode(0o644))?;
+            }
+        }
+        self.add_revoked(new.path(), app, wanted)?;
+        let live = self.base().join(&app.folder);
+        let exchanged = match rustix::fs::renameat_with(CWD, &folder, CWD, &live, RenameFlags::EXCHANGE) {
+            Ok(()) => true,
+            Err(Errno::NOENT) => {
+                fs::rename(&folder, &live)?;
+                false
+            }
+            // A file system or a kernel that cannot do it at once.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let aside = new.path().join("replaced");
+                fs::rename(&live, &aside)?;
+                fs::rename(&folder, &live)?;
+                fs::rename(&aside, &folder)?;
+                true
+            }
+            Err(error) => return Err(error.into()),
+        };
+        File::open(self.base())?.sync_all()?;
+        if exchanged {
+            let old = self.dir.join("old").join(&app.folder);
+            let _ = fs::remove_dir_all(&old);
+            let _ = fs::rename(&folder, &old);
+        }
+        Ok(())
+    }
+
+    /// Writes segments that say of the revoked artifacts what a stash says of those that programs died of.
+    fn add_revoked(&self, new: &Path, app: &AppName, wanted: &Wanted) -> io::Result<()> {
+        let wanted_parts = wanted
+            .revoked
+            .iter()
+            .filter(|(header, _)| wanted.parts.contains_key(&Target::Device(header.short_digest()).folder()));
+        for (header, keys) in wanted_parts {
+            let folder = Target::Device(header.short_digest()).folder();
+            let root = tempfile::Builder::new().prefix("revoked-").tempdir_in(self.temporary())?;
+            let stash = Stash::open_patiently(root.path(), app).map_err(io::Error::other)?;
+            let part = stash.device(header).map_err(io::Error::other)?;
+            let all = keys.iter().all(|key| part.put(Kind::CrashCount, &key.0, Box::new([CRASH_LIMIT])));
+            drop(part);
+            let report = {
+                let stash = stash;
+                stash.flush(Duration::from_secs(60));
+                stash.report()
+            };
+            if !all || !report.write_errors.is_empty() || report.dropped > 0 {
+                return Err(io::Error::other("the list of revoked artifacts cannot be written"));
+            }
+            let made = root.path().join(&app.folder).join(&folder);
+            for name in names_in(&made).into_iter().filter(|name| name.ends_with(".vks")) {
+                let to = new.join(&app.folder).join(&folder).join(&name);
+                fs::rename(made.join(&name), &to)?;
+                fs::set_permissions(&to, Permissions::from_mode(0o644))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what interrupted pulls have left, but for parts of these downloads and those of the last days.
+    pub(crate) fn clean(&self, needed: &dyn Fn(&Digest) -> bool) {
+        const DAYS: Duration = Duration::from_secs(3 * 24 * 3600);
+        for name in names_in(&self.temporary()) {
+            let path = self.temporary().join(&name);
+            let digest = name.strip_suffix(".part").and_then(Digest::parse);
+            let age = path.symlink_metadata().and_then(|found| found.modified()).ok();
+            let is_old = age.and_then(|age| age.elapsed().ok()).is_some_and(|age| age > DAYS);
+            match digest {
+                Some(digest) if needed(&digest) || !is_old => {}
+                Some(_) => drop(fs::remove_file(&path)),
+                None if path.is_dir() => drop(fs::remove_dir_all(&path)),
+                None => drop(fs::remove_file(&path)),
+            }
+        }
+    }
+
+    /// Free bytes where the folder is. None: nobody knows.
+    pub(crate) fn free(&self) -> Option<u64> {
+        let found = rustix::fs::statvfs(&self.dir).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o755).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The names in a folder, sorted; none if it cannot be read.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}

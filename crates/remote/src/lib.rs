@@ -1,0 +1,28 @@
+//! Bases of vkstash in object stores: fetching what a store has for the programs of this machine, and publishing what
+//! was recorded (docs/remote.md). For the program `vkstash-remote`; linked into neither the layer nor the tool.
+//!
+//! The floors, from the top down; nothing imports upwards:
+//!
+//! - [`program`] the command line
+//! - [`push`] from a stash into a store
+//! - [`pull`] from a store into a base; `gather` new segments of what a stash has
+//! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
+//! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
+//! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it goes
+//! - [`names`] names of objects
+
+pub mod bucket;
+pub mod envelope;
+pub mod fetch;
+mod gather;
+pub mod home;
+pub mod key;
+pub mod manifest;
+pub mod names;
+pub mod program;
+pub mod progress;
+pub mod pull;
+pub mod push;
+pub mod revocations;
+pub mod segment;
+pub mod trust;

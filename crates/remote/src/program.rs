@@ -1,0 +1,500 @@
+//! The program `vkstash-remote`: its command line, and what it prints.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use VkLayer_vkstash::config::Config;
+use clap::{Args, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::bucket::Bucket;
+use crate::home::Home;
+use crate::key::{self, Signer};
+use crate::names::Digest;
+use crate::progress::Progress;
+use crate::pull::{self, Failure, PullError};
+use crate::push::{self, PushError};
+use crate::trust::Trust;
+
+/// Fetches bases for vkstash from an object store, and publishes what was recorded.
+#[derive(Parser)]
+#[command(name = "vkstash-remote", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 done (also if there is nothing new), 1 failed on this machine, 2 wrong \
+usage, 3 the store cannot be reached, 4 what the store has is refused, 5 others are at work, 130 interrupted. If \
+several things went wrong, the greatest of these numbers counts; what could be done is done. docs/remote.md says more.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Bring the base of this machine up to what the store has
+    Pull(PullArgs),
+    /// Publish what was recorded: with a key for everybody, without one for the inbox
+    Push(PushArgs),
+    /// Make a key that signs
+    Key(KeyArgs),
+}
+
+#[derive(Args)]
+struct StoreArgs {
+    /// Where the base and what is known of the store are kept, instead of the user's data folder
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Who is believed, instead of the user's and the machine's signers.toml
+    #[arg(long, value_name = "FILE")]
+    signers: Option<PathBuf>,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Seconds without a byte after which the store counts as unreachable
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    silence: u64,
+    /// Seconds after which everything is over
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<u64>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+struct PullArgs {
+    /// Applications: their names, or the names of their folders; without any, those that the stash has
+    #[arg(value_name = "APPLICATION")]
+    applications: Vec<String>,
+    /// The store: s3://BUCKET/PREFIX, gs://, az://, https:// or file://
+    #[arg(long, value_name = "URL")]
+    from: String,
+    /// All applications that the store has
+    #[arg(long)]
+    all: bool,
+    /// For all devices, and not for those alone that the stash knows
+    #[arg(long)]
+    all_devices: bool,
+    /// The most bytes a second: 500KB, 2MiB
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    max_rate: Option<u64>,
+    /// Print the folder of the base first, on standard output
+    #[arg(long)]
+    print_base: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+struct PushArgs {
+    /// Applications: their names, or the names of their folders; without any, all of the stash
+    #[arg(value_name = "APPLICATION")]
+    applications: Vec<String>,
+    /// The store
+    #[arg(long, value_name = "URL")]
+    to: String,
+    #[command(flatten)]
+    signing: SigningArgs,
+    /// No artifacts
+    #[arg(long)]
+    portable: bool,
+    /// Put new manifests in the place of those that nobody who is believed has signed
+    #[arg(long)]
+    replace: bool,
+    /// Merge small segments into large ones; pull first
+    #[arg(long)]
+    compact: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+struct SigningArgs {
+    /// The file of the secret key
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The file of the key's password; without it, VKSTASH_REMOTE_PASSWORD, or the terminal
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Days until what is signed expires
+    #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=3650))]
+    valid: u64,
+    /// Publish also where the store has no conditional put, so that publications at the same time may be lost
+    #[arg(long)]
+    unconditional: bool,
+}
+
+#[derive(Args)]
+struct KeyArgs {
+    /// The file of the secret key, which must not exist; the public key is written beside it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Without a password
+    #[arg(long)]
+    no_password: bool,
+    /// The file of the password; without it, VKSTASH_REMOTE_PASSWORD, or the terminal
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+}
+
+/// Why the program ends.
+struct End {
+    text: String,
+    status: u8,
+}
+
+impl End {
+    fn local(error: impl std::fmt::Display) -> End {
+        End { text: error.to_string(), status: Failure::Local as u8 }
+    }
+}
+
+impl From<PullError> for End {
+    fn from(error: PullError) -> End {
+        End { text: error.to_string(), status: error.failure() as u8 }
+    }
+}
+
+impl From<PushError> for End {
+    fn from(error: PushError) -> End {
+        End { text: error.to_string(), status: error.failure() as u8 }
+    }
+}
+
+/// Runs the program.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(text) => {
+            let _ = text.print();
+            return ExitCode::from(if text.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let done = match &cli.command {
+        Command::Pull(args) => pull(args),
+        Command::Push(args) => push(args),
+        Command::Key(args) => make_key(args),
+    };
+    match done {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(failure)) => ExitCode::from(failure as u8),
+        Err(end) => {
+            eprint_line(&end.text);
+            ExitCode::from(end.status)
+        }
+    }
+}
+
+fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
+    let home = home(&args.store, &args.from)?;
+    if args.print_base {
+        print_line(&home.base().to_string_lossy());
+    }
+    let trust = trust(&args.store)?;
+    if trust.signers.is_empty() {
+        return Err(End::local("no signer is pinned, so nothing can be believed (docs/remote.md)"));
+    }
+    let found = known(&args.store)?;
+    let chosen = if args.applications.is_empty() && !args.all {
+        found.iter().collect()
+    } else {
+        choose(&found, &args.applications)
+    };
+    let headers = |info: &ApplicationInfo| {
+        let devices = info.parts.iter().filter_map(|part| part.device.clone());
+        if args.all_devices { Vec::new() } else { devices.collect() }
+    };
+    let mut applications: Vec<_> = chosen.iter().map(|info| (info.folder.clone(), headers(info))).collect();
+    for name in &args.applications {
+        // What only the store has is named by its folder.
+        if crate::names::application(name).is_some() && !applications.iter().any(|(known, _)| known == name) {
+            applications.push((name.clone(), Vec::new()));
+        }
+    }
+    if let Some(name) = args
+        .applications
+        .iter()
+        .find(|name| !applications.iter().any(|(folder, _)| folder == *name || display(folder) == **name))
+    {
+        return Err(End::local(format!(
+            "the stash has no application {name:?}; one that only the store has is named by its folder"
+        )));
+    }
+    let all = args.all || (args.applications.is_empty() && found.is_empty());
+    let request = pull::Request {
+        applications,
+        all,
+        rate: args.max_rate,
+        patience: Duration::from_secs(args.store.deadline.unwrap_or(600)),
+        now: now(),
+    };
+    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let told: Arc<dyn Progress> = progress.clone();
+    let silence = Duration::from_secs(args.store.silence.max(1));
+    let bucket = Bucket::open(&args.from, silence, false).map_err(PullError::Store)?;
+    let pulled =
+        run(&args.store, async move { Ok(pull::pull(&bucket, &home, &trust, &request, told).await?) });
+    progress.clear();
+    let pulled = pulled?;
+    if !args.store.quiet {
+        let text = match (pulled.updated, pulled.asked) {
+            (_, 0) => "the store has nothing that was asked for".to_owned(),
+            (0, _) => "nothing new".to_owned(),
+            (updated, _) => format!(
+                "{updated} applications updated: {} segments with {} records, {}",
+                pulled.segments,
+                pulled.records,
+                size(pulled.bytes)
+            ),
+        };
+        eprint_line(&text);
+    }
+    Ok(pulled.failures.into_iter().max())
+}
+
+fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
+    let home = home(&args.store, &args.to)?;
+    let signer = signer(&args.signing)?;
+    let found = known(&args.store)?;
+    let chosen = if args.applications.is_empty() {
+        found.iter().collect()
+    } else {
+        choose(&found, &args.applications)
+    };
+    if chosen.len() < args.applications.len() {
+        return Err(End::local("the stash does not have all of these applications"));
+    }
+    let request = push::Request {
+        root: root(&args.store)?,
+        applications: chosen.iter().map(|info| info.folder.clone()).collect(),
+        portable: args.portable,
+        replace: args.replace,
+        compact: args.compact,
+        valid: args.signing.valid * 24 * 3600,
+        now: now(),
+    };
+    let trust = if signer.is_some() { trust(&args.store)? } else { Trust::default() };
+    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let told: Arc<dyn Progress> = progress.clone();
+    let is_signed = signer.is_some();
+    let pushed = run(&args.store, async move {
+        Ok(match &signer {
+            Some(signer) => push::push(&bucket, &home, &trust, signer, &request, told).await?,
+            None => push::offer(&bucket, &home, &request, told).await?,
+        })
+    });
+    progress.clear();
+    let pushed = pushed?;
+    if !args.store.quiet {
+        let what =
+            format!("{} segments with {} records, {}", pushed.segments, pushed.records, size(pushed.bytes));
+        eprint_line(&match (is_signed, pushed.segments, pushed.manifests) {
+            (_, 0, 0) => "nothing new to publish".to_owned(),
+            (true, _, manifests) => format!("{what}; {manifests} manifests signed"),
+            (false, ..) => format!("{what} in the inbox"),
+        });
+    }
+    Ok(None)
+}
+
+fn make_key(args: &KeyArgs) -> Result<Option<Failure>, End> {
+    let password = (!args.no_password).then(|| password(args.password_file.as_deref()));
+    let password = password.transpose().map_err(End::local)?;
+    let public = key::create(&args.file, password.as_ref()).map_err(End::local)?;
+    print_line(&format!(
+        "[[signer]]\nname = \"\"\nkey = \"{public}\"\napplications = [\"*\"]\ncontent = \"artifacts\""
+    ));
+    Ok(None)
+}
+
+/// Runs until it is done, the user interrupts it, or it takes too long.
+fn run<T>(args: &StoreArgs, work: impl Future<Output = Result<T, End>>) -> Result<T, End> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(End::local)?;
+    let limit = Duration::from_secs(args.deadline.unwrap_or(u64::from(u32::MAX)));
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = tokio::time::timeout(limit, work) => done.unwrap_or_else(|_| {
+                let text = format!("not done within {} s; what was there stays", limit.as_secs());
+                Err(End { text, status: Failure::Offline as u8 })
+            }),
+            _ = interrupted() => Err(End { text: "interrupted; what was there stays".to_owned(), status: 130 }),
+        }
+    });
+    runtime.shutdown_background();
+    done
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}
+
+/// Where what belongs to this store is kept.
+fn home(args: &StoreArgs, url: &str) -> Result<Home, End> {
+    let dir = match &args.into {
+        Some(dir) => dir.clone(),
+        None => {
+            let folders = directories::BaseDirs::new()
+                .ok_or_else(|| End::local("HOME is not set; name a folder with --into"))?;
+            let digits = Digest::of(url.trim_end_matches('/').as_bytes()).to_string();
+            folders.data_dir().join("vkstash").join("remote").join(&digits[..16])
+        }
+    };
+    Home::open(&dir).map_err(|error| End::local(format!("cannot use {}: {error}", dir.display())))
+}
+
+fn root(args: &StoreArgs) -> Result<PathBuf, End> {
+    let root = args.dir.clone().or_else(|| Config::from_environment().root);
+    root.ok_or_else(|| End::local("cannot tell where the stash is: name it with --dir"))
+}
+
+fn known(args: &StoreArgs) -> Result<Vec<ApplicationInfo>, End> {
+    list_applications(&root(args)?).map_err(End::local)
+}
+
+fn display(folder: &str) -> String {
+    crate::names::application(folder).map(|name| name.display).unwrap_or_default()
+}
+
+fn choose<'a>(found: &'a [ApplicationInfo], names: &[String]) -> Vec<&'a ApplicationInfo> {
+    found
+        .iter()
+        .filter(|info| names.iter().any(|name| info.folder == *name || info.display == *name))
+        .collect()
+}
+
+/// The pinned signers.
+fn trust(args: &StoreArgs) -> Result<Trust, End> {
+    if let Some(file) = &args.signers {
+        return Trust::read(file).map_err(End::local);
+    }
+    let user = directories::BaseDirs::new().map(|folders| folders.config_dir().join("vkstash/signers.toml"));
+    let mut trust = Trust::default();
+    for file in user.into_iter().chain([PathBuf::from("/etc/vkstash/signers.toml")]) {
+        if file.symlink_metadata().is_ok() {
+            trust = trust.and(Trust::read(&file).map_err(End::local)?);
+        }
+    }
+    Ok(trust)
+}
+
+fn signer(args: &SigningArgs) -> Result<Option<Signer>, End> {
+    let read = |file: &PathBuf| Signer::read(file, || password(args.password_file.as_deref()));
+    args.key.as_ref().map(read).transpose().map_err(End::local)
+}
+
+fn writable(args: &StoreArgs, url: &str, unconditional: bool) -> Result<Bucket, End> {
+    let silence = Duration::from_secs(args.silence.max(1));
+    let bucket = Bucket::open(url, silence, true).map_err(PushError::Store)?;
+    Ok(if unconditional { bucket.unconditionally() } else { bucket })
+}
+
+/// None: it is asked for on the terminal.
+fn password(file: Option<&Path>) -> io::Result<Option<String>> {
+    let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
+    if let Some(file) = file {
+        return std::fs::read_to_string(file).map(first).map(Some);
+    }
+    match std::env::var("VKSTASH_REMOTE_PASSWORD") {
+        Ok(password) => Ok(Some(password)),
+        Err(_) if io::stdin().is_terminal() => Ok(None),
+        Err(_) => Err(io::Error::other("the key has a password, and there is no terminal to ask for it")),
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+/// A number of bytes with a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "" | "B" => 1,
+        "KB" => 1000,
+        "KiB" | "K" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" | "M" => 1 << 20,
+        "GB" => 1_000_000_000,
+        "GiB" | "G" => 1 << 30,
+        _ => return Err("a size is a number with KB, KiB, MB, MiB, GB or GiB".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| "not a number".to_owned())?;
+    number.checked_mul(factor).filter(|bytes| *bytes > 0).ok_or_else(|| "out of range".to_owned())
+}
+
+fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// Prints a line. Names from stores and folders may hold characters that move a terminal's cursor.
+fn print_line(text: &str) {
+    let plain: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let _ = writeln!(io::stdout(), "{plain}");
+}
+
+fn eprint_line(text: &str) {
+    let plain: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let _ = writeln!(io::stderr(), "vkstash-remote: {plain}");
+}
+
+/// A bar on a terminal; lines everywhere.
+struct Terminal {
+    bar: Option<ProgressBar>,
+}
+
+impl Terminal {
+    fn new(quiet: bool) -> Terminal {
+        let shows = !quiet && io::stderr().is_terminal();
+        let bar = shows.then(|| {
+            let style =
+                ProgressStyle::with_template("{bar:30} {binary_bytes} of {binary_total_bytes}, {eta}");
+            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Terminal { bar }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprint_line(text)),
+            None => eprint_line(text),
+        }
+    }
+
+    fn more(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc_length(bytes);
+        }
+    }
+
+    fn done(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(bytes);
+        }
+    }
+}

@@ -1,0 +1,592 @@
+//! `pull`: brings the base of this machine up to what the store has.
+//!
+//! For each application and device one manifest is asked for; what it names and the base lacks is fetched, verified and
+//! put into the base. Whatever goes wrong for an application, its folder in the base stays as it was.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+
+use vkstash_store::format::device::DeviceHeader;
+
+use crate::bucket::{Bucket, BucketError, Found};
+use crate::envelope::EnvelopeError;
+use crate::fetch::{self, FetchError};
+use crate::home::{Home, Wanted};
+use crate::manifest::{self, Content, Manifest, ManifestError, Segment};
+use crate::names::{self, Digest, Target};
+use crate::progress::{Progress, Rate};
+use crate::revocations::{self, Revocations};
+use crate::segment::{self, SegmentError};
+use crate::trust::Trust;
+
+/// Requests at once.
+const AT_ONCE: usize = 8;
+/// Segments that are fetched at once; each is verified while others come.
+const SEGMENTS_AT_ONCE: usize = 3;
+/// The most objects that are looked at in a list.
+const MOST_LISTED: usize = 200_000;
+/// Bytes that stay free on the disk.
+const STAYS_FREE: u64 = 64 << 20;
+
+/// What is pulled.
+pub struct Request {
+    /// Applications, with their devices. No devices: all that the store has.
+    pub applications: Vec<(String, Vec<DeviceHeader>)>,
+    /// All applications that the store has, those above with their devices.
+    pub all: bool,
+    /// The most bytes a second.
+    pub rate: Option<u64>,
+    /// How long to wait for another pull.
+    pub patience: Duration,
+    /// The time, in seconds since 1970.
+    pub now: u64,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pulled {
+    /// Manifests that were asked for.
+    pub asked: u64,
+    /// Of them: as they were.
+    pub unchanged: u64,
+    /// Applications whose folder is new.
+    pub updated: u64,
+    /// Segments that were fetched.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Records in them.
+    pub records: u64,
+    /// What was refused, or could not be had: for each a line was told.
+    pub failures: Vec<Failure>,
+}
+
+/// What went wrong for one application. The numbers are exit statuses of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Failure {
+    /// Something of this machine: a disk, a folder.
+    Local = 1,
+    /// The store cannot be reached.
+    Offline = 3,
+    /// What the store has is refused.
+    Refused = 4,
+    /// Others were faster, or are at work.
+    Busy = 5,
+}
+
+/// Why nothing could be done.
+#[derive(Debug, thiserror::Error)]
+pub enum PullError {
+    /// The folder of this machine.
+    #[error("cannot use the folder of the base: {0}")]
+    Home(io::Error),
+    /// Another one is at work.
+    #[error("another pull is at work")]
+    Busy,
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] BucketError),
+}
+
+impl PullError {
+    /// The exit status.
+    pub fn failure(&self) -> Failure {
+        match self {
+            PullError::Home(_) => Failure::Local,
+            PullError::Busy => Failure::Busy,
+            PullError::Store(error) => of_store(error),
+        }
+    }
+}
+
+/// Why what there is for one application is not taken.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Store(#[from] BucketError),
+    #[error(transparent)]
+    Envelope(#[from] EnvelopeError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("it is older than what this machine has: counter {found} after {known}")]
+    Older { found: u64, known: u64 },
+    #[error("it differs from what this machine has, and has the same counter")]
+    Twofold,
+    #[error("it has expired")]
+    Expired,
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error("segment {0}: {1}")]
+    Segment(Digest, SegmentError),
+    #[error("{missing} bytes more are needed than the disk has free")]
+    Full { missing: u64 },
+    #[error("{0}")]
+    Disk(#[from] io::Error),
+}
+
+fn of_store(error: &BucketError) -> Failure {
+    match error {
+        BucketError::Unreachable(_) | BucketError::Missing(_) => Failure::Offline,
+        BucketError::Denied(_) | BucketError::TooLong(_) => Failure::Refused,
+        BucketError::Unable(_) | BucketError::File(_) | BucketError::Address(_) => Failure::Local,
+    }
+}
+
+impl Refusal {
+    fn failure(&self) -> Failure {
+        match self {
+            Refusal::Store(error) | Refusal::Fetch(FetchError::Store(error)) => of_store(error),
+            Refusal::Fetch(FetchError::Disk { .. }) | Refusal::Full { .. } | Refusal::Disk(_) => {
+                Failure::Local
+            }
+            _ => Failure::Refused,
+        }
+    }
+}
+
+/// A manifest that counts.
+struct Accepted {
+    manifest: Manifest,
+    /// The most that its signer may give.
+    content: Content,
+    /// What is to be kept once the base has it; None: it is kept already.
+    new: Option<(Vec<u8>, Option<String>)>,
+}
+
+impl Accepted {
+    /// Its segments that may be used.
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.manifest.segments.iter().filter(|segment| segment.content <= self.content)
+    }
+
+    fn part_of(&self, segment: &Segment) -> Target {
+        match segment.content {
+            Content::Portable => Target::Portable,
+            Content::Artifacts => self.manifest.target(),
+        }
+    }
+}
+
+/// What was found for one target.
+enum Answer {
+    Nothing,
+    Same(Accepted),
+    New(Accepted),
+    /// What was accepted before stays.
+    Refused(Option<Accepted>, Refusal),
+}
+
+struct Pull<'a> {
+    bucket: &'a Bucket,
+    home: &'a Home,
+    trust: &'a Trust,
+    request: &'a Request,
+    rate: Rate,
+    progress: Arc<dyn Progress>,
+}
+
+/// Pulls into `home` what `trust` allows.
+pub async fn pull(
+    bucket: &Bucket,
+    home: &Home,
+    trust: &Trust,
+    request: &Request,
+    progress: Arc<dyn Progress>,
+) -> Result<Pulled, PullError> {
+    let _locked = home.lock(request.patience).await.map_err(PullError::Home)?.ok_or(PullError::Busy)?;
+    let rate = Rate::new(request.rate);
+    Pull { bucket, home, trust, request, rate, progress }.run().await
+}
+
+impl Pull<'_> {
+    async fn run(&self) -> Result<Pulled, PullError> {
+        let mut pulled = Pulled::default();
+        let wanted = self.wanted().await?;
+        let asked = wanted.iter().flat_map(|(application, targets)| {
+            targets.iter().map(move |target| (application.clone(), target.clone()))
+        });
+        let asked: Vec<(String, Target)> = asked.collect();
+        pulled.asked = asked.len() as u64;
+        let answers = asked.into_iter().map(|(application, target)| async move {
+            let answer = self.ask(&application, &target).await;
+            (application, target, answer)
+        });
+        let mut answers: Vec<_> =
+            futures_util::stream::iter(answers).buffer_unordered(AT_ONCE).collect().await;
+        answers.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+        // A device of which there is nothing gets what everybody gets.
+        let mut by_application: BTreeMap<String, Vec<(Target, Answer)>> = BTreeMap::new();
+        for (application, target, answer) in answers {
+            by_application.entry(application).or_default().push((target, answer));
+        }
+        for (application, answers) in &mut by_application {
+            let lacks = |(target, answer): &(Target, Answer)| {
+                matches!(answer, Answer::Nothing) && *target != Target::Portable
+            };
+            if answers.iter().any(lacks) && !answers.iter().any(|(target, _)| *target == Target::Portable) {
+                pulled.asked += 1;
+                let answer = self.ask(application, &Target::Portable).await;
+                answers.push((Target::Portable, answer));
+            }
+        }
+        let mut needed = BTreeSet::new();
+        for (application, answers) in by_application {
+            self.application(&application, answers, &mut pulled, &mut needed).await;
+        }
+        self.home.clean(&|digest| needed.contains(digest));
+        Ok(pulled)
+    }
+
+    /// The manifests to ask for.
+    async fn wanted(&self) -> Result<BTreeMap<String, BTreeSet<Target>>, PullError> {
+        let mut wanted: BTreeMap<String, BTreeSet<Target>> = BTreeMap::new();
+        let mut open = BTreeSet::new();
+        for (application, devices) in &self.request.applications {
+            if names::application(application).is_none() {
+                continue;
+            }
+            if devices.is_empty() {
+                open.insert(application.clone());
+            }
+            let targets = devices.iter().map(|header| Target::Device(header.short_digest()));
+            wanted.entry(application.clone()).or_default().extend(targets);
+        }
+        // What is in the base is kept up to date.
+        for (application, targets) in self.home.known() {
+            if self.request.all || wanted.contains_key(&application) {
+                wanted.entry(application).or_default().extend(targets);
+            }
+        }
+        let lists = if self.request.all { vec![None] } else { open.into_iter().map(Some).collect() };
+        for of in lists {
+            let folder = match &of {
+                Some(application) => names::manifests().join(application.as_str()),
+                None => names::manifests(),
+            };
+            for listed in self.bucket.list(&folder, MOST_LISTED).await? {
+                let (application, target) = match (&of, listed.name.as_slice()) {
+                    (Some(application), [target]) => (application, target),
+                    (None, [application, target]) => (application, target),
+                    _ => continue,
+                };
+                let ours = names::application(application).and_then(|_| Target::parse(target));
+                let Some(target) = ours else { continue };
+                let named = self.request.applications.iter().find(|(name, _)| name == application);
+                if named.is_none_or(|(_, devices)| devices.is_empty()) {
+                    wanted.entry(application.clone()).or_default().insert(target);
+                }
+            }
+        }
+        wanted.retain(|_, targets| !targets.is_empty());
+        Ok(wanted)
+    }
+
+    /// What was accepted before, if its signer is still pinned.
+    fn saved(&self, application: &str, target: &Target) -> Option<(Accepted, Option<String>)> {
+        let (bytes, tag) = self.home.saved(application, target.name(), manifest::LONGEST)?;
+        let (body, content) = self.trust.verify(&bytes, application).ok()?;
+        let manifest = Manifest::decode(body, application, target).ok()?;
+        Some((Accepted { manifest, content, new: None }, tag))
+    }
+
+    async fn ask(&self, application: &str, target: &Target) -> Answer {
+        let saved = self.saved(application, target);
+        let tag = saved.as_ref().and_then(|(_, tag)| tag.clone());
+        let saved = saved.map(|(accepted, _)| accepted);
+        let place = names::manifest(application, target);
+        let found = match self.bucket.get(&place, tag.as_deref(), manifest::LONGEST).await {
+            Ok(found) => found,
+            Err(error) => return Answer::Refused(saved, error.into()),
+        };
+        let object = match (found, saved) {
+            (Found::New(object), saved) => (object, saved),
+            (Found::Missing, None) => return Answer::Nothing,
+            (Found::Missing | Found::Unchanged, Some(saved)) => {
+                if saved.manifest.expires < self.request.now {
+                    return Answer::Refused(Some(saved), Refusal::Expired);
+                }
+                return Answer::Same(saved);
+            }
+            (Found::Unchanged, None) => return Answer::Nothing,
+        };
+        let (object, saved) = object;
+        match self.accept(application, target, &object.bytes, saved.as_ref()) {
+            Ok(None) => match saved {
+                Some(mut saved) => {
+                    // The same text under another tag.
+                    saved.new = Some((object.bytes.to_vec(), object.version.e_tag));
+                    Answer::Same(saved)
+                }
+                None => Answer::Nothing,
+            },
+            Ok(Some((manifest, content))) => {
+                let new = Some((object.bytes.to_vec(), object.version.e_tag));
+                Answer::New(Accepted { manifest, content, new })
+            }
+            Err(refusal) => Answer::Refused(saved, refusal),
+        }
+    }
+
+    /// Whether a text from the store counts. None: it is the one that is known.
+    fn accept(
+        &self,
+        application: &str,
+        target: &Target,
+        bytes: &[u8],
+        saved: Option<&Accepted>,
+    ) -> Result<Option<(Manifest, Content)>, Refusal> {
+        let (body, content) = self.trust.verify(bytes, application)?;
+        let manifest = Manifest::decode(body, application, target)?;
+        let headers = self.request.applications.iter().find(|(name, _)| name == application);
+        let headers = headers.map(|(_, devices)| devices.as_slice()).unwrap_or_default();
+        let named = headers.iter().find(|header| Target::Device(header.short_digest()) == *target);
+        if named.is_some_and(|header| manifest.device.as_ref() != Some(header)) {
+            return Err(ManifestError::Device.into());
+        }
+        // Also of a signer that is not pinned any more: what a counter was is known all the same.
+        let known = self.home.saved(application, target.name(), manifest::LONGEST);
+        let known = known.and_then(|(bytes, _)| {
+            let envelope = crate::envelope::Envelope::decode(&bytes).ok()?;
+            Manifest::decode(envelope.unverified(), application, target).ok()
+        });
+        if let Some(known) = &known {
+            let (found, known_counter) = (manifest.counter, known.counter);
+            if found < known_counter {
+                return Err(Refusal::Older { found, known: known_counter });
+            }
+            if found == known_counter && *known != manifest {
+                return Err(Refusal::Twofold);
+            }
+        }
+        if manifest.expires < self.request.now {
+            return Err(Refusal::Expired);
+        }
+        Ok(if saved.is_some() && known.as_ref() == Some(&manifest) {
+            None
+        } else {
+            Some((manifest, content))
+        })
+    }
+
+    /// Brings one application up to date.
+    async fn application(
+        &self,
+        application: &str,
+        answers: Vec<(Target, Answer)>,
+        pulled: &mut Pulled,
+        needed: &mut BTreeSet<Digest>,
+    ) {
+        let mut failed = |refusal: &Refusal, what: &str| {
+            self.progress.line(&format!("{application}{what}: {refusal}; what was there stays"));
+            pulled.failures.push(refusal.failure());
+        };
+        let (mut accepted, mut is_whole) = (Vec::new(), true);
+        for (target, answer) in answers {
+            match answer {
+                Answer::Nothing => {}
+                Answer::Same(known) => {
+                    pulled.unchanged += 1;
+                    accepted.push(known);
+                }
+                Answer::New(new) => accepted.push(new),
+                Answer::Refused(known, refusal) => {
+                    failed(&refusal, &format!(", {}", target.name()));
+                    is_whole &= known.is_some();
+                    accepted.extend(known);
+                }
+            }
+        }
+        let list = match self.revocations(application, accepted.iter()).await {
+            Ok(list) => list,
+            Err(refusal) => {
+                failed(&refusal, ", revocations");
+                return;
+            }
+        };
+        let mut here: HashMap<Digest, PathBuf> = HashMap::new();
+        let mut kept = Vec::new();
+        for accepted in accepted {
+            let dropped = accepted.manifest.segments.len() - accepted.segments().count();
+            if dropped > 0 && accepted.new.is_some() {
+                self.progress.line(&format!(
+                    "{application}: {dropped} segments with artifacts left out: their signer may give portable \
+                     records only"
+                ));
+            }
+            needed.extend(accepted.segments().map(|segment| segment.sha256));
+            match self.segments(application, &accepted, &mut here, pulled).await {
+                Ok(()) => kept.push(accepted),
+                Err(refusal) => {
+                    self.progress.line(&format!("{application}: {refusal}; what was there stays"));
+                    pulled.failures.push(refusal.failure());
+                    let before = self.saved(application, &accepted.manifest.target());
+                    match before.filter(|(before, _)| before.manifest != accepted.manifest) {
+                        Some((before, _)) => kept.push(before),
+                        None => is_whole = false,
+                    }
+                }
+            }
+        }
+        let mut wanted = self.folder(application, &kept, list.as_ref().map(|(list, _)| list), &here);
+        if !is_whole {
+            self.home.carry_over(application, &mut wanted);
+        }
+        let is_revoked = list.as_ref().is_some_and(|(_, new)| new.is_some());
+        let mut outcome = Ok(());
+        if is_revoked || !self.home.has(application, &wanted) {
+            let app = names::application(application).ok_or(io::ErrorKind::InvalidInput.into());
+            outcome = app.and_then(|app| self.home.install(&app, &wanted));
+            pulled.updated += u64::from(outcome.is_ok());
+        }
+        let lists = list.and_then(|(_, new)| new).map(|new| ("revocations".to_owned(), new));
+        let texts = kept
+            .into_iter()
+            .filter_map(|accepted| Some((accepted.manifest.target().name().to_owned(), accepted.new?)));
+        for (name, (bytes, tag)) in lists.into_iter().chain(texts) {
+            outcome = outcome.and_then(|()| self.home.save(application, &name, &bytes, tag.as_deref()));
+        }
+        if let Err(error) = outcome {
+            self.progress.line(&format!("{application}: {error}; what was there stays"));
+            pulled.failures.push(Failure::Local);
+        }
+        for path in here.values() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// The list that counts, and what is to be kept of it if it is new. One request if a manifest names a newer one.
+    #[allow(clippy::type_complexity, reason = "named where it is used")]
+    async fn revocations(
+        &self,
+        application: &str,
+        manifests: impl Iterator<Item = &Accepted>,
+    ) -> Result<Option<(Revocations, Option<(Vec<u8>, Option<String>)>)>, Refusal> {
+        let saved = self.home.saved(application, "revocations", revocations::LONGEST);
+        let saved = saved.and_then(|(bytes, _)| {
+            let body = self.trust.verify(&bytes, application).ok()?.0;
+            Some((Revocations::decode(body, application).ok()?, Digest::of(&bytes)))
+        });
+        let named = manifests.filter_map(|accepted| accepted.manifest.revocations.as_ref());
+        let Some(named) = named.max_by_key(|named| named.counter) else {
+            return Ok(saved.map(|(list, _)| (list, None)));
+        };
+        if let Some((list, digest)) = &saved
+            && (*digest == named.sha256 || list.counter > named.counter)
+        {
+            return Ok(saved.map(|(list, _)| (list, None)));
+        }
+        let place = names::revocations(application);
+        let found = self.bucket.get(&place, None, revocations::LONGEST).await?;
+        let Found::New(object) = found else { return Err(BucketError::Missing(place.to_string()).into()) };
+        let body = self.trust.verify(&object.bytes, application)?.0;
+        let list = Revocations::decode(body, application)?;
+        if list.counter < named.counter {
+            return Err(Refusal::Older { found: list.counter, known: named.counter });
+        }
+        if list.counter == named.counter && Digest::of(&object.bytes) != named.sha256 {
+            return Err(Refusal::Twofold);
+        }
+        Ok(Some((list, Some((object.bytes.to_vec(), object.version.e_tag)))))
+    }
+
+    /// Fetches and verifies what the base lacks of a manifest. Several segments are under way at once: one comes while
+    /// another one is verified.
+    async fn segments(
+        &self,
+        application: &str,
+        accepted: &Accepted,
+        here: &mut HashMap<Digest, PathBuf>,
+        pulled: &mut Pulled,
+    ) -> Result<(), Refusal> {
+        let is_there = |segment: &&Segment| {
+            let file = names::file(segment.age, &segment.sha256);
+            let path = self.home.in_base(application, &accepted.part_of(segment), &file);
+            !path.metadata().is_ok_and(|found| found.len() == segment.bytes)
+                && !here.contains_key(&segment.sha256)
+        };
+        let lacking: Vec<&Segment> = accepted.segments().filter(is_there).collect();
+        let bytes = lacking.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes));
+        let room = self.home.free().unwrap_or(u64::MAX).saturating_sub(STAYS_FREE);
+        if bytes > room {
+            return Err(Refusal::Full { missing: bytes - room });
+        }
+        self.progress.more(bytes);
+        let folder = self.home.temporary();
+        let each = lacking.into_iter().map(|segment| {
+            let folder = folder.clone();
+            async move {
+                let name =
+                    fetch::fetch(self.bucket, segment, &folder, &self.rate, self.progress.as_ref()).await?;
+                let device = match segment.content {
+                    Content::Portable => None,
+                    Content::Artifacts => accepted.manifest.device.clone(),
+                };
+                let path = folder.join(&name);
+                let verified = tokio::task::spawn_blocking(move || {
+                    let verified = verified(&folder, &name, device.as_ref());
+                    if let Err(Ok(_)) = &verified {
+                        let _ = std::fs::remove_file(folder.join(&name));
+                    }
+                    verified
+                });
+                match verified.await.map_err(io::Error::other)? {
+                    Ok(records) => Ok((segment, path, records)),
+                    Err(Ok(error)) => Err(Refusal::Segment(segment.sha256, error)),
+                    Err(Err(error)) => Err(Refusal::Disk(error)),
+                }
+            }
+        });
+        let mut each = futures_util::stream::iter(each).buffer_unordered(SEGMENTS_AT_ONCE);
+        while let Some((segment, path, records)) = each.try_next().await? {
+            pulled.segments += 1;
+            pulled.bytes += segment.bytes;
+            pulled.records += records as u64;
+            here.insert(segment.sha256, path);
+        }
+        Ok(())
+    }
+
+    /// What the application's folder is to have, and where it is now.
+    fn folder(
+        &self,
+        application: &str,
+        manifests: &[Accepted],
+        list: Option<&Revocations>,
+        here: &HashMap<Digest, PathBuf>,
+    ) -> Wanted {
+        let mut wanted = Wanted::default();
+        for accepted in manifests {
+            for segment in accepted.segments() {
+                let target = accepted.part_of(segment);
+                let file = names::file(segment.age, &segment.sha256);
+                let in_base = || self.home.in_base(application, &target, &file);
+                let at = here.get(&segment.sha256).cloned().unwrap_or_else(in_base);
+                wanted.parts.entry(target.folder()).or_default().insert(file, at);
+            }
+            let (Some(header), Some(list)) = (&accepted.manifest.device, list) else { continue };
+            let digits = header.short_digest();
+            let keys = list.artifacts.iter().filter(|artifact| artifact.device == digits);
+            let keys: Vec<Digest> = keys.map(|artifact| artifact.key).collect();
+            if !keys.is_empty() {
+                wanted.revoked.push((header.clone(), keys));
+            }
+        }
+        wanted
+    }
+}
+
+/// Verifies a file, and has the disk keep it. The outer error: the file is refused; the inner one: it cannot be read.
+fn verified(
+    folder: &Path,
+    name: &str,
+    device: Option<&DeviceHeader>,
+) -> Result<usize, Result<SegmentError, io::Error>> {
+    let records = segment::verify(folder, name, device).map_err(Ok)?;
+    let synced = std::fs::File::open(folder.join(name)).and_then(|file| file.sync_data());
+    synced.map(|()| records).map_err(Err)
+}

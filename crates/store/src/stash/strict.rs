@@ -1,0 +1,111 @@
+//! Segment files that somebody else has made, and that are used as they are.
+//!
+//! A segment of this machine may be damaged, and what is left of it is used. One that comes from elsewhere is taken
+//! whole or not at all: it is sealed, its index lists every record of the file and nothing else, and every record is
+//! whole. So whoever looks at all records has seen everything that a reader will ever find, whether or not the file is
+//! damaged later.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::timer::never;
+use crate::disk::folder::Folder;
+use crate::format::device::DeviceHeader;
+use crate::format::file::PartIdentity;
+use crate::format::record::{Key, Kind};
+use crate::format::record_header::IndexEntry;
+use crate::format::refusal::{OpenError, Refusal};
+use crate::format::table::{Packed, Row};
+use crate::segment::file::{DamagedIndex, Location, Read, Segment};
+use crate::segment::load::{self, State};
+use crate::segment::scan;
+
+/// Why a segment is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum StrictError {
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] OpenError),
+    /// It is no segment, or one of another part.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It is not complete, or of an older version.
+    #[error("it is not sealed by this version of the format")]
+    NotSealed,
+    /// The index and the records disagree, or there is something between the records.
+    #[error("it holds more or less than its index says")]
+    Hidden,
+    /// A payload is not what its checksum says, or cannot be decompressed.
+    #[error("a record is damaged")]
+    Damaged,
+    /// A record of a kind that this program does not know.
+    #[error("a record is of a kind that this version of vkstash does not know")]
+    Unknown,
+}
+
+/// A segment that is complete.
+pub struct Strict {
+    segment: Arc<Segment>,
+    /// In the order of the file.
+    entries: Vec<IndexEntry>,
+}
+
+impl Strict {
+    /// Opens the file `name` in `folder`, which must belong to the part of `device`, or to the portable part. Its
+    /// payloads are not read yet.
+    pub fn open(folder: &Path, name: &str, device: Option<&DeviceHeader>) -> Result<Strict, StrictError> {
+        let folder = Arc::new(Folder::root(folder, false)?);
+        let expected = device.map_or(PartIdentity::Portable, |header| PartIdentity::Device(header.clone()));
+        let loaded = load::load(&folder, name, Some(&expected))?;
+        let header = loaded.header.filter(|header| header.version == 2).ok_or(StrictError::NotSealed)?;
+        if loaded.state != State::Sealed || loaded.damaged > 0 {
+            return Err(StrictError::NotSealed);
+        }
+        let segment = loaded.segment;
+        let descriptor = segment.descriptor().ok_or(StrictError::NotSealed)?;
+        let end = segment.end();
+        let found = scan::scan(descriptor, header.first_record(), end, expected.tag(), false, &never);
+        if found.damaged > 0 || found.failed || found.end != end {
+            return Err(StrictError::Hidden);
+        }
+        let damaged = std::cell::Cell::new(false);
+        let index = DamagedIndex { damaged: &|| damaged.set(true), interrupted: &|| true };
+        let mut listed: Vec<Packed> = segment.rows(&index).iter().map(Row::pack).collect();
+        let mut there: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
+        listed.sort_unstable();
+        there.sort_unstable();
+        if damaged.get() || listed != there {
+            return Err(StrictError::Hidden);
+        }
+        Ok(Strict { segment, entries: found.entries })
+    }
+
+    /// The number of records.
+    pub fn records(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Calls `each` with every record, in the order of the file, until it says false.
+    pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8]) -> bool) -> Result<(), StrictError> {
+        let mut buffer = Vec::new();
+        for entry in &self.entries {
+            let kind = Kind::from_number(entry.kind).ok_or(StrictError::Unknown)?;
+            if Location::new(&self.segment, entry).read(&entry.key, &mut buffer) != Read::Good {
+                return Err(StrictError::Damaged);
+            }
+            if !each(kind, &entry.key, &buffer) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with kind and key of every record of a known kind, without reading payloads.
+    pub fn for_each_key(&self, each: &mut dyn FnMut(Kind, &Key)) {
+        for entry in &self.entries {
+            if let Some(kind) = Kind::from_number(entry.kind) {
+                each(kind, &entry.key);
+            }
+        }
+    }
+}
