@@ -32,6 +32,12 @@ pub struct Policy {
 /// tests fail it.
 const STATISTICS: vk::PipelineCreateFlags = vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR;
 
+const EVERY_BIND_POINT: &[vk::PipelineBindPoint] = &[
+    vk::PipelineBindPoint::COMPUTE,
+    vk::PipelineBindPoint::GRAPHICS,
+    vk::PipelineBindPoint::RAY_TRACING_KHR,
+];
+
 /// Nobody has measured: never make a warm call slower.
 const UNKNOWN: Policy = Policy {
     free_recording: false,
@@ -52,12 +58,12 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // Statistics are answered as by what was compiled; with internal representations no cache is looked into
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
-        // Blobs of a device that enables one feature more or less are taken (layer-tests/tests/siblings.rs).
+        // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
         vk::DriverId::MESA_RADV => Policy {
             free_recording: true,
             whole_pipelines: true,
             prefers_binaries: true,
-            siblings: &[vk::PipelineBindPoint::COMPUTE, vk::PipelineBindPoint::GRAPHICS],
+            siblings: EVERY_BIND_POINT,
             ..UNKNOWN
         },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call
@@ -66,9 +72,13 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // Blobs with statistics are taken.
         // With 16 threads in the driver a served call takes 2.1 ms, with 4 at a time 0.7 ms, the wait included, and all
         // pipelines are there in 0.46 of the time (`vkstash-bench widths`).
-        vk::DriverId::NVIDIA_PROPRIETARY => {
-            Policy { dear_disk_beside_cache: true, served_width: Some(4), ..UNKNOWN }
-        }
+        // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
+        vk::DriverId::NVIDIA_PROPRIETARY => Policy {
+            dear_disk_beside_cache: true,
+            served_width: Some(4),
+            siblings: EVERY_BIND_POINT,
+            ..UNKNOWN
+        },
         // Cache data is the 32-byte header, always; a second creation costs what the first one did.
         vk::DriverId::MESA_LLVMPIPE => Policy { artifacts: false, ..UNKNOWN },
         _ => UNKNOWN,

@@ -1,19 +1,22 @@
 //! Ray tracing pipelines without deferred operations: groups of every kind, libraries, stack size, batches.
 
-use ash::vk;
+use ash::{ext, vk};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::report::Reports;
 
 use crate::rays::Rays;
-use crate::rig::{Rig, keep, keep_all};
+use crate::rig::{Options, Rig, keep, keep_all};
 use crate::{covered, drivers};
 
 /// The step: creates everything, with a cache of its own if the input says so, and with libraries in the order of the
-/// input. Null if the device lacks ray tracing.
+/// input, on a device with one extension fewer if the input says so. Null if the device lacks ray tracing.
 pub fn trace(input: &Value) -> Value {
-    let Some(rays) = Rays::new(Rig::open()) else { return Value::Null };
+    let without = (input["fewer"] == true).then_some(ext::color_write_enable::NAME);
+    let Some(rays) = Rays::new(Rig::with(Options { without, ..Options::default() })) else {
+        return Value::Null;
+    };
     let own = input["cache"] == true;
     let data: Vec<u8> = serde_json::from_value(input["data"].clone()).unwrap_or_default();
     let cache = if own { rays.rig.device.cache(&data) } else { vk::PipelineCache::null() };
@@ -67,6 +70,24 @@ fn pipelines_in_the_programs_own_cache_are_not_compiled_again() {
             let libraries = u64::from(driver == Driver::Radv);
             assert_eq!(run.reports.sum("compiled_unrecorded"), libraries, "{counters:?}");
         }
+    });
+}
+
+#[test]
+fn a_device_with_one_extension_more_is_served_what_was_made_without() {
+    scenario(&[("trace", trace)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let more = scenario.run_ok::<Value>("trace", &env.clone().without_layer(), &json!({})).value;
+        let fewer = scenario.run_ok::<Value>("trace", &env, &json!({ "fewer": true }));
+        assert_eq!(fewer.reports.sum("from_sibling"), 0);
+        let run = scenario.run_ok::<Value>("trace", &env, &json!({}));
+        assert_eq!(run.value["results"], more["results"]);
+        assert_eq!(contents(&Driver::Radv, &run.value), contents(&Driver::Radv, &more));
+        let counters = run.reports.counters();
+        let [served, from_sibling, compiled] =
+            ["served", "from_sibling", "compiled"].map(|name| run.reports.sum(name));
+        // RADV says of a library with any-hit shaders that it is not in a cache which has it.
+        assert!(served > 5 && from_sibling == served && compiled <= 1, "{counters:?}");
     });
 }
 
