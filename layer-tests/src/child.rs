@@ -144,18 +144,26 @@ impl Scenario {
         known.entry((step, driver.name())).or_insert_with(ask).clone()
     }
 
+    /// Adds what makes this test program, whose path is the command's last argument, the step.
+    pub fn as_step<'a>(
+        &self,
+        command: &'a mut Command,
+        step: &str,
+        input: &impl Serialize,
+    ) -> &'a mut Command {
+        command
+            .args([&self.test, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
+            .env(STEP, step)
+            .env(INPUT, serde_json::to_string(input).expect("an input that JSON can hold"))
+    }
+
     /// Starts a step in the background.
     pub fn start(&self, step: &str, env: &Env, input: &impl Serialize) -> Running {
         self.started.fetch_add(1, Ordering::Relaxed);
         let mut command = Command::new(std::env::current_exe().expect("the test program knows its own path"));
         env.apply(&mut command);
-        command
-            .args([&self.test, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
-            .env(STEP, step)
-            .env(INPUT, serde_json::to_string(input).expect("an input that JSON can hold"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.as_step(&mut command, step, input);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the test program starts once more");
         let stdout = Some(collect(process.stdout.take().expect("a pipe")));
         let stderr = Some(collect(process.stderr.take().expect("a pipe")));

@@ -6,13 +6,14 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use object_store::path::Path as Place;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::bucket::{Bucket, BucketError};
 use crate::manifest::Segment;
-use crate::names::{self, Digest};
+use crate::names::Digest;
 use crate::progress::{Progress, Rate};
 
 /// Pieces that wait to be written: the download does not get further ahead.
@@ -39,10 +40,11 @@ pub enum FetchError {
     Wrong(Digest),
 }
 
-/// Copies a segment into `folder`, where a part of it may be already. Returns the file's name: its content is that of
+/// Copies the segment at that place into `folder`, where a part of it may be already. Returns the file's name: its content is that of
 /// which the name is the digest, and nothing else is known of it.
 pub(crate) async fn fetch(
     bucket: &Bucket,
+    place: &Place,
     segment: &Segment,
     folder: &Path,
     rate: &Rate,
@@ -58,7 +60,7 @@ pub(crate) async fn fetch(
         progress.done(there);
         let (send, receive) = mpsc::channel(WAITING);
         let sink = tokio::task::spawn_blocking(move || write(file, there, receive));
-        let copied = copy(bucket, segment, there, rate, progress, &send).await;
+        let copied = copy(bucket, place, segment, there, rate, progress, &send).await;
         drop(send);
         match (finish(sink).await, copied) {
             (Err(source), _) => {
@@ -98,18 +100,18 @@ fn open(path: &Path, most: u64) -> io::Result<File> {
 /// Sends the bytes from `offset` on. False: the store has more of it than there may be.
 async fn copy(
     bucket: &Bucket,
+    place: &Place,
     segment: &Segment,
     offset: u64,
     rate: &Rate,
     progress: &dyn Progress,
     to: &mpsc::Sender<Bytes>,
 ) -> Result<bool, BucketError> {
-    let place = names::segment(&segment.sha256);
     let (mut at, mut in_vain) = (offset, 0);
     while at < segment.bytes {
         let before = at;
         let outcome = async {
-            let mut stream = bucket.stream(&place, at).await?;
+            let mut stream = bucket.stream(place, at).await?;
             while let Some(bytes) = bucket.next(&mut stream).await? {
                 if bytes.len() as u64 > segment.bytes - at {
                     return Ok(false);

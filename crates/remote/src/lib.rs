@@ -4,7 +4,7 @@
 //! The floors, from the top down; nothing imports upwards:
 //!
 //! - [`program`] the command line
-//! - [`push`] from a stash into a store
+//! - [`build`] from the inbox into a stash; [`push`] from a stash into a store
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
@@ -12,6 +12,7 @@
 //! - [`names`] names of objects
 
 pub mod bucket;
+pub mod build;
 pub mod envelope;
 pub mod fetch;
 mod gather;

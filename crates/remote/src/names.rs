@@ -100,6 +100,11 @@ pub(crate) fn revocations(application: &str) -> Path {
     Path::from_iter(["v1", "revocations", application])
 }
 
+/// The folder of what was pushed without a key.
+pub(crate) fn inbox() -> Path {
+    Path::from_iter(["v1", "inbox"])
+}
+
 /// The place of a segment that is pushed without a key.
 pub(crate) fn in_inbox(application: &str, sha256: &Digest) -> Path {
     Path::from_iter(["v1", "inbox", application, &sha256.to_string()])

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::bucket::Bucket;
+use crate::build;
 use crate::home::Home;
 use crate::key::{self, Signer};
 use crate::names::Digest;
@@ -41,6 +42,12 @@ enum Command {
     Pull(PullArgs),
     /// Publish what was recorded: with a key for everybody, without one for the inbox
     Push(PushArgs),
+    /// Take what machines without a key have offered into a stash, and publish what that stash has
+    ///
+    /// `--prewarm` compiles it in between, with the driver of this machine. The inbox is emptied at the end.
+    Build(BuildArgs),
+    /// Publish that the artifacts that are quarantined on this machine must not be served by anybody
+    Revoke(RevokeArgs),
     /// Make a key that signs
     Key(KeyArgs),
 }
@@ -115,6 +122,37 @@ struct PushArgs {
 }
 
 #[derive(Args)]
+struct BuildArgs {
+    /// Applications, by the names of their folders; without any, all that are in the inbox
+    #[arg(value_name = "APPLICATION")]
+    applications: Vec<String>,
+    /// The store
+    #[arg(long, value_name = "URL")]
+    to: String,
+    #[command(flatten)]
+    signing: SigningArgs,
+    /// Run `vkstash prewarm` before publishing
+    #[arg(long)]
+    prewarm: bool,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
+struct RevokeArgs {
+    /// Applications: their names, or the names of their folders; without any, all of the stash
+    #[arg(value_name = "APPLICATION")]
+    applications: Vec<String>,
+    /// The store
+    #[arg(long, value_name = "URL")]
+    to: String,
+    #[command(flatten)]
+    signing: SigningArgs,
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Args)]
 struct SigningArgs {
     /// The file of the secret key
     #[arg(long, value_name = "FILE")]
@@ -167,6 +205,16 @@ impl From<PushError> for End {
     }
 }
 
+impl From<build::BuildError> for End {
+    fn from(error: build::BuildError) -> End {
+        let failure = match &error {
+            build::BuildError::Store(_) => Failure::Offline,
+            _ => Failure::Local,
+        };
+        End { text: error.to_string(), status: failure as u8 }
+    }
+}
+
 /// Runs the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -179,6 +227,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match &cli.command {
         Command::Pull(args) => pull(args),
         Command::Push(args) => push(args),
+        Command::Build(args) => build(args),
+        Command::Revoke(args) => revoke(args),
         Command::Key(args) => make_key(args),
     };
     match done {
@@ -229,6 +279,7 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     let all = args.all || (args.applications.is_empty() && found.is_empty());
     let request = pull::Request {
         applications,
+        kept: args.applications.is_empty(),
         all,
         rate: args.max_rate,
         patience: Duration::from_secs(args.store.deadline.unwrap_or(600)),
@@ -300,6 +351,95 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
             (true, _, manifests) => format!("{what}; {manifests} manifests signed"),
             (false, ..) => format!("{what} in the inbox"),
         });
+    }
+    Ok(None)
+}
+
+fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
+    let home = home(&args.store, &args.to)?;
+    let signer = signer(&args.signing)?.ok_or_else(|| End::local("name the key that signs with --key"))?;
+    let trust = trust(&args.store)?;
+    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let root = root(&args.store)?;
+    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let told: Arc<dyn Progress> = progress.clone();
+    let request = build::Request { root: root.clone(), applications: args.applications.clone(), now: now() };
+    let taken = run(&args.store, async { Ok(build::take(&bucket, &home, &request, told.clone()).await?) })?;
+    if args.prewarm {
+        prewarm(&root)?;
+    }
+    let push = push::Request {
+        root,
+        applications: taken.applications.clone(),
+        portable: false,
+        replace: false,
+        compact: false,
+        valid: args.signing.valid * 24 * 3600,
+        now: now(),
+    };
+    let pushed = run(&args.store, async {
+        let pushed = push::push(&bucket, &home, &trust, &signer, &push, told).await?;
+        build::remove(&bucket, &taken).await.map_err(PushError::Store)?;
+        Ok(pushed)
+    });
+    progress.clear();
+    let pushed = pushed?;
+    if !args.store.quiet {
+        eprint_line(&format!(
+            "{} objects with {} new records taken, {} refused; {} segments published, {} manifests signed",
+            taken.objects.len(),
+            taken.records,
+            taken.refused,
+            pushed.segments,
+            pushed.manifests
+        ));
+    }
+    Ok((taken.refused > 0).then_some(Failure::Refused))
+}
+
+/// Compiles what is in the stash with the driver of this machine.
+fn prewarm(root: &Path) -> Result<(), End> {
+    let beside = std::env::current_exe().ok().map(|path| path.with_file_name("vkstash"));
+    let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("vkstash"));
+    let status = std::process::Command::new(&program).arg("prewarm").arg("--dir").arg(root).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(End::local(format!("vkstash prewarm has failed: {status}"))),
+        Err(error) => Err(End::local(format!("{}: {error}", program.display()))),
+    }
+}
+
+fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
+    let home = home(&args.store, &args.to)?;
+    let signer = signer(&args.signing)?.ok_or_else(|| End::local("name the key that signs with --key"))?;
+    let found = known(&args.store)?;
+    let chosen = if args.applications.is_empty() {
+        found.iter().collect()
+    } else {
+        choose(&found, &args.applications)
+    };
+    let request = push::Request {
+        root: root(&args.store)?,
+        applications: chosen.iter().map(|info| info.folder.clone()).collect(),
+        portable: false,
+        replace: false,
+        compact: false,
+        valid: args.signing.valid * 24 * 3600,
+        now: now(),
+    };
+    let trust = trust(&args.store)?;
+    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let told: Arc<dyn Progress> = Arc::new(Terminal::new(args.store.quiet));
+    let revoked =
+        run(
+            &args.store,
+            async move { Ok(push::revoke(&bucket, &home, &trust, &signer, &request, told).await?) },
+        )?;
+    if !args.store.quiet {
+        eprint_line(&format!(
+            "{} artifacts revoked, {} manifests signed",
+            revoked.records, revoked.manifests
+        ));
     }
     Ok(None)
 }

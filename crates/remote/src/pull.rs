@@ -37,6 +37,8 @@ const STAYS_FREE: u64 = 64 << 20;
 pub struct Request {
     /// Applications, with their devices. No devices: all that the store has.
     pub applications: Vec<(String, Vec<DeviceHeader>)>,
+    /// Also the applications that the base has.
+    pub kept: bool,
     /// All applications that the store has, those above with their devices.
     pub all: bool,
     /// The most bytes a second.
@@ -258,7 +260,7 @@ impl Pull<'_> {
         }
         // What is in the base is kept up to date.
         for (application, targets) in self.home.known() {
-            if self.request.all || wanted.contains_key(&application) {
+            if self.request.all || self.request.kept || wanted.contains_key(&application) {
                 wanted.entry(application).or_default().extend(targets);
             }
         }
@@ -520,8 +522,15 @@ impl Pull<'_> {
         let each = lacking.into_iter().map(|segment| {
             let folder = folder.clone();
             async move {
-                let name =
-                    fetch::fetch(self.bucket, segment, &folder, &self.rate, self.progress.as_ref()).await?;
+                let name = fetch::fetch(
+                    self.bucket,
+                    &names::segment(&segment.sha256),
+                    segment,
+                    &folder,
+                    &self.rate,
+                    self.progress.as_ref(),
+                )
+                .await?;
                 let device = match segment.content {
                     Content::Portable => None,
                     Content::Artifacts => accepted.manifest.device.clone(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
@@ -24,6 +24,7 @@ use crate::key::{KeyError, Signer};
 use crate::manifest::{self, Content, Manifest, ManifestError, Reference, Segment};
 use crate::names::{self, Digest, Target};
 use crate::progress::Progress;
+use crate::revocations::{self, Revocations, Revoked};
 use crate::trust::Trust;
 
 /// So often others may be faster.
@@ -130,20 +131,63 @@ pub async fn push(
     request: &Request,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
-    // Whoever signs believes itself.
-    let own = crate::trust::Signer {
-        name: String::new(),
-        key: signer.public().clone(),
-        applications: vec!["*".to_owned()],
-        content: Content::Artifacts,
-    };
-    let trust = trust.clone().and(Trust { signers: vec![own] });
+    let trust = believing(trust, signer);
     let push = Push { bucket, home, trust, signer, request, progress };
     let mut pushed = Pushed::default();
     for application in &request.applications {
         push.application(application, &mut pushed).await?;
     }
     Ok(pushed)
+}
+
+/// Whoever signs believes itself.
+fn believing(trust: &Trust, signer: &Signer) -> Trust {
+    let own = crate::trust::Signer {
+        name: String::new(),
+        key: signer.public().clone(),
+        applications: vec!["*".to_owned()],
+        content: Content::Artifacts,
+    };
+    trust.clone().and(Trust { signers: vec![own] })
+}
+
+/// Revokes for everybody what is quarantined in the stash of this machine.
+pub async fn revoke(
+    bucket: &Bucket,
+    home: &Home,
+    trust: &Trust,
+    signer: &Signer,
+    request: &Request,
+    progress: Arc<dyn Progress>,
+) -> Result<Pushed, PushError> {
+    let trust = believing(trust, signer);
+    let push = Push { bucket, home, trust, signer, request, progress };
+    let mut pushed = Pushed::default();
+    for application in &request.applications {
+        let Some(app) = names::application(application) else { continue };
+        let artifacts = quarantined(&request.root, &app).await?;
+        if let Some(reference) = push.revocations(application, artifacts, &mut pushed).await? {
+            push.refer(application, &reference, &mut pushed).await?;
+        }
+    }
+    Ok(pushed)
+}
+
+/// The artifacts that programs of this machine died of.
+async fn quarantined(root: &Path, app: &AppName) -> Result<BTreeSet<Revoked>, PushError> {
+    let stash = opened(root, app).await?;
+    let parts = inspect::parts_of(root, &app.folder);
+    let mut artifacts = BTreeSet::new();
+    for header in parts.into_iter().filter_map(|part| part.device) {
+        let device = header.short_digest();
+        stash.device(&header)?.for_each(Kind::CrashCount, &mut |key, payload| {
+            // The key zeros stands for calls of workers.
+            if *key != [0; 32] && payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
+                artifacts.insert(Revoked { device: device.clone(), key: Digest(*key) });
+            }
+        });
+    }
+    Ok(artifacts)
 }
 
 /// Puts portable records that the base lacks into the inbox.
@@ -202,6 +246,81 @@ struct Gift<'a> {
 }
 
 impl Push<'_> {
+    /// Adds to the list of an application. None: there is none, and nothing to put into one.
+    async fn revocations(
+        &self,
+        application: &str,
+        artifacts: BTreeSet<Revoked>,
+        pushed: &mut Pushed,
+    ) -> Result<Option<Reference>, PushError> {
+        let place = names::revocations(application);
+        for _ in 0..ATTEMPTS {
+            let found = self.bucket.get(&place, None, revocations::LONGEST).await?;
+            let (old, over) = match &found {
+                Found::New(object) => {
+                    let read = self.trust.verify(&object.bytes, application).map_err(PushError::Foreign);
+                    let list = read.and_then(|(body, _)| {
+                        Revocations::decode(body, application).map_err(PushError::Manifest)
+                    })?;
+                    let sha256 = Digest::of(&object.bytes);
+                    (Some((list, sha256)), Some(&object.version))
+                }
+                _ => (None, None),
+            };
+            let (mut all, counter) =
+                old.as_ref().map_or((BTreeSet::new(), 0), |(list, _)| (list.artifacts.clone(), list.counter));
+            let before = all.len();
+            all.extend(artifacts.iter().cloned());
+            if all.len() == before {
+                return Ok(old.map(|(list, sha256)| Reference { counter: list.counter, sha256 }));
+            }
+            let added = (all.len() - before) as u64;
+            let list =
+                Revocations { application: application.to_owned(), counter: counter + 1, artifacts: all };
+            let bytes = self.signer.sign(&list.encode())?;
+            let reference = Reference { counter: list.counter, sha256: Digest::of(&bytes) };
+            if self.bucket.put_over(&place, bytes, over).await? {
+                pushed.records += added;
+                return Ok(Some(reference));
+            }
+            pushed.lost += 1;
+        }
+        Err(PushError::Busy)
+    }
+
+    /// Lets all manifests of an application name that list.
+    async fn refer(
+        &self,
+        application: &str,
+        reference: &Reference,
+        pushed: &mut Pushed,
+    ) -> Result<(), PushError> {
+        let folder = names::manifests().join(application);
+        for listed in self.bucket.list(&folder, manifest::MOST_SEGMENTS).await? {
+            let [name] = listed.name.as_slice() else { continue };
+            let Some(target) = Target::parse(name) else { continue };
+            let present = match self.present(application, &target).await {
+                Ok(present) => present,
+                Err(error @ (PushError::Foreign(_) | PushError::Manifest(_))) => {
+                    self.progress.line(&format!("{application}, {name}: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(manifest) = &present.manifest else { continue };
+            let (device, replaced) = (manifest.device.clone(), BTreeSet::new());
+            let gift = Gift {
+                application,
+                device: device.as_ref(),
+                own: &[],
+                replaced: &replaced,
+                revocations: Some(reference),
+            };
+            self.publish(present, &gift, pushed).await?;
+        }
+        Ok(())
+    }
+
     async fn application(&self, application: &str, pushed: &mut Pushed) -> Result<(), PushError> {
         let Some(app) = names::application(application) else { return Ok(()) };
         let mut devices: Vec<DeviceHeader> = Vec::new();
@@ -360,7 +479,8 @@ impl Push<'_> {
             return Err(PushError::Many);
         }
         let old = present.manifest.as_ref();
-        let revocations = gift.revocations.cloned().or_else(|| old.and_then(|old| old.revocations.clone()));
+        let lists = gift.revocations.into_iter().chain(old.and_then(|old| old.revocations.as_ref()));
+        let revocations = lists.max_by_key(|list| list.counter).cloned();
         let now = self.request.now;
         match old {
             None if segments.is_empty() => return Ok(None),

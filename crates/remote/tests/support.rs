@@ -231,7 +231,14 @@ impl Machine {
 pub(crate) fn pull_request(now: u64) -> pull::Request {
     let devices: Vec<DeviceHeader> = vec![header()];
     let applications = vec![(app("game").folder, devices)];
-    pull::Request { applications, all: false, rate: None, patience: Duration::from_secs(60), now }
+    pull::Request {
+        applications,
+        kept: false,
+        all: false,
+        rate: None,
+        patience: Duration::from_secs(60),
+        now,
+    }
 }
 
 pub(crate) fn push_request(machine: &Machine, now: u64) -> push::Request {

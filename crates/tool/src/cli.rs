@@ -338,6 +338,20 @@ pub(crate) struct RunArgs {
     /// those in VKSTASH_BASE
     #[arg(long, value_name = "BASE")]
     pub(crate) base: Vec<PathBuf>,
+    /// Before the command, fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`,
+    /// and look into it after the bases above. Whatever goes wrong, the command runs
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: Option<String>,
+    /// After the command, publish there what was recorded
+    #[arg(long, requires = "remote")]
+    pub(crate) push: bool,
+    /// Sign what is published with the key in this file; without it, it goes into the store's inbox
+    #[arg(long, value_name = "FILE", requires = "push")]
+    pub(crate) remote_key: Option<PathBuf>,
+    /// Wait so long at most before the command, and so long after it
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, requires = "remote")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub(crate) remote_seconds: u64,
     /// Print no summary at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -7,7 +7,7 @@
 //! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import`, `base` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
-//! - `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
+//! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing
 //! - `names` Vulkan's names; `tally` sums of counters; `units` numbers for people; `signals`,
 //!   `start` signals and streams of the command that runs; `new_file`, `root`, `elf`, `cli` files, folders,

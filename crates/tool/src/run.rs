@@ -3,6 +3,7 @@
 //! The first law holds here too: if the layer cannot be prepared, the command runs without it, and a line says why.
 //! Only a choice of the user that cannot be followed (`--library`, `--dir`, `--base`) ends the attempt.
 
+mod remote;
 mod summary;
 
 use std::env;
@@ -23,6 +24,8 @@ use crate::output::eprint_line;
 use crate::root;
 use crate::signals::{self, BlockedSignals};
 use crate::start;
+
+use self::remote::Remote;
 
 /// Exit statuses of a command that could not be started, as shells use them.
 const NOT_FOUND: u8 = 127;
@@ -85,7 +88,15 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     };
     let mut command = Command::new(&program);
     command.args(arguments);
-    if let Some(bases) = bases(&args.base)? {
+    let remote = args.remote.as_deref().map(|url| Remote {
+        url,
+        dir: args.dir.as_deref(),
+        key: args.remote_key.as_deref(),
+        seconds: args.remote_seconds,
+    });
+    let mut chosen = args.base.clone();
+    chosen.extend(remote.as_ref().and_then(Remote::pull));
+    if let Some(bases) = bases(&chosen)? {
         command.env(BASE, bases);
     }
     let folder = match libraries(args.library.as_deref())? {
@@ -99,6 +110,9 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         Failure::Start(error) => RunError::Start { command: program.into(), error },
         Failure::Wait(error) => RunError::Wait(error),
     })?;
+    if let Some(remote) = remote.filter(|_| args.push) {
+        remote.push();
+    }
     if let Some(folder) = folder {
         if !args.quiet {
             eprint_line(&summary::of(&folder.reports()));
