@@ -6,4 +6,7 @@ mod formats;
 #[path = "../../store/src/tests/header.rs"]
 mod header;
 mod hostile;
+mod inbox;
+mod s3;
+mod server;
 mod support;

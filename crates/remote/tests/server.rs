@@ -1,0 +1,123 @@
+//! An S3 server on loopback: s3s-fs, which has ranges and conditional puts, but no conditional requests for objects and no
+//! lock between looking and writing; a few lines here add both. Also compiled into the benchmark.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use object_store::ObjectStore;
+use object_store::aws::AmazonS3Builder;
+use object_store::path::Path as Place;
+use s3s::auth::SimpleAuth;
+use s3s::dto::*;
+use s3s::service::S3ServiceBuilder;
+use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use s3s_fs::FileSystem;
+
+use vkstash_remote::bucket::Bucket;
+
+/// The server, and what is counted.
+struct Conditional {
+    inner: FileSystem,
+    writing: tokio::sync::Mutex<()>,
+    requests: Arc<AtomicU64>,
+    not_modified: Arc<AtomicU64>,
+}
+
+#[async_trait::async_trait]
+impl S3 for Conditional {
+    async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let known = request.input.if_none_match.clone();
+        let got = self.inner.get_object(request).await?;
+        if let (Some(ETagCondition::ETag(known)), Some(tag)) = (known, &got.output.e_tag)
+            && known.strong_cmp(tag)
+        {
+            self.not_modified.fetch_add(1, Ordering::Relaxed);
+            return Err(s3_error!(NotModified));
+        }
+        Ok(got)
+    }
+
+    async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let _alone = self.writing.lock().await;
+        self.inner.put_object(request).await
+    }
+
+    async fn head_object(
+        &self,
+        request: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.inner.head_object(request).await
+    }
+
+    async fn list_objects_v2(
+        &self,
+        request: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.inner.list_objects_v2(request).await
+    }
+}
+
+/// A server with a bucket, on a thread of its own for as long as the test program lives.
+pub(crate) struct Server {
+    address: SocketAddr,
+    pub(crate) requests: Arc<AtomicU64>,
+    pub(crate) not_modified: Arc<AtomicU64>,
+}
+
+impl Server {
+    pub(crate) fn start(folder: &Path) -> Server {
+        std::fs::create_dir_all(folder.join("bucket")).unwrap();
+        let (requests, not_modified) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let server = Conditional {
+            inner: FileSystem::new(folder).unwrap(),
+            writing: tokio::sync::Mutex::new(()),
+            requests: requests.clone(),
+            not_modified: not_modified.clone(),
+        };
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut service = S3ServiceBuilder::new(server);
+            service.set_auth(SimpleAuth::from_single("user", "secret"));
+            let service = service.build();
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            runtime.unwrap().block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                loop {
+                    let (socket, _) = listener.accept().await.unwrap();
+                    let service = service.clone();
+                    tokio::spawn(async move {
+                        let builder = Builder::new(TokioExecutor::new());
+                        let _ = builder.serve_connection(TokioIo::new(socket), service).await;
+                    });
+                }
+            });
+        });
+        Server { address, requests, not_modified }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = AmazonS3Builder::new()
+            .with_endpoint(format!("http://{}", self.address))
+            .with_allow_http(true)
+            .with_bucket_name("bucket")
+            .with_access_key_id("user")
+            .with_secret_access_key("secret");
+        Arc::new(builder.build().unwrap())
+    }
+
+    pub(crate) fn bucket(&self) -> Bucket {
+        Bucket::new(self.store(), Place::from("some/prefix"), Duration::from_secs(60))
+    }
+}
