@@ -43,7 +43,12 @@ pub unsafe extern "system" fn enumerate_extensions(
             }
             let mut lacking = offered(&known);
             lacking.retain(|extension| !(known.native_identifiers && is_identifier(extension)));
-            if lacking.is_empty() { below() } else { append(below, &lacking, count, properties) }
+            match &known.listed {
+                // The loader reads the manifests of all implicit layers again for each call that reaches it.
+                Some(listed) => write_lists(listed, &lacking, &mut *count, properties),
+                None if lacking.is_empty() => below(),
+                None => append(below, &lacking, count, properties),
+            }
         }
     };
     guard("vkEnumerateDeviceExtensionProperties", enumerate, below)
@@ -72,6 +77,29 @@ fn extension(name: &CStr, spec_version: u32) -> vk::ExtensionProperties {
         *to = from as c_char;
     }
     extension
+}
+
+/// Two lists as one.
+///
+/// # Safety
+/// As [`write_list`].
+unsafe fn write_lists<T: Copy>(first: &[T], second: &[T], count: &mut u32, target: *mut T) -> vk::Result {
+    if target.is_null() {
+        *count = (first.len() + second.len()) as u32;
+        return vk::Result::SUCCESS;
+    }
+    let room = *count;
+    // SAFETY: the caller's contract; the second list is written behind the first one, within the room.
+    unsafe {
+        let result = write_list(first, count, target);
+        if result != vk::Result::SUCCESS {
+            return result;
+        }
+        let mut behind = room - *count;
+        let result = write_list(second, &mut behind, target.add(*count as usize));
+        *count += behind;
+        result
+    }
 }
 
 /// The next layer's list and `more`: with as many calls down as without the layer. `count` stays a raw pointer,

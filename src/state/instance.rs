@@ -1,6 +1,7 @@
 //! Live instances and what is known of their physical devices.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ash::vk::{self, Handle};
@@ -66,20 +67,13 @@ pub struct PhysicalDevice {
     pub pipeline_binaries: bool,
     /// It lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
+    /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be listed.
+    pub listed: Option<Vec<vk::ExtensionProperties>>,
     /// Cache control, of the driver.
     pub cache_control: CacheControl,
     /// The layer offers VK_EXT_pipeline_creation_cache_control in its own right: identifiers need it
     /// (contract 2.7), and the driver lacks it.
     pub emulates_cache_control: bool,
-}
-
-/// Extensions of the driver that the layer asks about.
-#[derive(Default)]
-struct Listed {
-    identifiers: bool,
-    cache_control: bool,
-    binaries: bool,
-    driver: bool,
 }
 
 /// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
@@ -179,19 +173,21 @@ impl Instance {
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
         let mut binaries = pipeline_binary::Features::default();
         let (get_features2, get_properties2) = (self.get_features2(), self.get_properties2());
-        let listed = match get_features2.is_some() || get_properties2.is_some() {
-            true => self.listed(device),
-            false => Listed::default(),
-        };
+        let asks = get_features2.is_some() || get_properties2.is_some();
+        let listed = asks.then(|| self.listed(device)).flatten();
+        let lists =
+            |name: &CStr| listed.iter().flatten().any(|listed| listed.extension_name_as_c_str() == Ok(name));
+        let lists_identifiers = lists(ash::ext::shader_module_identifier::NAME);
+        let lists_binaries = lists(pipeline_binary::NAME);
         if let Some(get) = get_features2 {
             let mut chain = vk::PhysicalDeviceFeatures2::default();
-            if listed.identifiers {
+            if lists_identifiers {
                 chain = chain.push_next(&mut identifiers);
             }
-            if listed.cache_control || api_version >= vk::API_VERSION_1_3 {
+            if lists(ash::ext::pipeline_creation_cache_control::NAME) || api_version >= vk::API_VERSION_1_3 {
                 chain = chain.push_next(&mut control);
             }
-            if listed.binaries {
+            if lists_binaries {
                 binaries.p_next = chain.p_next;
                 chain.p_next = (&raw mut binaries).cast();
             }
@@ -205,10 +201,10 @@ impl Instance {
         let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
         if let Some(get) = get_properties2 {
             let mut chain = vk::PhysicalDeviceProperties2::default();
-            if listed.driver || api_version >= vk::API_VERSION_1_2 {
+            if lists(ash::khr::driver_properties::NAME) || api_version >= vk::API_VERSION_1_2 {
                 chain = chain.push_next(&mut driver);
             }
-            if listed.identifiers {
+            if lists_identifiers {
                 chain = chain.push_next(&mut algorithm);
             }
             if !chain.p_next.is_null() {
@@ -244,7 +240,8 @@ impl Instance {
             algorithm: algorithm.shader_module_identifier_algorithm_uuid,
             emulates,
             pipeline_binaries,
-            lists_binaries: listed.binaries,
+            lists_binaries,
+            listed,
             cache_control,
             emulates_cache_control,
         }
@@ -269,12 +266,10 @@ impl Instance {
         of_binaries.internal_cache_control != 0
     }
 
-    /// What a physical device lists of the extensions whose structures it is asked for; nothing where it cannot be
-    /// listed. Costs about 100 us, once: the loader reads the manifests of implicit layers again for it.
-    fn listed(&self, device: vk::PhysicalDevice) -> Listed {
-        let Some(enumerate) = self.table.enumerate_device_extension_properties else {
-            return Listed::default();
-        };
+    /// What a physical device lists without the layer. Costs about 100 us, once: the loader reads the manifests of
+    /// implicit layers again for it.
+    fn listed(&self, device: vk::PhysicalDevice) -> Option<Vec<vk::ExtensionProperties>> {
+        let enumerate = self.table.enumerate_device_extension_properties?;
         let mut list = Vec::new();
         // More than any driver has, so that one call does; a list that grows meanwhile is asked for again.
         let mut count = 512;
@@ -284,19 +279,14 @@ impl Instance {
             match unsafe { enumerate(device, std::ptr::null(), &mut count, list.as_mut_ptr()) } {
                 vk::Result::SUCCESS => {
                     list.truncate(count as usize);
-                    let has = |name| list.iter().any(|listed| listed.extension_name_as_c_str() == Ok(name));
-                    return Listed {
-                        identifiers: has(ash::ext::shader_module_identifier::NAME),
-                        cache_control: has(ash::ext::pipeline_creation_cache_control::NAME),
-                        binaries: has(pipeline_binary::NAME),
-                        driver: has(ash::khr::driver_properties::NAME),
-                    };
+                    list.shrink_to_fit();
+                    return Some(list);
                 }
                 vk::Result::INCOMPLETE => count = list.len() as u32 * 2,
-                _ => return Listed::default(),
+                _ => return None,
             }
         }
-        Listed::default()
+        None
     }
 
     /// vkGetPhysicalDeviceFeatures2 under the name that this instance may call it by.

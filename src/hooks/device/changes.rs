@@ -305,6 +305,7 @@ mod tests {
     #[test]
     fn what_the_layer_emulates_is_gone_from_the_copy_and_stays_in_the_original() {
         let physical = PhysicalDevice {
+            listed: None,
             properties: vk::PhysicalDeviceProperties::default(),
             driver: vk::DriverId::default(),
             native_identifiers: false,
