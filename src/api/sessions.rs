@@ -2,6 +2,7 @@
 //! for C.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use vkstash_sessions::description::Place;
 use vkstash_sessions::error::Error;
@@ -80,8 +81,12 @@ pub unsafe extern "C" fn vkstash_create_session(
             }
             Err(error) => {
                 let is_expected = matches!(error, Error::OpenWithOther(_) | Error::InvalidArgument(_));
-                // A log line needs thread-local storage.
-                if !is_expected && !guard::tls_destroyed() {
+                // A program may try again in a loop. A log line needs thread-local storage.
+                static REFUSED: AtomicU64 = AtomicU64::new(0);
+                let is_news = !is_expected
+                    && (REFUSED.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two()
+                    && !guard::tls_destroyed();
+                if is_news {
                     tracing::warn!("a session cannot be created: {error}");
                 }
                 VkstashResult::of(&error)

@@ -2,6 +2,8 @@
 //! of threads; a guard with a number of its own is taken then.
 #![allow(unsafe_code, reason = "the trait of guards has an unsafe method")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use papaya::{Guard, HashMap, LocalGuard, OwnedGuard};
 use seize::Collector;
 
@@ -23,6 +25,12 @@ impl Drop for Alive {
 /// Whether this thread still has its thread-local storage. Log lines need it.
 pub(crate) fn has_locals() -> bool {
     ALIVE.try_with(|_| ()).is_ok()
+}
+
+/// Whether to say what may happen again and again: the first time, the second, the fourth and so on. A program that
+/// clears a session in a loop must not fill a log with it.
+pub(crate) fn is_worth_a_line(times: &AtomicU64) -> bool {
+    (times.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() && has_locals()
 }
 
 /// What keeps entries where they are while a thread reads them.
@@ -75,5 +83,16 @@ impl Guard for Pin<'_> {
                 Pin::Late(guard) => guard.defer_retire(pointer, reclaim),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_in_a_loop_is_said_a_few_times() {
+        let times = AtomicU64::new(0);
+        assert_eq!((0..10_000).filter(|_| is_worth_a_line(&times)).count(), 14);
     }
 }

@@ -1,5 +1,7 @@
 //! A cache on disk.
 
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -264,10 +266,18 @@ impl Files {
     /// Writes a damaged index again. Gives [`Error::Damaged`] if that cannot be done.
     fn repair(&self, damaged: &Arc<State>) -> Result<Arc<State>, Error> {
         // Another thread or process may have been faster.
-        let repaired = self.changing(|_| self.newer_or_written(damaged));
+        let is_written = Cell::new(false);
+        let repaired = self.changing(|_| match self.newer(damaged)? {
+            Some(newer) => Ok(newer),
+            None => {
+                is_written.set(true);
+                self.write_index(damaged, damaged.index.blocks())
+            }
+        });
         match repaired {
             Ok(state) => {
-                if pin::has_locals() {
+                static REPAIRED: AtomicU64 = AtomicU64::new(0);
+                if is_written.get() && pin::is_worth_a_line(&REPAIRED) {
                     tracing::warn!("{}: damaged, and written again", self.names.index);
                 }
                 Ok(state)
@@ -377,7 +387,10 @@ impl Files {
         let is_marked = || ops::fstat(&self.lock).is_ok_and(|stat| stat.st_size != 0);
         if self.writable && (delete || is_marked()) {
             if let Err(error) = self.delete_or_mark() {
-                pin::has_locals().then(|| tracing::warn!("{}: cannot be deleted: {error}", self.names.index));
+                static KEPT: AtomicU64 = AtomicU64::new(0);
+                if pin::is_worth_a_line(&KEPT) {
+                    tracing::warn!("{}: cannot be deleted: {error}", self.names.index);
+                }
             }
         }
         // If that fails, the lock ends with the descriptor.
