@@ -4,6 +4,7 @@ mod collect;
 mod model;
 mod remark;
 mod text;
+mod updated;
 
 use std::io;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{Application, Benefit, Device, Keep, Part, Stash, Store, Work};
+use super::updated;
 use VkLayer_vkstash::stats::Count;
 use vkstash_store::format::comparison::Comparison;
 use vkstash_store::stash::inspect::ComparisonInfo;
@@ -61,6 +62,7 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     for device in &application.devices {
         describe_device(lines, device, &application.parts);
     }
+    lines.extend(updated::lines(application));
     describe_short_runs(lines, application);
     let is_used = |part: &Part| application.devices.iter().any(|device| device.parts.contains(&part.name));
     for part in application.parts.iter().filter(|part| part.name != PORTABLE && !is_used(part)) {
