@@ -7,6 +7,7 @@ mod formats;
 mod header;
 mod hostile;
 mod inbox;
+mod program;
 mod s3;
 mod server;
 mod support;
