@@ -1,7 +1,7 @@
 //! `pull`: brings the base of this machine up to what the store has.
 //!
 //! For each application and device one manifest is asked for; what it names and the base lacks is fetched, verified and
-//! put into the base. Whatever goes wrong for an application, its folder in the base stays as it was.
+//! put into the base. Whatever goes wrong with a manifest, what the base has by the one before stays as it was.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
