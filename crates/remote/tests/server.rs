@@ -1,8 +1,9 @@
 //! An S3 server on loopback: s3s-fs, which has ranges and conditional puts, but no conditional requests for objects and no
-//! lock between looking and writing; a few lines here add both. Also compiled into the benchmark.
+//! lock between looking and writing, and does not remove several objects at once; a few lines here add these. Also compiled into
+//! the benchmarks.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use object_store::path::Path as Place;
 use s3s::auth::SimpleAuth;
 use s3s::dto::*;
 use s3s::service::S3ServiceBuilder;
-use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3, S3Error, S3Request, S3Response, S3Result, s3_error};
 use s3s_fs::FileSystem;
 
 use vkstash_remote::bucket::Bucket;
@@ -23,6 +24,7 @@ use vkstash_remote::bucket::Bucket;
 /// The server, and what is counted.
 struct Conditional {
     inner: FileSystem,
+    folder: PathBuf,
     writing: tokio::sync::Mutex<()>,
     requests: Arc<AtomicU64>,
     not_modified: Arc<AtomicU64>,
@@ -47,6 +49,21 @@ impl S3 for Conditional {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let _alone = self.writing.lock().await;
         self.inner.put_object(request).await
+    }
+
+    /// The library's server removes single objects alone.
+    async fn delete_objects(
+        &self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let bucket = self.folder.join(&request.input.bucket);
+        let mut deleted = Vec::new();
+        for object in request.input.delete.objects {
+            std::fs::remove_file(bucket.join(&object.key)).map_err(S3Error::internal_error)?;
+            deleted.push(DeletedObject { key: Some(object.key), ..DeletedObject::default() });
+        }
+        Ok(S3Response::new(DeleteObjectsOutput { deleted: Some(deleted), ..Default::default() }))
     }
 
     async fn head_object(
@@ -107,6 +124,7 @@ impl Server {
         let (requests, not_modified) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let server = Conditional {
             inner: FileSystem::new(folder).unwrap(),
+            folder: folder.to_owned(),
             writing: tokio::sync::Mutex::new(()),
             requests: requests.clone(),
             not_modified: not_modified.clone(),
