@@ -37,6 +37,8 @@ counters! {
     ServedByBinary => "served_by_binary",
     /// Of those, the ones whose artifact was made on a device that enables other features.
     FromSibling => "from_sibling",
+    /// Of those, the ones whose artifact is in a base.
+    FromBase => "from_base",
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked",
     /// Pipelines that background work finished and the program did not ask for in time: they were destroyed.

@@ -73,10 +73,11 @@ fn a_first_run_with_a_base_compiles_nothing() {
                 let work = Work { caches, code, fail_on, identifiers: true, ..program(shader) };
                 for time in ["first", "second"] {
                     let reports = run(scenario, env, &work).reports;
-                    let seen = ["served", "compiled", "modules_new"].map(|name| reports.sum(name));
+                    let seen =
+                        ["served", "from_base", "compiled", "modules_new"].map(|name| reports.sum(name));
                     assert_eq!(
                         seen,
-                        [u64::from(COUNT), 0, 0],
+                        [u64::from(COUNT), u64::from(COUNT), 0, 0],
                         "{time} {caches:?} {code:?} {shader:?}: {reports:?}"
                     );
                 }
@@ -97,6 +98,9 @@ fn a_base_that_others_may_write_to_is_not_used_and_one_line_says_so() {
         assert_eq!((again.reports.sum("served"), again.reports.sum("compiled")), (0, u64::from(COUNT)));
         let lines: Vec<_> = again.stderr.lines().filter(|line| line.contains("a base is not used")).collect();
         assert_eq!(lines.len(), 1, "{}", again.stderr);
+        let refused = again.reports.store().refused;
+        let told = refused.keys().any(|reason| reason.starts_with("base: ") && reason.contains("others"));
+        assert!(told, "{refused:?}");
     });
 }
 

@@ -189,7 +189,7 @@ unsafe fn create<I: CreateInfo>(
             Way::Artifact => match artifact::make(&request, &mut buffer, None) {
                 Some(Ok(made)) => {
                     let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
-                    (made.answer, made.cost, MadeOf::Artifact { bytes })
+                    (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
                 }
                 Some(Err(outcome)) => {
                     if matches!(outcome, ArtifactOutcome::Refused(_)) {

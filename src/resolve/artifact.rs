@@ -21,6 +21,7 @@ use crate::state::width::Width;
 use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 use vkstash_store::part::admission::Admission;
+use vkstash_store::part::records::FoundIn;
 
 /// Serves the request from the stash.
 ///
@@ -53,7 +54,7 @@ pub struct Made {
     /// Time that the driver needed to compile the artifact.
     pub cost: Duration,
     /// Where the artifact was.
-    source: Source,
+    pub source: Source,
     /// When the artifact was at hand.
     started: Instant,
 }
@@ -90,7 +91,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     // SAFETY: the driver has filled the program's structure.
     let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
     let first = device.stored().is_some_and(|stored| match source {
-        Source::Own => stored.stash.note_taken(&stored.device, &pipeline.key),
+        Source::Own | Source::Base => stored.stash.note_taken(&stored.device, &pipeline.key),
         // What is recorded under this key later was taken by no driver yet.
         Source::Sibling => stored.stash.note_first_use(&pipeline.key),
     });
@@ -114,9 +115,13 @@ pub unsafe fn make<'a, I: CreateInfo>(
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
-    if stored.device.read(Kind::Artifact, &pipeline.key, buffer) {
+    if let Some(found) = stored.device.read_from(Kind::Artifact, &pipeline.key, buffer) {
+        let source = match found {
+            FoundIn::Own => Source::Own,
+            FoundIn::Base => Source::Base,
+        };
         // SAFETY: the caller's contract.
-        return unsafe { make_of(request, Source::Own, buffer, width) };
+        return unsafe { make_of(request, source, buffer, width) };
     }
     let asks_siblings = call.device.policy.siblings.contains(&call.parsed().bind_point);
     let mut next = 0;

@@ -28,8 +28,8 @@ pub enum Origin {
         cost: Option<Duration>,
         /// Time that it took to hand it over.
         spent: Duration,
-        /// It was compiled in this run.
-        compiled: bool,
+        /// Where the artifact was; None: it was compiled in this run.
+        source: Option<Source>,
     },
     /// The stash.
     Stash {
@@ -65,11 +65,11 @@ impl Served {
         };
         match self.origin {
             Origin::Driver => return counters.count(Count::DriverHad),
-            Origin::Parked { cost, spent, compiled } => {
+            Origin::Parked { cost, spent, source } => {
                 counters.count(Count::Parked);
                 counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
                 let saved = saved(cost, spent);
-                if compiled {
+                if source.is_none() {
                     counters.add(Count::AheadNanos, saved);
                 }
             }
@@ -82,7 +82,10 @@ impl Served {
         }
         match self.origin {
             Origin::Stash { form: Form::Binaries, .. } => counters.count(Count::ServedByBinary),
-            Origin::Stash { form: Form::Blob(Source::Sibling), .. } => counters.count(Count::FromSibling),
+            Origin::Stash { form: Form::Blob(Source::Sibling), .. }
+            | Origin::Parked { source: Some(Source::Sibling), .. } => counters.count(Count::FromSibling),
+            Origin::Stash { form: Form::Blob(Source::Base), .. }
+            | Origin::Parked { source: Some(Source::Base), .. } => counters.count(Count::FromBase),
             Origin::Stash { form: Form::Blob(Source::Own), .. } | Origin::Driver | Origin::Parked { .. } => {}
         }
         if by_identifier {

@@ -13,6 +13,7 @@ use super::feedback;
 use super::outcome::{Origin, Served};
 use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
+use crate::state::stored::Source;
 
 /// Notes the request while nothing is parked: if the last run did not make it, more is made ahead.
 pub fn note<I: CreateInfo>(request: &Request<'_, I>) {
@@ -39,12 +40,19 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {
-            MadeOf::Compile => stored.stash.note_first_use(&pipeline.key),
-            MadeOf::Artifact { .. } => stored.stash.note_taken(&stored.device, &pipeline.key),
+            MadeOf::Compile | MadeOf::Artifact { source: Source::Sibling, .. } => {
+                stored.stash.note_first_use(&pipeline.key)
+            }
+            MadeOf::Artifact { source: Source::Own | Source::Base, .. } => {
+                stored.stash.note_taken(&stored.device, &pipeline.key)
+            }
         };
     }
-    let has_artifact = matches!(origin, MadeOf::Artifact { .. });
-    let held = if has_artifact {
+    let source = match origin {
+        MadeOf::Artifact { source, .. } => Some(source),
+        MadeOf::Compile => None,
+    };
+    let held = if source.is_some() {
         call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
     } else {
         call.passed.known().is_some_and(|cache| cache.holds(&pipeline.key))
@@ -53,8 +61,5 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.
     unsafe { feedback::say_made(call.parsed().feedback, spent, held) };
     let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
-    Some(Served {
-        answer,
-        origin: Origin::Parked { cost: first.then_some(cost), spent, compiled: !has_artifact },
-    })
+    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent, source } })
 }

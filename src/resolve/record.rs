@@ -58,10 +58,10 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
 }
 
 /// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and
-/// before the new artifact is queued; it costs one look-up. While parts of the stash are unread the answer is no.
+/// before the new artifact is queued; it costs one look-up. While parts of the stash or bases are unread the answer is no.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
     let is_there = |kind| stored.device.contains(kind, name);
-    is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.is_incomplete()
+    is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.may_have_more()
 }
 
 /// Counts a compile that an artifact would have spared the program if it had been kept.
@@ -164,7 +164,7 @@ pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &St
     let Request { call, pipeline } = request;
     // SAFETY: the caller's contract.
     unsafe { record_inline_modules(request, stored) };
-    if !stored.portable.contains(Kind::Recipe, &pipeline.key) {
+    if !stored.portable.has(Kind::Recipe, &pipeline.key, pipeline.recipe) {
         record_named_objects(call.device, stored, &pipeline.parts);
         stored.put(call.device.counters(), Kind::Recipe, &pipeline.key, pipeline.recipe);
     }
@@ -173,11 +173,10 @@ pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &St
 /// Layout and render pass, which the recipe names by digest.
 fn record_named_objects(device: &Device, stored: &Stored, parts: &Parts) {
     let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
-        if stored.portable.contains(kind, digest) {
-            return;
-        }
         let found = objects.find(|object| object.as_ref().is_ok_and(|object| object.digest == *digest));
-        if let Some(Ok(object)) = found.as_deref() {
+        if let Some(Ok(object)) = found.as_deref().filter(|object| {
+            object.as_ref().is_ok_and(|object| !stored.portable.has(kind, digest, &object.bytes))
+        }) {
             stored.put(device.counters(), kind, digest, &object.bytes);
         }
     };

@@ -12,6 +12,7 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::plan::Plan;
+use super::stored::Source;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
@@ -44,6 +45,8 @@ pub enum MadeOf {
     Artifact {
         /// Its length.
         bytes: u64,
+        /// Where it was.
+        source: Source,
     },
     /// It was compiled.
     Compile,
@@ -53,7 +56,7 @@ impl MadeOf {
     /// The bytes that count against [`MOST_BYTES`].
     fn bytes(self) -> u64 {
         match self {
-            MadeOf::Artifact { bytes } => bytes,
+            MadeOf::Artifact { bytes, .. } => bytes,
             MadeOf::Compile => COMPILED_BYTES,
         }
     }
@@ -374,7 +377,7 @@ mod tests {
 
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
-        let origin = MadeOf::Artifact { bytes: 10 };
+        let origin = MadeOf::Artifact { bytes: 10, source: Source::Own };
         Finished { pipeline, cost: Duration::ZERO, origin, since: Instant::now() }
     }
 
@@ -535,7 +538,8 @@ mod tests {
         parked.pause();
         assert_eq!((refills(0), refills(1), refills(77)), (1, 1, 1), "nothing new");
         // Few that are large take all of the room.
-        let large = Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES }, ..finished(5) };
+        let large =
+            Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
         assert_eq!(parked.begin(&[5; 32], USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
         assert!(parked.take(&[5; 32]).is_some());

@@ -30,6 +30,8 @@ pub struct Stored {
 pub enum Source {
     /// In the part of the device.
     Own,
+    /// In that part of a base.
+    Base,
     /// In the part of a device that enables other features.
     Sibling,
 }
@@ -127,6 +129,7 @@ impl Stored {
     /// Reads a module's record. What is compiled under an identity must be what it stands for, and a record's checksum
     /// says nothing about that: once a process the record is hashed. False: not there, or something else.
     pub fn read_module(&self, identity: &Key, buffer: &mut Vec<u8>) -> bool {
+        // A damaged record is not there from now on.
         if switches::is_off(CacheKinds::CONVERSIONS) || !self.portable.read(Kind::Module, identity, buffer) {
             buffer.clear();
             return false;

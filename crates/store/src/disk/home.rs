@@ -2,7 +2,6 @@
 //! otherwise by a thread of the layer.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -22,8 +21,6 @@ pub struct Home {
     application: String,
     /// Stashes that are looked into after this one, and never written.
     bases: Vec<PathBuf>,
-    /// It was said which of them are not used.
-    has_told: AtomicBool,
     opened: OnceLock<Opened>,
     /// Locked while the folders are opened.
     opening: Mutex<()>,
@@ -45,34 +42,28 @@ impl Home {
 
     /// The same with stashes that are only read.
     pub fn with_bases(root: &Path, application: &str, bases: Vec<PathBuf>) -> Home {
-        let (has_told, opened, opening) = (AtomicBool::new(false), OnceLock::new(), Mutex::default());
-        Home { path: root.to_owned(), application: application.to_owned(), bases, has_told, opened, opening }
+        let (opened, opening) = (OnceLock::new(), Mutex::default());
+        Home { path: root.to_owned(), application: application.to_owned(), bases, opened, opening }
     }
 
-    /// Whether there are stashes that are only read.
-    pub(crate) fn has_bases(&self) -> bool {
-        !self.bases.is_empty()
+    /// The stashes that are only read, in the order in which they are looked into.
+    pub(crate) fn bases(&self) -> &[PathBuf] {
+        &self.bases
     }
 
-    /// The application's folders in the stashes that are only read. The first call that looks at all of them says which
-    /// are not used. None: there was no time for all.
-    pub(crate) fn open_bases(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<Folder>> {
-        let (mut found, mut refused) = (Vec::new(), Vec::new());
-        for path in &self.bases {
-            let opened = Folder::base_until(path, interrupted)
-                .and_then(|root| root.sub_until(&self.application, false, interrupted));
-            match opened {
-                Ok(folder) => found.push(folder),
-                Err(error) if error.is_for_now() => return None,
-                // A base without this application is as good as any.
-                Err(error) if error.is_missing() && path.is_dir() => {}
-                Err(error) => refused.push(error),
-            }
+    /// The application's folder in a stash that is only read. None: it has none, as a base may.
+    pub(crate) fn open_base(
+        &self,
+        base: &Path,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<Folder>, OpenError> {
+        let opened = Folder::base_until(base, interrupted)
+            .and_then(|root| root.sub_until(&self.application, false, interrupted));
+        match opened {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.is_missing() && base.is_dir() => Ok(None),
+            Err(error) => Err(error),
         }
-        if !self.has_told.swap(true, Ordering::Relaxed) {
-            refused.iter().for_each(|error| tracing::warn!("a base is not used: {error}"));
-        }
-        Some(found)
     }
 
     /// The name of the application's folder.

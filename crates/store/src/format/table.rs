@@ -187,6 +187,12 @@ impl Block {
         (0..self.len()).filter_map(|index| self.row(index))
     }
 
+    /// Calls `each` with every hash. Always true.
+    pub(crate) fn hashes(&self, each: &mut dyn FnMut(u64)) -> bool {
+        (0..self.len()).for_each(|index| each(self.hash_at(index)));
+        true
+    }
+
     /// The rows with this hash, the newest first.
     fn find(&self, hash: u64) -> impl Iterator<Item = Row> + '_ {
         let (mut low, mut high) = (0, self.len());

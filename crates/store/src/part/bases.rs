@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::disk::home::Home;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
+use crate::format::refusal::OpenError;
 use crate::part::queue::{Destination, Shared};
 use crate::part::read_only::ReadOnlyPart;
-use crate::part::read_only_parts::{Lister, ReadOnlyParts};
+use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
+use crate::part::tallies::Tallies;
 
 /// Whether a base's records of that kind count. What a driver did on the machine of whoever made the base, and when a
 /// program ran there, says nothing here. Crash counts count for the base's own artifacts
@@ -42,10 +44,10 @@ pub(crate) struct Place<'a> {
 }
 
 impl Bases {
-    /// Whether one of them has the record, damaged or not.
+    /// Whether one of them has the record, as far as is known.
     pub(crate) fn contain<D: Destination>(
         &self,
-        shared: &Shared<D>,
+        shared: &Arc<Shared<D>>,
         place: &Place<'_>,
         kind: Kind,
         key: &Key,
@@ -56,7 +58,7 @@ impl Bases {
     /// Reads the record from the first base that has it. False: `buffer` is empty.
     pub(crate) fn read<D: Destination>(
         &self,
-        shared: &Shared<D>,
+        shared: &Arc<Shared<D>>,
         place: &Place<'_>,
         kind: Kind,
         key: &Key,
@@ -73,18 +75,34 @@ impl Bases {
     }
 
     /// Whether there may be a record of that kind. False is certain for those that are open.
-    pub(crate) fn have_any<D: Destination>(&self, shared: &Shared<D>, place: &Place<'_>, kind: Kind) -> bool {
+    pub(crate) fn have_any<D: Destination>(
+        &self,
+        shared: &Arc<Shared<D>>,
+        place: &Place<'_>,
+        kind: Kind,
+    ) -> bool {
         self.any(shared, place, kind, |part| part.has_any(kind))
+    }
+
+    /// Whether one of them is not open, so that a miss proves nothing.
+    pub(crate) fn are_incomplete(&self, place: &Place<'_>) -> bool {
+        !place.home.bases().is_empty() && !self.parts.are_all_open()
+    }
+
+    /// Those that are open.
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> Vec<Arc<ReadOnlyPart>> {
+        (*self.parts.open()).to_vec()
     }
 
     fn any<D: Destination>(
         &self,
-        shared: &Shared<D>,
+        shared: &Arc<Shared<D>>,
         place: &Place<'_>,
         kind: Kind,
         has: impl FnMut(&Arc<ReadOnlyPart>) -> bool,
     ) -> bool {
-        if !place.home.has_bases() || !counts(kind) {
+        if place.home.bases().is_empty() || !counts(kind) {
             return false;
         }
         self.parts.open_more(shared, place);
@@ -95,20 +113,36 @@ impl Bases {
 impl Lister for Place<'_> {
     const MOST: usize = 16;
 
-    fn list(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>> {
-        let folders = self.home.open_bases(interrupted)?;
-        let mut found = Vec::new();
-        for folder in folders {
-            match folder.sub_until(self.folder_name, false, interrupted) {
-                Ok(folder) => found.push(ReadOnlyPart::new(folder, self.identity.clone())),
-                Err(error) if error.is_for_now() => return None,
-                Err(error) if error.is_missing() => {}
-                Err(error) => tracing::warn!("a base is not used: {error}"),
+    fn list(&self, _: &Tallies, _: bool, _: &dyn Fn() -> bool) -> Option<Vec<Candidate>> {
+        Some((0..self.home.bases().len()).map(Candidate::numbered).collect())
+    }
+
+    fn open(
+        &self,
+        number: usize,
+        tallies: &Tallies,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<ReadOnlyPart>, OpenError> {
+        let Some(path) = self.home.bases().get(number) else { return Ok(None) };
+        let folder = self.home.open_base(path, interrupted).and_then(|folder| {
+            folder.map(|folder| folder.sub_until(self.folder_name, false, interrupted)).transpose()
+        });
+        match folder {
+            Ok(folder) => Ok(folder.map(|folder| ReadOnlyPart::new(folder, self.identity.clone()))),
+            Err(error) if error.is_for_now() => Err(error),
+            // It has nothing of this device.
+            Err(error) if error.is_missing() && path.is_dir() => Ok(None),
+            Err(error) => {
+                tallies.base_not_used(path, error.to_string());
+                Ok(None)
             }
         }
-        // The first base is looked into first.
-        found.reverse();
-        Some(found)
+    }
+
+    fn given_up(&self, number: usize, tallies: &Tallies) {
+        if let Some(path) = self.home.bases().get(number) {
+            tallies.base_not_used(path, format!("{} could not be read in time", path.display()));
+        }
     }
 
     fn wants(&self, _part: &ReadOnlyPart) -> bool {

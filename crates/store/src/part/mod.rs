@@ -5,6 +5,7 @@
 //! | `admission` | whether a driver may have an artifact |
 //! | `records` | reading and queueing records |
 //! | `read_only` | a part that this process never writes to |
+//! | `merged` | the keys of its segments, together |
 //! | `read_only_parts` | several of them, opened when they are needed |
 //! | `bases` | the same part in stashes that are only read |
 //! | `open` | the state of a part, and how it is opened |
@@ -22,12 +23,13 @@ pub(crate) mod bases;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod index;
+pub(crate) mod merged;
 pub mod open;
 pub(crate) mod queue;
 pub(crate) mod read_only;
 pub(crate) mod read_only_parts;
-pub(crate) mod records;
-pub(crate) mod tallies;
+pub mod records;
+pub mod tallies;
 pub(crate) mod threads;
 pub(crate) mod view;
 mod worker_calls;

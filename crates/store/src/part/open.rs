@@ -316,6 +316,12 @@ impl Part {
         self.view.is_behind()
     }
 
+    /// The same, or a base that may have the record is not open yet.
+    pub fn may_have_more(&self) -> bool {
+        let (bases, place) = self.bases();
+        self.is_incomplete() || bases.are_incomplete(&place)
+    }
+
     /// Whether records are accepted: the last write succeeded, or failed long enough ago.
     pub(super) fn accepts(&self) -> bool {
         let until = self.closed_until.load(Ordering::Relaxed);
@@ -405,6 +411,12 @@ impl Part {
     pub(super) fn bases(&self) -> (&Bases, Place<'_>) {
         let Part { home, identity, folder_name, .. } = self;
         (&self.bases, Place { home, identity, folder_name })
+    }
+
+    /// The part in the bases that are open.
+    #[cfg(test)]
+    pub(crate) fn base_parts(&self) -> Vec<Arc<crate::part::read_only::ReadOnlyPart>> {
+        self.bases.open()
     }
 
     /// The part's folder, if it is open.

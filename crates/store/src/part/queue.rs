@@ -13,6 +13,7 @@ use crate::base::util::lock;
 use crate::forks as fork;
 use crate::format::record::Key;
 use crate::maintenance::work::ModulesOf;
+use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
@@ -128,6 +129,8 @@ pub(crate) struct Shared<P> {
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
     /// The live parts when the stash was closed: the writer may need them for longer than the program does.
     parts_at_close: Mutex<Vec<Arc<P>>>,
+    /// Parts whose indexes the helper is to merge.
+    unmerged: Mutex<Vec<Arc<ReadOnlyPart>>>,
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
@@ -179,6 +182,7 @@ impl<P: Destination> Shared<P> {
             rewrites: AtomicU64::new(0),
             parts: Mutex::default(),
             parts_at_close: Mutex::default(),
+            unmerged: Mutex::default(),
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
@@ -366,6 +370,24 @@ impl<P: Destination> Shared<P> {
         }
         if !limit.is_zero() {
             drop(self.guards_served.wait_timeout_while(lock(&self.guards), limit, |()| !is_over()));
+        }
+    }
+
+    /// The helper is to merge the indexes of these parts.
+    pub(crate) fn merge_later(self: &Arc<Self>, parts: impl Iterator<Item = Arc<ReadOnlyPart>>) {
+        let mut unmerged = lock(&self.unmerged);
+        unmerged.extend(parts);
+        let is_asked = !unmerged.is_empty();
+        drop(unmerged);
+        if is_asked {
+            self.ask_for_help();
+        }
+    }
+
+    /// For the helper.
+    pub(crate) fn merge(&self, interrupted: &dyn Fn() -> bool) {
+        for part in std::mem::take(&mut *lock(&self.unmerged)) {
+            part.merge(interrupted);
         }
     }
 

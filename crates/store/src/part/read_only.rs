@@ -1,6 +1,6 @@
 //! A part that this process looks into and never writes to.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::disk::folder::Folder;
@@ -10,6 +10,7 @@ use crate::format::same::Same;
 use crate::format::table;
 use crate::format::table::Row;
 use crate::part::digests::Digests;
+use crate::part::merged::Merged;
 use crate::part::tallies::Tallies;
 use crate::part::view::{ReadLimit, View};
 use crate::segment::file::{DamagedIndex, Read, Segment};
@@ -19,6 +20,10 @@ pub(crate) struct ReadOnlyPart {
     identity: PartIdentity,
     folder: Arc<Folder>,
     view: View,
+    /// Made by the helper, of all segments.
+    merged: OnceLock<Merged>,
+    /// A bit for each kind of which there are records, once all segments are open.
+    kinds: OnceLock<u32>,
     digests: Digests,
 }
 
@@ -29,6 +34,8 @@ impl ReadOnlyPart {
             identity,
             folder: Arc::new(folder),
             view: View::default(),
+            merged: OnceLock::new(),
+            kinds: OnceLock::new(),
             digests: Digests::default(),
         }
     }
@@ -42,21 +49,46 @@ impl ReadOnlyPart {
         tallies: &Tallies,
     ) -> bool {
         let limit = ReadLimit { file, interrupted };
-        match self.view.refresh(&self.folder, &self.identity, &limit) {
+        let is_complete = match self.view.refresh(&self.folder, &self.identity, &limit) {
             Some(Ok(found)) => {
                 tallies.damaged(found.damaged);
-                found.refused.iter().for_each(|refusal| tallies.refused(refusal));
+                let first = found.first_refused.as_deref().unwrap_or_default();
+                tallies.refused_files(self.folder.path(), first, &found.refused);
                 !found.put_off
             }
             // It cannot be listed.
             Some(Err(_)) => true,
             None => false,
+        };
+        if is_complete {
+            let of = |kind: &Kind| u32::from(self.has_any(*kind)) << kind.position();
+            // Nothing is opened after that.
+            let _ = self.kinds.set(Kind::ALL.iter().map(of).sum());
+        }
+        is_complete
+    }
+
+    /// The number of open segments.
+    pub(crate) fn segments(&self) -> usize {
+        self.view.segments().len()
+    }
+
+    /// For the helper, once all segments are open: reads their indexes, so that a look-up asks the segments that have the
+    /// key alone.
+    pub(crate) fn merge(&self, interrupted: &dyn Fn() -> bool) {
+        if self.merged.get().is_none() {
+            if let Some(merged) = Merged::of(&self.view.segments(), interrupted) {
+                let _ = self.merged.set(merged);
+            }
         }
     }
 
-    /// Whether an open segment has records of that kind.
+    /// Whether a segment has records of that kind.
     pub(crate) fn has_any(&self, kind: Kind) -> bool {
-        self.view.segments().iter().any(|segment| segment.has_any(kind))
+        match self.kinds.get() {
+            Some(kinds) => kinds >> kind.position() & 1 == 1,
+            None => self.view.segments().iter().any(|segment| segment.has_any(kind)),
+        }
     }
 
     /// Reads an artifact into `buffer` and verifies it, as [`crate::part::open::Part::read`] does. An artifact that is
@@ -69,7 +101,7 @@ impl ReadOnlyPart {
         good
     }
 
-    /// Whether there is a record, damaged or not, or a reference to an artifact. Artifacts that are quarantined count.
+    /// Whether there is a record that was not found damaged, or a reference to an artifact. Artifacts that are quarantined count.
     pub(crate) fn contains(&self, kind: Kind, key: &Key) -> bool {
         self.find(kind, key, |_, _| true) || kind == Kind::Artifact && self.find(Kind::Same, key, |_, _| true)
     }
@@ -94,7 +126,14 @@ impl ReadOnlyPart {
 
     /// The newest readable record of that kind and key.
     pub(crate) fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        self.find(kind, key, |segment, row| matches!(segment.read_row(row, key, buffer), Read::Good))
+        self.find(kind, key, |segment, row| match segment.read_row(row, key, buffer) {
+            Read::Good => true,
+            Read::Damaged => {
+                self.view.lose(segment, row.offset);
+                false
+            }
+            Read::Gone | Read::Other | Read::Failed => false,
+        })
     }
 
     /// Calls `each` with the rows of a record, the newest first, until it says true.
@@ -103,10 +142,36 @@ impl ReadOnlyPart {
         let hash = table::hash(code, key);
         // A damaged index is not scanned: the program would wait for it.
         let instead = DamagedIndex { damaged: &|| (), interrupted: &|| true };
-        self.view.segments().iter().any(|segment| {
-            segment.has_any(kind)
-                && segment
-                    .find(hash, &instead, |row| row.code == code && row.is_readable() && each(segment, &row))
+        self.ask(kind, hash, |segment| {
+            segment.find(hash, &instead, |row| {
+                row.code == code
+                    && row.is_readable()
+                    && !self.view.is_lost(segment, row.offset)
+                    && each(segment, &row)
+            })
         })
+    }
+
+    /// Calls `each` with the segments that may have the record, the newest first, until it says true.
+    fn ask(&self, kind: Kind, hash: u64, mut each: impl FnMut(&Segment) -> bool) -> bool {
+        if !self.has_any(kind) {
+            return false;
+        }
+        let segments = self.view.segments();
+        match self.merged.get() {
+            Some(merged) => merged.find(hash).filter_map(|at| segments.get(at)).any(|segment| each(segment)),
+            None => segments.iter().any(|segment| segment.has_any(kind) && each(segment)),
+        }
+    }
+
+    /// How many segments a look-up asks.
+    #[cfg(test)]
+    pub(crate) fn asked(&self, kind: Kind, key: &Key) -> usize {
+        let mut count = 0;
+        self.ask(kind, table::hash(kind.position() as u8, key), |_| {
+            count += 1;
+            false
+        });
+        count
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, Guard};
 
 use crate::base::timer::Timer;
+use crate::format::refusal::OpenError;
 use crate::part::queue::{Destination, Shared};
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
@@ -15,8 +16,9 @@ use crate::part::tallies::Tallies;
 const AGAIN_AFTER_MS: u64 = 100;
 /// After so many attempts the rest stays unopened: a program waits for a slow disk this often, and not for ever.
 const ATTEMPTS: u32 = 8;
-/// All read-only parts of a stash together take so many times as long as a program waits for its own parts.
-const TIMES_OPENING: u32 = 2;
+/// All read-only parts of a stash together take so many times as long as a program waits for its own parts. Of a part
+/// that takes longer than its own limit, the limit counts: the others have theirs.
+const TIMES_OPENING: u32 = 4;
 /// A part that was not read as a whole in so many attempts is not used: what says that an artifact is quarantined may
 /// be in the rest.
 const TRIES: u32 = 2;
@@ -30,6 +32,8 @@ pub(crate) struct ReadOnlyParts {
     parts: ArcSwap<Vec<Arc<ReadOnlyPart>>>,
     /// Nothing is left to be opened.
     is_complete: AtomicBool,
+    /// There was no time for one of them.
+    gave_up: AtomicBool,
     /// No attempt to open the rest before this time ([`Shared::now_ms`]).
     next: AtomicU64,
     /// [`Shared::rewrites`] when they were opened.
@@ -40,17 +44,62 @@ pub(crate) struct ReadOnlyParts {
 #[derive(Default)]
 struct Opening {
     attempts: u32,
-    /// Attempts to read the first one of the rest.
-    tries: u32,
     listed: bool,
-    /// The last one comes first.
-    rest: Vec<Arc<ReadOnlyPart>>,
+    /// In the order in which they are looked into.
+    rest: Vec<Candidate>,
+}
+
+/// A part that may be opened.
+pub(crate) struct Candidate {
+    /// What it is for the lister.
+    number: usize,
+    /// None: its folder is not found yet.
+    part: Option<Arc<ReadOnlyPart>>,
+    tries: u32,
+}
+
+impl Candidate {
+    /// A part whose folder [`Lister::open`] finds.
+    pub(crate) fn numbered(number: usize) -> Candidate {
+        Candidate { number, part: None, tries: 0 }
+    }
+
+    /// A part whose folder is open.
+    pub(crate) fn found(part: ReadOnlyPart) -> Candidate {
+        Candidate { number: 0, part: Some(Arc::new(part)), tries: 0 }
+    }
+}
+
+/// What came of opening one of them.
+enum Opened {
+    Whole(Arc<ReadOnlyPart>),
+    /// There is none.
+    Nothing,
+    /// There was no time to read all of it.
+    Rest,
 }
 
 /// Which parts there are.
 pub(crate) trait Lister {
-    /// The parts, unopened; the first one is looked into last. None: there was no time to find all of them.
-    fn list(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>>;
+    /// The parts; the first one is looked into first. None: there was no time to find all of them. What is not `patient`
+    /// does without those for which there is no time.
+    fn list(
+        &self,
+        tallies: &Tallies,
+        patient: bool,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<Vec<Candidate>>;
+
+    /// The part of a [`Candidate::numbered`]. `Ok(None)`: there is none. The error is given where there is no time.
+    fn open(
+        &self,
+        number: usize,
+        tallies: &Tallies,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<ReadOnlyPart>, OpenError>;
+
+    /// There was no time for it in this run.
+    fn given_up(&self, number: usize, tallies: &Tallies);
 
     /// Whether a part that has just been opened is worth keeping.
     fn wants(&self, part: &ReadOnlyPart) -> bool;
@@ -66,7 +115,7 @@ impl ReadOnlyParts {
     }
 
     /// Opens parts for as long as a thread of the program may wait after a miss.
-    pub(crate) fn open_more<D: Destination, L: Lister>(&self, shared: &Shared<D>, lister: &L) {
+    pub(crate) fn open_more<D: Destination, L: Lister>(&self, shared: &Arc<Shared<D>>, lister: &L) {
         let rewrites = shared.rewrites();
         if self.rewrites.load(Ordering::Relaxed) != rewrites {
             self.begin_again(rewrites);
@@ -74,6 +123,11 @@ impl ReadOnlyParts {
         if !self.is_complete.load(Ordering::Acquire) {
             self.open_in_time(shared, lister);
         }
+    }
+
+    /// Whether all of them were opened, so that a miss proves something.
+    pub(crate) fn are_all_open(&self) -> bool {
+        self.is_complete.load(Ordering::Acquire) && !self.gave_up.load(Ordering::Relaxed)
     }
 
     /// Segments were rewritten: what is open may be gone from the disk.
@@ -85,61 +139,117 @@ impl ReadOnlyParts {
         self.parts.store(Arc::default());
         self.next.store(0, Ordering::Relaxed);
         self.is_complete.store(false, Ordering::Release);
+        self.gave_up.store(false, Ordering::Relaxed);
         self.rewrites.store(rewrites, Ordering::Relaxed);
     }
 
     #[cold]
-    fn open_in_time<D: Destination, L: Lister>(&self, shared: &Shared<D>, lister: &L) {
+    fn open_in_time<D: Destination, L: Lister>(&self, shared: &Arc<Shared<D>>, lister: &L) {
         let is_due = shared.now_ms() >= self.next.load(Ordering::Relaxed) && !shared.is_inert();
         let Some(mut opening) = is_due.then(|| self.opening.try_lock().ok()).flatten() else { return };
-        let limit = shared.left_for_opening().max(shared.waits.refresh);
-        let timer = Timer::of(limit);
-        let began = Instant::now();
         opening.attempts += 1;
-        let budget = shared.waits.opening.saturating_mul(TIMES_OPENING);
-        let mut is_complete =
-            self.open_until(&mut opening, lister, limit, &|| timer.is_over(), &shared.tallies);
-        // The program does not wait for the writer.
-        if !shared.writer.is_me() {
-            shared.spent_on_opening(began.elapsed());
-        }
-        is_complete |= opening.attempts >= ATTEMPTS || shared.spent_on_read_only(began.elapsed()) >= budget;
-        if is_complete {
+        let has_time = self.open_each(shared, &mut opening, lister);
+        if !has_time || opening.attempts >= ATTEMPTS {
             // With their descriptors.
-            opening.rest = Vec::new();
+            self.gave_up.fetch_or(!opening.listed, Ordering::Relaxed);
+            for candidate in std::mem::take(&mut opening.rest) {
+                self.give_up(&candidate, shared, lister);
+            }
+            opening.listed = true;
         }
+        let is_complete = opening.listed && opening.rest.is_empty();
         self.is_complete.store(is_complete, Ordering::Release);
         self.next.store(shared.now_ms() + AGAIN_AFTER_MS, Ordering::Relaxed);
     }
 
-    /// False: something is left.
-    fn open_until<L: Lister>(
+    /// Each of them gets its time, however long the others take. False: the time of all together is over.
+    fn open_each<D: Destination, L: Lister>(
         &self,
+        shared: &Arc<Shared<D>>,
         opening: &mut Opening,
         lister: &L,
-        limit: Duration,
-        interrupted: &dyn Fn() -> bool,
-        tallies: &Tallies,
     ) -> bool {
+        let budget = shared.waits.opening.saturating_mul(TIMES_OPENING);
+        let (tallies, mut has_time) = (&shared.tallies, true);
+        let mut in_time = |work: &mut dyn FnMut(Duration, &dyn Fn() -> bool)| {
+            let limit = shared.left_for_opening().max(shared.waits.refresh);
+            let (timer, began) = (Timer::of(limit), Instant::now());
+            work(limit, &|| timer.is_over());
+            let spent = began.elapsed();
+            // The program does not wait for the writer.
+            if !shared.writer.is_me() {
+                shared.spent_on_opening(spent);
+            }
+            has_time = shared.spent_on_read_only(spent.min(limit)) < budget;
+            has_time
+        };
         if !opening.listed {
-            let Some(found) = lister.list(interrupted) else { return false };
-            opening.rest = found.into_iter().map(Arc::new).collect();
-            opening.listed = true;
+            let patient = opening.attempts < TRIES;
+            let goes_on = in_time(&mut |_, interrupted| {
+                if let Some(found) = lister.list(tallies, patient, interrupted) {
+                    opening.rest = found;
+                    opening.listed = true;
+                }
+            });
+            if !goes_on {
+                return false;
+            }
         }
         let mut open = (*self.parts.load_full()).clone();
-        let mut is_complete = true;
-        while let Some(part) = opening.rest.last().filter(|_| is_complete && open.len() < L::MOST) {
-            is_complete = part.open_until(Some(limit / 2), interrupted, tallies);
-            opening.tries += 1;
-            if !is_complete && opening.tries < TRIES {
-                break;
+        let before = open.len();
+        let mut goes_on = true;
+        opening.rest.retain_mut(|candidate| {
+            if !goes_on || open.len() >= L::MOST {
+                // Those beyond the limit are forgotten.
+                return !goes_on;
             }
-            let part = opening.rest.pop();
-            opening.tries = 0;
-            open.extend(part.filter(|part| is_complete && lister.wants(part)));
+            let mut opened = Opened::Nothing;
+            goes_on = in_time(&mut |limit, interrupted| {
+                opened = candidate.open(lister, tallies, limit / 2, interrupted);
+            });
+            match opened {
+                Opened::Whole(part) => open.extend(Some(part).filter(|part| lister.wants(part))),
+                Opened::Nothing => {}
+                Opened::Rest if candidate.tries < TRIES => return true,
+                Opened::Rest => self.give_up(candidate, shared, lister),
+            }
+            false
+        });
+        if open.len() > before {
+            let several = open.len() > 1;
+            let slow = open.iter().filter(|part| several || part.segments() > 1);
+            shared.merge_later(slow.cloned());
+            self.parts.store(Arc::new(open));
         }
-        self.parts.store(Arc::new(open));
-        is_complete
+        goes_on
+    }
+}
+
+impl ReadOnlyParts {
+    fn give_up<D: Destination, L: Lister>(&self, candidate: &Candidate, shared: &Shared<D>, lister: &L) {
+        self.gave_up.store(true, Ordering::Relaxed);
+        lister.given_up(candidate.number, &shared.tallies);
+    }
+}
+
+impl Candidate {
+    fn open<L: Lister>(
+        &mut self,
+        lister: &L,
+        tallies: &Tallies,
+        file: Duration,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Opened {
+        self.tries += 1;
+        if self.part.is_none() {
+            match lister.open(self.number, tallies, interrupted) {
+                Ok(Some(part)) => self.part = Some(Arc::new(part)),
+                Ok(None) => return Opened::Nothing,
+                Err(_) => return Opened::Rest,
+            }
+        }
+        let whole = self.part.as_ref().filter(|part| part.open_until(Some(file), interrupted, tallies));
+        whole.map_or(Opened::Rest, |part| Opened::Whole(part.clone()))
     }
 }
 
@@ -149,17 +259,49 @@ mod tests {
     use super::*;
     use crate::disk::folder::Folder;
     use crate::format::file::PartIdentity;
+    use crate::part::queue::WaitLimits;
+    use crate::segment::append::{Payload, Slot};
 
-    /// Two empty parts.
-    struct Two(tempfile::TempDir);
+    struct Nowhere;
 
-    impl Lister for Two {
-        const MOST: usize = 8;
+    impl Destination for Nowhere {
+        fn unwritten(&self, _: Slot, _: &Arc<Payload>) {}
+    }
 
-        fn list(&self, _: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>> {
-            let part =
-                || ReadOnlyPart::new(Folder::root(self.0.path(), false).unwrap(), PartIdentity::Portable);
-            Some(vec![part(), part()])
+    /// Empty parts. Looking for the first ones takes longer than a program waits.
+    struct Slow {
+        folder: tempfile::TempDir,
+        parts: usize,
+        slow: usize,
+        given_up: Mutex<Vec<usize>>,
+    }
+
+    impl Lister for Slow {
+        const MOST: usize = 16;
+
+        fn list(&self, _: &Tallies, _: bool, _: &dyn Fn() -> bool) -> Option<Vec<Candidate>> {
+            Some((0..self.parts).map(Candidate::numbered).collect())
+        }
+
+        fn open(
+            &self,
+            number: usize,
+            _: &Tallies,
+            interrupted: &dyn Fn() -> bool,
+        ) -> Result<Option<ReadOnlyPart>, OpenError> {
+            let path = self.folder.path();
+            if number < self.slow {
+                while !interrupted() {
+                    std::thread::sleep(Duration::from_millis(40));
+                }
+                return Err(OpenError::PutOff { path: path.to_owned() });
+            }
+            let part = ReadOnlyPart::new(Folder::root(path, false).unwrap(), PartIdentity::Portable);
+            Ok(Some(part))
+        }
+
+        fn given_up(&self, number: usize, _: &Tallies) {
+            self.given_up.lock().unwrap().push(number);
         }
 
         fn wants(&self, _: &ReadOnlyPart) -> bool {
@@ -168,14 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_never_read_as_a_whole_is_not_used_and_the_next_one_is() {
-        let (parts, two, tallies) =
-            (ReadOnlyParts::default(), Two(tempfile::tempdir().unwrap()), Tallies::default());
-        let mut opening = Opening::default();
-        let mut open = |is_over: bool| {
-            let complete = parts.open_until(&mut opening, &two, Duration::ZERO, &|| is_over, &tallies);
-            (complete, parts.open().len())
-        };
-        assert_eq!([open(true), open(true), open(false)], [(false, 0), (false, 0), (true, 1)]);
+    fn a_slow_part_does_not_keep_the_others_from_being_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let slow = Slow { folder, parts: 3, slow: 1, given_up: Mutex::default() };
+        let (parts, shared) = (ReadOnlyParts::default(), Shared::<Nowhere>::new(WaitLimits::PROGRAM));
+        parts.open_more(&shared, &slow);
+        assert_eq!((parts.open().len(), parts.are_all_open()), (2, false));
+        while slow.given_up.lock().unwrap().is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+            parts.open_more(&shared, &slow);
+        }
+        assert_eq!((parts.open().len(), parts.are_all_open()), (2, false));
+        assert_eq!(slow.given_up.into_inner().unwrap(), [0]);
+    }
+
+    #[test]
+    fn a_program_waits_for_few_slow_parts() {
+        let folder = tempfile::tempdir().unwrap();
+        let slow = Slow { folder, parts: 16, slow: 16, given_up: Mutex::default() };
+        let (parts, shared) = (ReadOnlyParts::default(), Shared::<Nowhere>::new(WaitLimits::PROGRAM));
+        parts.open_more(&shared, &slow);
+        // The time of all together is over.
+        assert_eq!((parts.open().len(), slow.given_up.into_inner().unwrap().len()), (0, 16));
     }
 }

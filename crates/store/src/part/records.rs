@@ -18,6 +18,15 @@ use crate::part::open::{Part, Pending};
 use crate::segment::append::{Payload, Slot};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 
+/// Where a record was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundIn {
+    /// In the part itself.
+    Own,
+    /// In the same part of a base.
+    Base,
+}
+
 impl Part {
     /// Whether the part has a record, on disk or queued. Takes no lock.
     pub fn contains(&self, kind: Kind, key: &Key) -> bool {
@@ -29,6 +38,18 @@ impl Part {
     /// and `buffer` is empty. Damage is counted once.
     pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         self.read_known(kind, key, buffer) || self.refresh_after_miss() && self.read_known(kind, key, buffer)
+    }
+
+    /// [`Part::read`], and whether it is from a base. None: the record is missing or damaged, and `buffer` is empty.
+    pub fn read_from(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> Option<FoundIn> {
+        let mut found = || {
+            if self.read_here(kind, key, buffer) {
+                Some(FoundIn::Own)
+            } else {
+                self.read_in_a_base(kind, key, buffer).then_some(FoundIn::Base)
+            }
+        };
+        found().or_else(|| self.refresh_after_miss().then(found).flatten())
     }
 
     /// Queues a record for the writer, without waiting for the disk. It can be read at once. False: the record is
@@ -142,6 +163,17 @@ impl Part {
         self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
     }
 
+    /// Whether the part itself has the record, or a base has it with these bytes. A base is not corrected: what a program
+    /// cannot use of it, it records in its own stash.
+    pub fn has(&self, kind: Kind, key: &Key, bytes: &[u8]) -> bool {
+        if self.is_here(kind, key) {
+            return true;
+        }
+        let mut buffer = Vec::new();
+        self.is_in_a_base(kind, key) && self.read_in_a_base(kind, key, &mut buffer) && buffer == bytes
+            || self.refresh_after_miss() && self.is_here(kind, key)
+    }
+
     /// Whether there is no record of any kind.
     pub fn is_empty(&self) -> bool {
         !Kind::ALL.iter().any(|&kind| self.has_any(kind))
@@ -175,9 +207,12 @@ impl Part {
 
     /// [`Part::read`] as far as this process knows.
     pub(super) fn read_known(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        self.read_itself(kind, key, buffer)
-            || kind == Kind::Artifact && self.read_reference(key, buffer)
-            || self.read_in_a_base(kind, key, buffer)
+        self.read_here(kind, key, buffer) || self.read_in_a_base(kind, key, buffer)
+    }
+
+    /// [`Part::read_known`] without the bases.
+    fn read_here(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.read_itself(kind, key, buffer) || kind == Kind::Artifact && self.read_reference(key, buffer)
     }
 
     fn read_in_a_base(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {

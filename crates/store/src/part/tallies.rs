@@ -1,6 +1,8 @@
 //! Counters of the store for the report. The log gets one line for each reason.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -10,12 +12,17 @@ use crate::format::refusal::Refusal;
 use crate::maintenance::outcome::Outcome;
 use crate::reports::model::StoreReport;
 
+/// What the reason begins with for which a base is not used, or some of its files, in [`StoreReport::refused`].
+pub const OF_A_BASE: &str = "base: ";
+
 /// The counters.
 #[derive(Default)]
 pub(crate) struct Tallies {
     /// Why the stash cannot be used, if that was found out after it was opened.
     unusable: Mutex<String>,
     refused: Mutex<BTreeMap<String, u64>>,
+    /// Why bases are not used, by their paths.
+    bases: Mutex<BTreeMap<String, String>>,
     write_errors: Mutex<BTreeMap<String, u64>>,
     damaged: AtomicU64,
     written_records: AtomicU64,
@@ -47,6 +54,28 @@ impl Tallies {
             }
             _ => tracing::warn!("a file of the stash is refused ({reason}); it is left alone"),
         }
+    }
+
+    /// A base is not used in this run, for this reason.
+    pub(crate) fn base_not_used(&self, path: &Path, reason: String) {
+        let mut bases = lock(&self.bases);
+        if let Entry::Vacant(entry) = bases.entry(path.to_string_lossy().into_owned()) {
+            tracing::warn!("a base is not used: {reason}");
+            entry.insert(reason);
+        }
+    }
+
+    /// Files of a part that is only read were refused: `first` is one of them.
+    pub(crate) fn refused_files(&self, folder: &Path, first: &str, refusals: &[Refusal]) {
+        for refusal in refusals {
+            count_one(&self.refused, refusal.name().to_owned());
+        }
+        let lasting: Vec<_> = refusals.iter().filter(|refusal| !matches!(refusal, Refusal::PutOff)).collect();
+        let Some(reason) = lasting.first() else { return };
+        let (count, folder) = (lasting.len(), folder.display());
+        tracing::warn!("{count} files in {folder} are not used, {first} among them: {reason}");
+        let told = format!("files in {folder} are not used, {first} among them: {reason}");
+        lock(&self.bases).entry(folder.to_string()).or_insert(told);
     }
 
     /// The stash cannot be used, for this reason.
@@ -84,12 +113,19 @@ impl Tallies {
         *lock(&self.maintenance) = outcome;
     }
 
+    /// Files by reason, and bases by [`OF_A_BASE`] and the reason in words.
+    fn all_refused(&self) -> BTreeMap<String, u64> {
+        let mut refused = lock(&self.refused).clone();
+        refused.extend(lock(&self.bases).values().map(|reason| (format!("{OF_A_BASE}{reason}"), 1)));
+        refused
+    }
+
     /// The counters as the report has them.
     pub(crate) fn report(&self) -> StoreReport {
         let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.maintenance).clone();
         StoreReport {
             unusable: lock(&self.unusable).clone(),
-            refused: lock(&self.refused).clone(),
+            refused: self.all_refused(),
             damaged_records: self.damaged.load(Ordering::Relaxed),
             written_records: self.written_records.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),

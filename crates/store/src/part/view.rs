@@ -80,6 +80,8 @@ pub(crate) struct Found {
     pub(crate) appended: Vec<(Arc<Segment>, Vec<IndexEntry>)>,
     /// Why files are not used.
     pub(crate) refused: Vec<Refusal>,
+    /// The first file that is not used.
+    pub(crate) first_refused: Option<String>,
     /// The number of damaged places.
     pub(crate) damaged: u64,
     /// The age of the newest file.
@@ -241,6 +243,7 @@ impl View {
                 Err(refusal) => {
                     known.followed.remove(&name);
                     gone.extend(replaced);
+                    found.first_refused.get_or_insert_with(|| name.clone());
                     found.refused.push(refusal);
                 }
             }

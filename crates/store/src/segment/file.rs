@@ -326,14 +326,20 @@ impl Segment {
     }
 
     fn block(&self, at: usize) -> Option<&Block> {
-        let Table::Blocks { start, blocks, .. } = &self.table else { return None };
+        let Table::Blocks { blocks, .. } = &self.table else { return None };
         let slot = blocks.get(at)?;
         if let Some(block) = slot.get() {
             return block.as_ref();
         }
+        let bytes = self.read_block(at)?;
+        slot.get_or_init(|| Block::check(bytes)).as_ref()
+    }
+
+    fn read_block(&self, at: usize) -> Option<Vec<u8>> {
+        let Table::Blocks { start, .. } = &self.table else { return None };
         let mut bytes = Vec::with_capacity(BLOCK_BYTES);
         self.read_at(&mut bytes, BLOCK_BYTES, start + (at * BLOCK_BYTES) as u64).ok()?;
-        slot.get_or_init(|| Block::check(bytes)).as_ref()
+        Some(bytes)
     }
 
     /// The rows that a scan finds in place of a damaged index. `None`: they are not known yet.
@@ -404,6 +410,30 @@ impl Segment {
                     Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
                     None => self.scan_instead(instead).map_or_else(Vec::new, |rows| rows.rows().collect()),
                 }
+            }
+        }
+    }
+
+    /// Calls `each` with the hash of every row. Blocks that are not in memory do not stay there. False: not all of them
+    /// can be read.
+    pub(crate) fn for_each_hash(&self, each: &mut dyn FnMut(u64)) -> bool {
+        match &self.table {
+            Table::Elsewhere => false,
+            Table::Rows(rows) => {
+                rows.rows().for_each(|row| each(row.hash));
+                true
+            }
+            Table::Blocks { blocks, scanned, .. } => {
+                if let Some(rows) = scanned.get() {
+                    rows.rows().for_each(|row| each(row.hash));
+                    return true;
+                }
+                blocks.iter().enumerate().all(|(at, known)| match known.get() {
+                    Some(block) => block.as_ref().is_some_and(|block| block.hashes(each)),
+                    None => {
+                        self.read_block(at).and_then(Block::check).is_some_and(|block| block.hashes(each))
+                    }
+                })
             }
         }
     }

@@ -49,6 +49,7 @@ impl Job {
         for part in &parts {
             part.catch_up(&interrupted);
         }
+        shared.merge(&interrupted);
         background_mode::read(shared, &self.runs.home, &interrupted);
         parts.iter().for_each(|part| part.seal_orphans(&interrupted));
         if self.folds {

@@ -11,11 +11,13 @@ use crate::disk::home::Home;
 use crate::format::device::{DeviceHeader, HeaderMismatch};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::record::{Key, Kind};
+use crate::format::refusal::OpenError;
 use crate::format::sizes::HEADER_BYTES;
 use crate::format::table;
 use crate::part::open::Shared;
 use crate::part::read_only::ReadOnlyPart;
-use crate::part::read_only_parts::{Lister, ReadOnlyParts};
+use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
+use crate::part::tallies::Tallies;
 
 /// Device parts that are looked at, to find the siblings among them.
 const MOST_LOOKED_AT: usize = 64;
@@ -153,17 +155,35 @@ impl Siblings {
 impl Lister for Siblings {
     const MOST: usize = 8;
 
-    /// Those that were written last come last: they are looked into first.
-    fn list(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<ReadOnlyPart>> {
+    /// Those that were written last come first.
+    fn list(
+        &self,
+        tallies: &Tallies,
+        patient: bool,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<Vec<Candidate>> {
         let mut found = Vec::new();
         let Ok(home) = self.home.open_until(interrupted) else { return None };
         let mut complete = self.find(&home.folder, interrupted, &mut found);
-        for base in self.home.open_bases(interrupted)? {
-            complete &= self.find(&base, interrupted, &mut found);
+        for path in self.home.bases() {
+            match self.home.open_base(path, interrupted) {
+                Ok(Some(base)) => complete &= self.find(&base, interrupted, &mut found),
+                Ok(None) => {}
+                Err(error) if error.is_for_now() => complete = false,
+                Err(error) => tallies.base_not_used(path, error.to_string()),
+            }
         }
-        found.sort_by(|one, other| one.newest.cmp(&other.newest));
-        complete.then(|| found.into_iter().map(|sibling| sibling.part).collect())
+        found.sort_by(|one, other| other.newest.cmp(&one.newest));
+        let all = || found.into_iter().map(|sibling| Candidate::found(sibling.part)).collect();
+        (complete || !patient).then(all)
     }
+
+    /// The list has their folders.
+    fn open(&self, _: usize, _: &Tallies, _: &dyn Fn() -> bool) -> Result<Option<ReadOnlyPart>, OpenError> {
+        Ok(None)
+    }
+
+    fn given_up(&self, _: usize, _: &Tallies) {}
 
     /// A device that was served by siblings alone has no artifacts of its own.
     fn wants(&self, part: &ReadOnlyPart) -> bool {

@@ -5,6 +5,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
+use crate::base::timer::never;
+use crate::disk::folder::Folder;
+use crate::format::file::PartIdentity;
+use crate::part::read_only::ReadOnlyPart;
+use crate::part::tallies::Tallies;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
     let bases = bases.iter().map(|path| path.to_path_buf()).collect();
@@ -59,6 +64,51 @@ fn what_a_base_has_is_there_and_nothing_is_written_to_it() {
     let device = stash.device(&header()).unwrap();
     assert!(device.contains(Kind::Verified, &key(3)) && !device.contains(Kind::Artifact, &key(3)));
     assert_eq!(numbers(&device, Kind::Artifact, 0..200), (15..25).chain([100]).collect::<Vec<_>>());
+}
+
+/// A part of so many segments. Each has a record of its own, and one that all have.
+fn part_of_segments(root: &Path, segments: u64) -> ReadOnlyPart {
+    for number in 0..segments {
+        let stash = open(root);
+        put_all(stash.portable(), Kind::Recipe, number..number + 1);
+        assert!(stash.portable().put(Kind::Recipe, &key(99), number.to_le_bytes().into()));
+    }
+    let folder = Folder::root(&root.join(app().folder).join("portable"), false).unwrap();
+    let part = ReadOnlyPart::new(folder, PartIdentity::Portable);
+    assert!(part.open_until(None, &never, &Tallies::default()));
+    part
+}
+
+#[test]
+fn a_look_up_asks_the_segments_that_have_the_key_alone() {
+    let root = root();
+    let part = part_of_segments(root.path(), 6);
+    let segments = part.segments();
+    assert!(segments > 3, "{segments}");
+    assert_eq!(part.asked(Kind::Recipe, &key(50)), segments);
+    part.merge(&never);
+    let asked = [50, 0, 5, 99].map(|number| part.asked(Kind::Recipe, &key(number)));
+    assert_eq!(asked, [0, 1, 1, segments]);
+    let mut buffer = Vec::new();
+    for number in 0..6 {
+        assert!(part.read(Kind::Recipe, &key(number), &mut buffer));
+        assert_eq!(*buffer, *payload(number));
+    }
+    assert!(part.read(Kind::Recipe, &key(99), &mut buffer));
+    assert_eq!(*buffer, 5_u64.to_le_bytes(), "the newest");
+    assert!(!part.contains(Kind::Module, &key(1)) && !part.contains(Kind::Recipe, &key(6)));
+}
+
+/// The helper does it after the first miss.
+#[test]
+fn the_indexes_of_a_base_are_merged() {
+    let (own, base) = (root(), root());
+    drop(part_of_segments(base.path(), 4));
+    let stash = with_bases(own.path(), &[base.path()]);
+    assert!(!stash.portable().contains(Kind::Recipe, &key(50)));
+    let part = stash.portable().base_parts()[0].clone();
+    await_that("merged", || part.asked(Kind::Recipe, &key(50)) == 0);
+    assert_eq!(numbers(stash.portable(), Kind::Recipe, 0..10), [0, 1, 2, 3]);
 }
 
 #[test]
@@ -187,6 +237,54 @@ fn a_damaged_base_gives_what_is_intact() {
         count_good(stash.portable(), Kind::Recipe, 0..40);
         drop(stash);
         assert!(fs::read(&segment).unwrap() == bytes, "nothing is repaired in a base");
+    }
+}
+
+/// So that the next run has it of its own.
+#[test]
+fn what_is_found_damaged_in_a_base_is_recorded_in_the_own_stash() {
+    let (own, base) = (root(), root());
+    let segment = filled(base.path(), 40);
+    let mut bytes = fs::read(&segment).unwrap();
+    let wanted = payload(7);
+    let at = bytes.windows(wanted.len()).position(|part| *part == *wanted);
+    let at = at.unwrap_or(crate::format::sizes::FIRST_RECORD + 200);
+    bytes[at + 1] ^= 1;
+    fs::write(&segment, &bytes).unwrap();
+    let stash = with_bases(own.path(), &[base.path()]);
+    let part = stash.portable();
+    let damaged = (0..40).find(|number| count_good(part, Kind::Recipe, *number..*number + 1) == 0).unwrap();
+    assert!(!part.contains(Kind::Recipe, &key(damaged)));
+    put_all(part, Kind::Recipe, damaged..damaged + 1);
+    assert_eq!(count_good(part, Kind::Recipe, 0..40), 40);
+}
+
+#[test]
+fn what_a_base_has_in_other_bytes_is_not_there() {
+    let (own, base) = (root(), root());
+    fill(base.path(), 0..3);
+    let stash = with_bases(own.path(), &[base.path()]);
+    let part = stash.portable();
+    assert!(part.has(Kind::Recipe, &key(1), &payload(1)) && !part.has(Kind::Recipe, &key(1), &payload(2)));
+    assert!(!part.has(Kind::Recipe, &key(3), &payload(3)));
+    put_all(part, Kind::Recipe, 1..2);
+    assert!(part.has(Kind::Recipe, &key(1), &payload(2)), "what the stash itself has is not compared");
+}
+
+/// Until then a miss does not say that something was lost.
+#[test]
+fn a_miss_proves_nothing_before_all_bases_are_open() {
+    let (own, base) = (root(), root());
+    fill(base.path(), 0..3);
+    let none = Duration::ZERO;
+    let waits = |opening| WaitLimits { opening, refresh: opening, ..WaitLimits::UNLIMITED };
+    for (opening, proves) in [(none, false), (LONG, true)] {
+        let (bases, run) = (vec![base.path().to_owned()], RunName::of_this_process());
+        let stash = Stash::open_with_bases(own.path(), bases, &app(), run, waits(opening)).unwrap();
+        let part = stash.portable();
+        await_that("it is read", || !part.is_incomplete());
+        assert_eq!(part.contains(Kind::Recipe, &key(1)), proves);
+        assert_eq!(part.may_have_more(), !proves);
     }
 }
 

@@ -6,6 +6,7 @@ use super::model::{Application, Benefit, Device, Keep, Part, Stash, Store, Work}
 use super::updated;
 use VkLayer_vkstash::stats::Count;
 use vkstash_store::format::comparison::Comparison;
+use vkstash_store::part::tallies::OF_A_BASE;
 use vkstash_store::stash::inspect::ComparisonInfo;
 
 use crate::driver_limits::DriverLimit;
@@ -259,6 +260,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
         (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
         (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
+        (Count::FromBase, "from a base", "of the served"),
         (Count::FromSibling, "from a sibling", "of the served, made when the program enabled other features"),
         (Count::SiblingNotTaken, "sibling refused", "artifacts of a device with other features: no loss"),
         (Count::NotTaken, "not taken", "artifacts that the driver refused"),
@@ -292,13 +294,19 @@ fn describe_store(lines: &mut Vec<String>, store: &Store) {
     }
     // Not refused: another thread of the program has read them later.
     let late = store.refused.get(PUT_OFF).copied().unwrap_or(0);
-    let refused = store.refused.iter().filter(|(reason, _)| *reason != PUT_OFF);
+    let (bases, files): (Vec<_>, Vec<_>) =
+        store.refused.iter().partition(|(reason, _)| reason.starts_with(OF_A_BASE));
+    let refused = files.into_iter().filter(|(reason, _)| *reason != PUT_OFF);
     let refused: BTreeMap<_, _> = refused.map(|(reason, &count)| (reason.clone(), count)).collect();
     if !refused.is_empty() {
         say(format!("files refused in those runs: {}", by_reason(&refused)));
     }
     if late > 0 {
         say(format!("files and parts that another thread read, because the program could not wait: {late}"));
+    }
+    for (reason, &runs) in bases {
+        let reason = plain(reason.trim_start_matches(OF_A_BASE));
+        say(format!("base not used in {}: {reason}", counted(runs, "run")));
     }
     if store.damaged_records > 0 {
         say(format!("{} skipped in those runs", counted(store.damaged_records, "damaged record")));
@@ -386,7 +394,10 @@ mod tests {
             updated_unix_ms: 1_795_234_199_000,
             devices: vec![device],
             store: StoreReport {
-                refused: BTreeMap::from([("other_driver".to_owned(), 2)]),
+                refused: BTreeMap::from([
+                    ("other_driver".to_owned(), 2),
+                    ("base: /base can be written to by others".to_owned(), 1),
+                ]),
                 damaged_records: 1,
                 ..StoreReport::default()
             },
@@ -424,6 +435,7 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
                              2  unknown structure sType 2147483647
                              1  library
   files refused in those runs: 2 other driver
+  base not used in 1 run: /base can be written to by others
   1 damaged record skipped in those runs";
         assert_eq!(shown, expected);
     }

@@ -11,7 +11,8 @@ use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would change what is measured. Removed on both sides of every pair.
-const REMOVED: [&str; 25] = [
+const REMOVED: [&str; 26] = [
+    "VKSTASH_BASE",
     "VKSTASH_ASK_FIRST",
     "VKSTASH_SERVED_WIDTH",
     "VKSTASH_BACKGROUND",
@@ -48,6 +49,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
+    /// A stash that is looked into after that one.
+    pub(crate) base: Option<&'a Path>,
     /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has
     /// come.
     pub(crate) background: bool,
@@ -60,7 +63,7 @@ pub(crate) struct Environment<'a> {
 impl<'a> Environment<'a> {
     /// No layer, no disk cache.
     pub(crate) fn bare(driver: Driver) -> Self {
-        Self { driver, disk: None, stash: None, background: false, compares: false, width: None }
+        Self { driver, disk: None, stash: None, base: None, background: false, compares: false, width: None }
     }
 
     /// This environment with the layer, whose stash is in `folder`.
@@ -128,6 +131,9 @@ impl<'a> Environment<'a> {
             command.env_remove("VKSTASH_DISABLE");
             command.env("VKSTASH", "1").env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", reports);
             command.env("XDG_DATA_DIRS", &home.data_dirs);
+            if let Some(base) = self.base {
+                command.env("VKSTASH_BASE", base);
+            }
             if let Some(width) = self.width {
                 command.env("VKSTASH_SERVED_WIDTH", width.to_string());
             }

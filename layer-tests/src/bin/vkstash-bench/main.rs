@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
 mod artifacts;
+mod bases;
 mod busy;
 mod capture;
 mod child;
@@ -15,6 +16,7 @@ mod environment;
 mod failure;
 mod figures;
 mod linked;
+mod lookups;
 mod machine;
 mod modules;
 mod nvidia;
@@ -67,6 +69,10 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Command::Capture(capture) = &options.command {
         return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
     }
+    if let Command::Lookups(lookups) = &options.command {
+        let rounds = common.rounds.unwrap_or(25);
+        return print(common, &lookups::run(&lookups.segments, lookups.applications, rounds)?);
+    }
     if let Command::Siblings(siblings) = &options.command {
         return siblings::run(siblings);
     }
@@ -77,6 +83,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
         Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
+        Command::Bases(on) => bases::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
@@ -85,6 +92,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         | Command::Recipes(_)
         | Command::Artifacts(_)
         | Command::Capture(_)
+        | Command::Lookups(_)
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };

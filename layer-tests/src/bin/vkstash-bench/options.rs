@@ -54,9 +54,24 @@ pub(crate) enum Command {
     /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
+    /// Look-ups in a stash, in bases and in siblings, of one segment and of many; and opening a base of many applications.
+    /// Needs neither layer nor driver.
+    Lookups(Lookups),
+    /// The first run of a fresh client over a base, beside a run over a warm stash of its own.
+    Bases(OnDriver),
     /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by itself:
     /// how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the driver.
     Siblings(Siblings),
+}
+
+#[derive(Args)]
+pub(crate) struct Lookups {
+    /// Segments of the bases and of the siblings.
+    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [1, 100, 1500])]
+    pub(crate) segments: Vec<u32>,
+    /// Applications in the base that is opened.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) applications: u32,
 }
 
 #[derive(Args)]

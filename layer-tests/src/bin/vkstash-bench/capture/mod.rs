@@ -6,7 +6,7 @@
 
 mod cases;
 #[path = "../../../../../crates/store/src/tests/header.rs"]
-mod header;
+pub(crate) mod header;
 mod objects;
 
 use std::hint::black_box;

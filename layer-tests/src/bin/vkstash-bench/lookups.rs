@@ -1,0 +1,234 @@
+//! `lookups`: what a look-up costs in the own part of a stash, in a base and in a sibling, of one segment and of many;
+//! and what it costs to open a base that has many applications. Needs neither layer nor driver.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vkstash_layer_tests::bench::report::Device;
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::reports::runs::RunName;
+use vkstash_store::stash::open::Stash;
+
+use crate::capture::header::header;
+use crate::failure::Failure;
+use crate::progress::progress;
+use crate::table::{Figure, Table};
+
+/// Records of each segment.
+const RECORDS: u64 = 20;
+/// Keys that are looked up in each round.
+const KEYS: u64 = 2000;
+/// Until the layer's thread has merged the indexes.
+const MERGED_AFTER: Duration = Duration::from_millis(500);
+
+/// Two tables.
+pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<Vec<Table>, Failure> {
+    let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
+    let path = |name: String| folder.path().join(name);
+    let sibling = DeviceHeader { features_digest: [1; 32], ..header() };
+    let one = path("own".to_owned());
+    fill(&one, &header(), 1)?;
+    let own = LookedUp::new(open(&one, None)?, 1, false)?;
+    let mut others = Vec::new();
+    for &count in segments {
+        progress(&format!("{count} segments"));
+        let base = path(format!("base-{count}"));
+        fill(&base, &header(), count)?;
+        let stash = open(&path(format!("empty-{count}")), Some(base))?;
+        others.push((format!("base, {count} segments"), LookedUp::new(stash, count, false)?));
+        let beside = path(format!("sibling-{count}"));
+        fill(&beside, &sibling, count)?;
+        others
+            .push((format!("sibling, {count} segments"), LookedUp::new(open(&beside, None)?, count, true)?));
+    }
+    std::thread::sleep(MERGED_AFTER);
+    let mut figures = Vec::new();
+    for (name, other) in &others {
+        for (what, hits) in [("hit", true), ("miss", false)] {
+            let (mut measured, mut peers) = (Vec::new(), Vec::new());
+            for _ in 0..rounds {
+                peers.push(own.look_up(hits));
+                measured.push(other.look_up(hits));
+            }
+            let id = format!("lookup.{}.{what}", name.replace([',', ' '], ""));
+            let against = "own part, 1 segment";
+            figures.push(Figure::pairs(id, format!("{what}: {name}"), &measured, against, &peers, "ns"));
+        }
+    }
+    let look_ups = table("Look-ups", figures);
+    Ok(vec![look_ups, opening(folder.path(), applications, rounds)?])
+}
+
+fn table(title: &str, figures: Vec<Figure>) -> Table {
+    let device = Device {
+        name: "the store by itself".to_owned(),
+        driver: "no driver".to_owned(),
+        ..Device::default()
+    };
+    Table { title: title.to_owned(), device, modules: 0, figures }
+}
+
+/// A base of many applications, of which a program uses one.
+fn opening(folder: &Path, applications: u32, rounds: usize) -> Result<Table, Failure> {
+    progress(&format!("{applications} applications"));
+    let (few, many) = (folder.join("few"), folder.join("many"));
+    fill(&few, &header(), 1)?;
+    fill(&many, &header(), 1)?;
+    let own = many.join(&app().folder);
+    for number in 1..applications {
+        copy(&own, &many.join(format!("other-{number}")))?;
+    }
+    let (mut times, mut reads) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for round in 0..rounds {
+        for (at, base) in [&few, &many].into_iter().enumerate() {
+            let (before, started) = (read_calls(), Instant::now());
+            let stash = open(&folder.join(format!("fresh-{round}-{at}")), Some(base.clone()))?;
+            let part = stash.device(&header())?;
+            let is_there = part.contains(Kind::Artifact, &key(0));
+            times[at].push(started.elapsed().as_nanos() as f64 / 1e3);
+            reads[at].push((read_calls() - before) as f64);
+            if !is_there {
+                return Err("the base was not opened".into());
+            }
+        }
+    }
+    let [few_times, many_times] = &times;
+    let [few_reads, many_reads] = &reads;
+    let (what, against) = (format!("base of {applications} applications"), "base of 1 application");
+    Ok(table(
+        "Opening a stash with a base, and the first look-up",
+        vec![
+            Figure::pairs("bases.open", format!("{what}: time"), many_times, against, few_times, "us"),
+            Figure::pairs(
+                "bases.reads",
+                format!("{what}: read calls"),
+                many_reads,
+                against,
+                few_reads,
+                "calls",
+            ),
+        ],
+    ))
+}
+
+/// System calls of this process that read.
+fn read_calls() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("syscr: "));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+fn app() -> AppName {
+    AppName::new(Some(b"bench"), b"bench", &[])
+}
+
+fn open(root: &Path, base: Option<PathBuf>) -> Result<Arc<Stash>, Failure> {
+    let (bases, run) = (base.into_iter().collect(), RunName::of_this_process());
+    Ok(Stash::open_in_run(root, bases, &app(), run, Some(Duration::from_secs(60)), None)?)
+}
+
+fn key(number: u64) -> Key {
+    let mut key = [0; 32];
+    for (at, chunk) in (1..).zip(key.chunks_exact_mut(8)) {
+        let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(2 * at + 1));
+        chunk.copy_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
+    }
+    key
+}
+
+/// A stash whose device part has so many segments. Each is made in a stash of its own, so that none are merged.
+fn fill(root: &Path, header: &DeviceHeader, segments: u32) -> Result<(), Failure> {
+    for segment in 0..segments {
+        let place = if segment == 0 { root.to_owned() } else { root.with_extension("one") };
+        let stash = Stash::open_patiently(&place, &app())?;
+        let part = stash.device(header)?;
+        for number in 0..RECORDS {
+            let key = key(u64::from(segment) * RECORDS + number);
+            part.put(Kind::Artifact, &key, [&key[..], &[0; 224]].concat().into());
+        }
+        let name = format!("device-{}", part.name());
+        drop((part, stash));
+        if segment > 0 {
+            let made = place.join(app().folder).join(&name);
+            for file in fs::read_dir(&made)? {
+                let file = file?;
+                fs::rename(file.path(), root.join(app().folder).join(&name).join(file.file_name()))?;
+            }
+            fs::remove_dir_all(&place)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::create_dir(to)?;
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+/// A part, or the siblings of one.
+struct LookedUp {
+    stash: Arc<Stash>,
+    siblings: Option<vkstash_store::stash::siblings::Siblings>,
+    records: u64,
+}
+
+impl LookedUp {
+    fn new(stash: Arc<Stash>, segments: u32, in_siblings: bool) -> Result<LookedUp, Failure> {
+        let siblings = in_siblings.then(|| stash.siblings(&header()));
+        let found = LookedUp { stash, siblings, records: u64::from(segments) * RECORDS };
+        // Opens it, and reads what is read once.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !found.has_all() {
+            if Instant::now() > deadline {
+                return Err("not all records are found".into());
+            }
+        }
+        Ok(found)
+    }
+
+    fn has_all(&self) -> bool {
+        let mut buffer = Vec::new();
+        (0..self.records).all(|number| self.read(&key(number), &mut buffer))
+    }
+
+    fn read(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        match &self.siblings {
+            Some(siblings) => siblings.read(key, 0, buffer).is_some(),
+            None => self.stash.device(&header()).is_ok_and(|part| part.read(Kind::Artifact, key, buffer)),
+        }
+    }
+
+    /// Nanoseconds of a look-up.
+    fn look_up(&self, hits: bool) -> f64 {
+        let mut buffer = Vec::new();
+        let keys: Vec<Key> = (0..KEYS)
+            .map(|number| key(if hits { number * 7919 % self.records } else { (1 << 40) + number }))
+            .collect();
+        let part = self.stash.device(&header());
+        let started = Instant::now();
+        for key in &keys {
+            let found = match (&self.siblings, &part) {
+                (Some(siblings), _) => siblings.read(key, 0, &mut buffer).is_some(),
+                (None, Ok(part)) => part.read(Kind::Artifact, key, &mut buffer),
+                (None, Err(_)) => false,
+            };
+            assert_eq!(black_box(found), hits);
+        }
+        started.elapsed().as_nanos() as f64 / KEYS as f64
+    }
+}
