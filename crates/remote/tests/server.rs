@@ -141,6 +141,8 @@ impl Server {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 loop {
                     let (socket, _) = listener.accept().await.unwrap();
+                    // Answers are not held back until the client's kernel confirms what it has, 40 ms later.
+                    socket.set_nodelay(true).unwrap();
                     let service = service.clone();
                     tokio::spawn(async move {
                         let builder = Builder::new(TokioExecutor::new());
