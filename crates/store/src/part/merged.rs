@@ -1,5 +1,5 @@
-//! The keys of all segments of a part, in one table: a look-up asks the segments that have the key, and no other one. It
-//! is made once, by the helper, of parts that do not change.
+//! The keys of all segments of a part, in one table: a look-up asks the segments that have the key, and no other one.
+//! It is made once, by the helper, of parts that do not change.
 
 use std::sync::Arc;
 

@@ -73,8 +73,8 @@ impl ReadOnlyPart {
         self.view.segments().len()
     }
 
-    /// For the helper, once all segments are open: reads their indexes, so that a look-up asks the segments that have the
-    /// key alone.
+    /// For the helper, once all segments are open: reads their indexes. From then on a look-up asks the segments that
+    /// have the key, and no others.
     pub(crate) fn merge(&self, interrupted: &dyn Fn() -> bool) {
         if self.merged.get().is_none() {
             if let Some(merged) = Merged::of(&self.view.segments(), interrupted) {
@@ -101,7 +101,8 @@ impl ReadOnlyPart {
         good
     }
 
-    /// Whether there is a record that was not found damaged, or a reference to an artifact. Artifacts that are quarantined count.
+    /// Whether there is a record that was not found damaged, or a reference to an artifact. Artifacts that are
+    /// quarantined count.
     pub(crate) fn contains(&self, kind: Kind, key: &Key) -> bool {
         self.find(kind, key, |_, _| true) || kind == Kind::Artifact && self.find(Kind::Same, key, |_, _| true)
     }

@@ -81,8 +81,8 @@ enum Opened {
 
 /// Which parts there are.
 pub(crate) trait Lister {
-    /// The parts; the first one is looked into first. None: there was no time to find all of them. What is not `patient`
-    /// does without those for which there is no time.
+    /// The parts; the first one is looked into first. None: there was no time to find all of them. A caller that is not
+    /// `patient` does without those for which there is no time.
     fn list(
         &self,
         tallies: &Tallies,

@@ -163,8 +163,8 @@ impl Part {
         self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
     }
 
-    /// Whether the part itself has the record, or a base has it with these bytes. A base is not corrected: what a program
-    /// cannot use of it, it records in its own stash.
+    /// Whether the part itself has the record, or a base has it with these bytes. A base is not corrected: what a
+    /// program cannot use of it is recorded in its own stash.
     pub fn has(&self, kind: Kind, key: &Key, bytes: &[u8]) -> bool {
         if self.is_here(kind, key) {
             return true;

@@ -43,8 +43,9 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
         others.push((format!("base, {count} segments"), LookedUp::new(stash, count, false)?));
         let beside = path(format!("sibling-{count}"));
         fill(&beside, &sibling, count)?;
-        others
-            .push((format!("sibling, {count} segments"), LookedUp::new(open(&beside, None)?, count, true)?));
+        // In a base, where nobody rewrites segments meanwhile.
+        let stash = open(&path(format!("alone-{count}")), Some(beside))?;
+        others.push((format!("sibling, {count} segments"), LookedUp::new(stash, count, true)?));
     }
     std::thread::sleep(MERGED_AFTER);
     let mut figures = Vec::new();
@@ -227,7 +228,13 @@ impl LookedUp {
                 (None, Ok(part)) => part.read(Kind::Artifact, key, &mut buffer),
                 (None, Err(_)) => false,
             };
-            assert_eq!(black_box(found), hits);
+            assert_eq!(
+                black_box(found),
+                hits,
+                "{} records, sibling {}",
+                self.records,
+                self.siblings.is_some()
+            );
         }
         started.elapsed().as_nanos() as f64 / KEYS as f64
     }
