@@ -203,7 +203,8 @@ fn siblings_that_are_not_used_keep_no_descriptor() {
         let before = count();
         let siblings = stash.siblings(&header());
         let _ = is_found(&siblings, 1);
-        assert!(count() - before <= 16, "{before} and {}", count());
+        // Two for each of the eight that are used, and files that the helper reads meanwhile; forty would keep more.
+        assert!(count() - before <= 24, "{before} and {}", count());
     });
 }
 
