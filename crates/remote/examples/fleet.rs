@@ -131,7 +131,7 @@ impl Client {
     /// The programs of one day.
     fn day(&mut self, fleet: &Fleet, day: u64) -> Sums {
         // Half of the clients install the new driver at once, a quarter a day later, and so on.
-        if day >= UPDATE_DAY && self.driver == 1 && self.numbers.next() % 2 == 0 {
+        if day >= UPDATE_DAY && self.driver == 1 && self.numbers.next().is_multiple_of(2) {
             self.driver = 2;
         }
         let mut sums = Sums::default();
@@ -167,7 +167,7 @@ impl Client {
         let part = stash.device(&header).unwrap();
         let (mut asked, mut hits, mut payload) = (0, 0, Vec::new());
         for pipeline in 0..PIPELINES {
-            if pipeline >= ALWAYS && self.numbers.next() % 2 == 0 {
+            if pipeline >= ALWAYS && self.numbers.next().is_multiple_of(2) {
                 continue;
             }
             let number = number(application, pipeline);
