@@ -20,6 +20,7 @@ use object_store::{
     ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
 };
 use rustix::fs::FlockOperation;
+use tokio::sync::OnceCell;
 use url::Url;
 
 /// Bytes of one part of an upload.
@@ -106,6 +107,8 @@ pub struct Listed {
     pub name: Vec<String>,
     /// Its length.
     pub bytes: u64,
+    /// When it was written, by the store's clock, in seconds since the Unix epoch.
+    pub(crate) modified: i64,
 }
 
 /// An object store, below a prefix.
@@ -113,16 +116,17 @@ pub struct Listed {
 pub struct Bucket {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The folder, if the store is one: such stores have no conditional put, and processes lock a file instead.
+    /// The folder, if the store is one.
     local: Option<PathBuf>,
     silence: Duration,
-    unconditional: bool,
+    /// Whether the store obeys the conditions of a put, once that was tried.
+    has_conditions: Arc<OnceCell<bool>>,
 }
 
 impl Bucket {
     /// What is below `prefix`. A request that brings nothing for `silence` has failed.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, silence: Duration) -> Bucket {
-        Bucket { store, prefix, local: None, silence, unconditional: false }
+        Bucket { store, prefix, local: None, silence, has_conditions: Arc::default() }
     }
 
     /// What this address names: `s3://`, `gs://`, `az://`, `https://` (WebDAV, or any server for pulls), `file://`.
@@ -188,9 +192,9 @@ impl Bucket {
         Ok(Bucket { local, ..Bucket::new(store, prefix, silence) })
     }
 
-    /// Publishes also where the store cannot tell whether somebody else did at the same time.
-    pub fn unconditionally(self) -> Bucket {
-        Bucket { unconditional: true, ..self }
+    /// How long a request may bring nothing.
+    pub(crate) fn silence(&self) -> Duration {
+        self.silence
     }
 
     fn place(&self, path: &Path) -> Path {
@@ -308,49 +312,74 @@ impl Bucket {
         Ok(bytes)
     }
 
-    /// Replaces the object that was found there, or creates it where none was. False: somebody else was there first.
-    pub async fn put_over(
+    async fn put_opts(&self, path: &Path, bytes: Vec<u8>, mode: PutMode) -> Result<(), Error> {
+        let options = PutOptions { mode, ..Default::default() };
+        self.in_time(self.store.put_opts(&self.place(path), PutPayload::from(bytes), options)).await.map(drop)
+    }
+
+    /// Writes a small object.
+    pub(crate) async fn put(&self, path: &Path, bytes: Vec<u8>) -> Result<(), BucketError> {
+        self.put_opts(path, bytes, PutMode::Overwrite).await.map_err(BucketError::of)
+    }
+
+    /// Writes a small object if what is there is what was found before, or nothing. False: something else is there. For
+    /// stores that obey conditions.
+    pub(crate) async fn put_over(
         &self,
         path: &Path,
         bytes: Vec<u8>,
         over: Option<&UpdateVersion>,
     ) -> Result<bool, BucketError> {
-        let place = self.place(path);
         let mode = over.map_or(PutMode::Create, |version| PutMode::Update(version.clone()));
-        let put = |bytes: Vec<u8>, mode: PutMode| {
-            let options = PutOptions { mode, ..Default::default() };
-            self.in_time(self.store.put_opts(&place, PutPayload::from(bytes), options))
-        };
-        let _lock = self.lock().await?;
-        if let (Some(version), true) = (over, self.local.is_some()) {
-            // The lock makes these two steps one.
-            let now = self.in_time(self.store.head(&place)).await;
-            if !now.is_ok_and(|meta| meta.e_tag == version.e_tag) {
-                return Ok(false);
-            }
-            put(bytes, PutMode::Overwrite).await.map_err(BucketError::of)?;
-            return Ok(true);
-        }
-        match put(bytes.clone(), mode).await {
-            Ok(_) => Ok(true),
+        match self.put_opts(path, bytes, mode).await {
+            Ok(()) => Ok(true),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
             // What was seen there is gone.
             Err(Error::NotFound { .. }) if over.is_some() => Ok(false),
-            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) if self.unconditional => {
-                put(bytes, PutMode::Overwrite).await.map_err(BucketError::of)?;
-                Ok(true)
-            }
-            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => Err(BucketError::Unable(
-                "it has no conditional put, so publications at the same time would be lost (--unconditional \
-                 publishes anyway)"
-                    .to_owned(),
-            )),
             Err(error) => Err(BucketError::of(error)),
         }
     }
 
-    /// In a folder: the lock of everybody who publishes there.
-    async fn lock(&self) -> Result<Option<File>, BucketError> {
+    /// Looks, and then writes: for callers that keep everybody else from writing meanwhile.
+    pub(crate) async fn put_if_unchanged(
+        &self,
+        path: &Path,
+        bytes: Vec<u8>,
+        over: Option<&UpdateVersion>,
+    ) -> Result<bool, BucketError> {
+        let now = match self.in_time(self.store.head(&self.place(path))).await {
+            Ok(meta) => Some(meta.e_tag),
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(BucketError::of(error)),
+        };
+        if now.as_ref() != over.map(|version| &version.e_tag) {
+            return Ok(false);
+        }
+        self.put(path, bytes).await.map(|()| true)
+    }
+
+    /// Whether the store obeys the conditions of a put. Some ignore them in silence, so it is tried with an object that
+    /// has no other purpose: two requests, and one more the first time.
+    pub(crate) async fn obeys_conditions(&self) -> Result<bool, BucketError> {
+        self.has_conditions.get_or_try_init(|| self.try_conditions()).await.copied()
+    }
+
+    async fn try_conditions(&self) -> Result<bool, BucketError> {
+        let probe = Path::from("v1/probe");
+        let nowhere = UpdateVersion { e_tag: Some("\"0\"".to_owned()), version: Some("1".to_owned()) };
+        let create = || self.put_opts(&probe, Vec::new(), PutMode::Create);
+        let update = || self.put_opts(&probe, Vec::new(), PutMode::Update(nowhere));
+        let is_refused = |put: Result<(), Error>| match put {
+            Ok(()) | Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => Ok(false),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(true),
+            Err(error) => Err(BucketError::of(error)),
+        };
+        let creates_once = is_refused(create().await)? || is_refused(create().await)?;
+        Ok(creates_once && is_refused(update().await)?)
+    }
+
+    /// If the store is a folder: the lock of everybody who publishes there.
+    pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
         let file = File::options().create(true).append(true).open(folder.join(".lock"))?;
         let began = std::time::Instant::now();
@@ -375,7 +404,8 @@ impl Bucket {
             let Some(meta) = next.map_err(BucketError::of)? else { break };
             let Some(parts) = meta.location.prefix_match(&folder) else { continue };
             let name = parts.map(|part| part.as_ref().to_owned()).collect();
-            found.push(Listed { name, bytes: meta.size });
+            let modified = meta.last_modified.timestamp();
+            found.push(Listed { name, bytes: meta.size, modified });
         }
         Ok(found)
     }

@@ -7,6 +7,7 @@
 //! - [`build`] from the inbox into a stash; [`push`] from a stash into a store
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
+//! - [`replace`] an object that others may write too; `lease` one publisher at a time
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it goes
 //! - [`names`] names of objects
@@ -18,12 +19,14 @@ pub mod fetch;
 mod gather;
 pub mod home;
 pub mod key;
+mod lease;
 pub mod manifest;
 pub mod names;
 pub mod program;
 pub mod progress;
 pub mod pull;
 pub mod push;
+pub mod replace;
 pub mod revocations;
 pub mod segment;
 pub mod trust;

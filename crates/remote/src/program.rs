@@ -163,9 +163,6 @@ struct SigningArgs {
     /// Days until what is signed expires
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=3650))]
     valid: u64,
-    /// Publish also where the store has no conditional put, so that publications at the same time may be lost
-    #[arg(long)]
-    unconditional: bool,
 }
 
 #[derive(Args)]
@@ -331,7 +328,7 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
         now: now(),
     };
     let trust = if signer.is_some() { trust(&args.store)? } else { Trust::default() };
-    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let bucket = writable(&args.store, &args.to)?;
     let progress = Arc::new(Terminal::new(args.store.quiet));
     let told: Arc<dyn Progress> = progress.clone();
     let is_signed = signer.is_some();
@@ -359,7 +356,7 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     let home = home(&args.store, &args.to)?;
     let signer = signer(&args.signing)?.ok_or_else(|| End::local("name the key that signs with --key"))?;
     let trust = trust(&args.store)?;
-    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let bucket = writable(&args.store, &args.to)?;
     let root = root(&args.store)?;
     let progress = Arc::new(Terminal::new(args.store.quiet));
     let told: Arc<dyn Progress> = progress.clone();
@@ -428,7 +425,7 @@ fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
         now: now(),
     };
     let trust = trust(&args.store)?;
-    let bucket = writable(&args.store, &args.to, args.signing.unconditional)?;
+    let bucket = writable(&args.store, &args.to)?;
     let told: Arc<dyn Progress> = Arc::new(Terminal::new(args.store.quiet));
     let revoked =
         run(
@@ -539,10 +536,9 @@ fn signer(args: &SigningArgs) -> Result<Option<Signer>, End> {
     args.key.as_ref().map(read).transpose().map_err(End::local)
 }
 
-fn writable(args: &StoreArgs, url: &str, unconditional: bool) -> Result<Bucket, End> {
+fn writable(args: &StoreArgs, url: &str) -> Result<Bucket, End> {
     let silence = Duration::from_secs(args.silence.max(1));
-    let bucket = Bucket::open(url, silence, true).map_err(PushError::Store)?;
-    Ok(if unconditional { bucket.unconditionally() } else { bucket })
+    Ok(Bucket::open(url, silence, true).map_err(PushError::Store)?)
 }
 
 /// None: it is asked for on the terminal.

@@ -24,6 +24,7 @@ use crate::key::{KeyError, Signer};
 use crate::manifest::{self, Content, Manifest, ManifestError, Reference, Segment};
 use crate::names::{self, Digest, Target};
 use crate::progress::Progress;
+use crate::replace::replace;
 use crate::revocations::{self, Revocations, Revoked};
 use crate::trust::Trust;
 
@@ -279,7 +280,7 @@ impl Push<'_> {
                 Revocations { application: application.to_owned(), counter: counter + 1, artifacts: all };
             let bytes = self.signer.sign(&list.encode())?;
             let reference = Reference { counter: list.counter, sha256: Digest::of(&bytes) };
-            if self.bucket.put_over(&place, bytes, over).await? {
+            if replace(self.bucket, &place, bytes, over).await? {
                 pushed.records += added;
                 return Ok(Some(reference));
             }
@@ -445,7 +446,7 @@ impl Push<'_> {
             let Some(manifest) = self.next(&present, &portable, gift)? else { return Ok(()) };
             let place = names::manifest(gift.application, &target);
             let bytes = self.signer.sign(&manifest.encode())?;
-            if self.bucket.put_over(&place, bytes, present.over.as_ref()).await? {
+            if replace(self.bucket, &place, bytes, present.over.as_ref()).await? {
                 pushed.manifests += 1;
                 return Ok(());
             }

@@ -36,10 +36,21 @@ fn an_s3_server_is_a_store() {
 #[test]
 fn pushes_to_an_s3_server_at_the_same_time_lose_nothing() {
     let world = World::new();
-    let server = Server::start(&world.folder.path().join("s3"));
+    push_at_once(&world, &Server::start(&world.folder.path().join("s3")));
+}
+
+/// Without conditional puts publishers take turns.
+#[test]
+fn pushes_to_a_server_that_ignores_conditions_lose_nothing_either() {
+    let world = World::new();
+    push_at_once(&world, &Server::careless(&world.folder.path().join("s3")));
+    let announced = files(&world.folder.path().join("s3/bucket/some/prefix/v1/publishing"));
+    assert!(announced.is_empty(), "{announced:?}");
+}
+
+fn push_at_once(world: &World, server: &Server) {
     std::thread::scope(|scope| {
         for number in 0..3 {
-            let (world, server) = (&world, &server);
             scope.spawn(move || {
                 let machine = world.machine(&format!("machine {number}"));
                 fill(&machine.stash(), "game", number * 3..number * 3 + 3);

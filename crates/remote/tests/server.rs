@@ -28,6 +28,8 @@ struct Conditional {
     writing: tokio::sync::Mutex<()>,
     requests: Arc<AtomicU64>,
     not_modified: Arc<AtomicU64>,
+    /// Conditions of puts are ignored, as Garage does it.
+    is_careless: bool,
 }
 
 #[async_trait::async_trait]
@@ -45,8 +47,14 @@ impl S3 for Conditional {
         Ok(got)
     }
 
-    async fn put_object(&self, request: S3Request<PutObjectInput>) -> S3Result<S3Response<PutObjectOutput>> {
+    async fn put_object(
+        &self,
+        mut request: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        if self.is_careless {
+            (request.input.if_match, request.input.if_none_match) = (None, None);
+        }
         let _alone = self.writing.lock().await;
         self.inner.put_object(request).await
     }
@@ -120,6 +128,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(folder: &Path) -> Server {
+        Server::start_as(folder, false)
+    }
+
+    /// A server that ignores the conditions of puts.
+    #[allow(dead_code, reason = "the benchmarks need none")]
+    pub(crate) fn careless(folder: &Path) -> Server {
+        Server::start_as(folder, true)
+    }
+
+    fn start_as(folder: &Path, is_careless: bool) -> Server {
         std::fs::create_dir_all(folder.join("bucket")).unwrap();
         let (requests, not_modified) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let server = Conditional {
@@ -128,6 +146,7 @@ impl Server {
             writing: tokio::sync::Mutex::new(()),
             requests: requests.clone(),
             not_modified: not_modified.clone(),
+            is_careless,
         };
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -3,6 +3,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `descriptor` | descriptors that a program may close |
+//! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
 //! | `owner` | files that root creates in a user's folder |
@@ -11,6 +12,7 @@
 //! | `util` | random names, the time, locks |
 
 pub mod descriptor;
+pub(crate) mod keyed;
 pub mod memory;
 pub mod owner;
 pub mod signals;

@@ -4,8 +4,9 @@
 //! Not SMOL-V, the known filter of this kind: it is written in C++ and needs valid modules, whereas any bytes must be
 //! restored here.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
+use crate::base::keyed::Keyed;
 use crate::codec::stream::{Stream, put, unzigzag, zigzag};
 use crate::codec::walk::Walk;
 
@@ -33,7 +34,7 @@ pub(crate) fn encode(payload: &[u8], out: &mut Vec<u8>) -> bool {
     let (mut heads, mut types, mut results, mut operands, mut text) =
         <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
     let mut walk = Walk::new();
-    let mut numbers = FxHashMap::<u32, u8>::default();
+    let mut numbers = HashMap::<u32, u8, Keyed>::default();
     let mut last_result = 0_u32;
     let mut rest = code;
     while let Some(first) = rest.first_chunk::<4>() {

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::bounds::{Cause, SegmentMeta};
 use crate::disk::folder::Folder;
 use crate::format::bytes::padded;
@@ -90,7 +89,7 @@ impl PartContents {
             segment: loaded.segment,
         };
         let members: Vec<Member> = files.iter().filter_map(load).map(member).collect();
-        let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
+        let mut seen: HashSet<u64, Keyed> = HashSet::default();
         let mut live = Vec::new();
         for (at, member) in members.iter().enumerate().rev() {
             if interrupted() {

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::bounds::Cause;
 use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
@@ -25,19 +24,19 @@ pub(crate) enum Stored {
 pub(crate) struct Duplicates<'a> {
     contents: &'a PartContents,
     /// Artifacts with a crash count.
-    crashed: HashSet<Key, FxBuildHasher>,
+    crashed: HashSet<Key, Keyed>,
     /// Artifacts that references in other segments name.
-    named_elsewhere: HashSet<Key, FxBuildHasher>,
+    named_elsewhere: HashSet<Key, Keyed>,
     /// Hashes of artifact records in other segments. A reader would find them before a reference of the same key.
-    elsewhere: HashSet<u64, FxBuildHasher>,
+    elsewhere: HashSet<u64, Keyed>,
     /// Hashes of all artifact records of the part that are not evicted. `None`: not all of its segments can be read.
-    all: Option<HashSet<u64, FxBuildHasher>>,
+    all: Option<HashSet<u64, Keyed>>,
     /// Artifacts that are written and may be named, by the fingerprint of their data.
-    targets: HashMap<Fingerprint, (Live, Key), FxBuildHasher>,
+    targets: HashMap<Fingerprint, (Live, Key), Keyed>,
     /// All artifacts that are written as they are.
-    written: HashSet<Key, FxBuildHasher>,
+    written: HashSet<Key, Keyed>,
     /// Artifacts that became references, with the targets of these.
-    moved: HashMap<Key, Key, FxBuildHasher>,
+    moved: HashMap<Key, Key, Keyed>,
     buffer: Vec<u8>,
 }
 

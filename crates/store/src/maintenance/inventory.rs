@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::bounds;
 use crate::bounds::{Inventory, LastUse, Limits, ModulePolicy, Record};
 use crate::format::device::DeviceHeader;
@@ -77,7 +76,7 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
 }
 
 /// The uses of records that other records name.
-type Named = HashMap<Key, Use, FxBuildHasher>;
+type Named = HashMap<Key, Use, Keyed>;
 
 /// The newest use of a record, and whether a running process uses it.
 #[derive(Clone, Copy, Default)]

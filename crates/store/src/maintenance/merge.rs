@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use rustc_hash::FxBuildHasher;
 use rustix::fs::{OFlags, Timespec, Timestamps};
 
 use crate::base::descriptor::Descriptor;
+use crate::base::keyed::Keyed;
 use crate::base::util::unix_ms;
 use crate::bounds;
 use crate::bounds::{Cause, Room};
@@ -126,9 +126,9 @@ impl Job<'_> {
     fn damaged_newer(&self, contents: &PartContents, inputs: &[usize]) -> Lost {
         let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
         let readable = elsewhere.filter(|live| live.row.is_readable());
-        let newest: HashMap<u64, &Live, FxBuildHasher> = readable.map(|live| (live.row.hash, live)).collect();
+        let newest: HashMap<u64, &Live, Keyed> = readable.map(|live| (live.row.hash, live)).collect();
         let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&DamagedIndex::WHOLLY));
-        let mut seen: HashSet<u64, FxBuildHasher> = HashSet::default();
+        let mut seen: HashSet<u64, Keyed> = HashSet::default();
         let (mut lost, mut bytes) = (Lost::new(), Vec::new());
         for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
             if (self.interrupted)() {

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::bounds::LastUse;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::maintenance::contents::{Live, PartContents};
@@ -12,9 +11,9 @@ use crate::maintenance::survey::ApplicationFolder;
 /// The newest use of each key.
 #[derive(Default)]
 pub(crate) struct Uses {
-    by_key: HashMap<Key, LastUse, FxBuildHasher>,
+    by_key: HashMap<Key, LastUse, Keyed>,
     /// Keys that running processes use.
-    current: HashSet<Key, FxBuildHasher>,
+    current: HashSet<Key, Keyed>,
 }
 
 impl Uses {
@@ -41,7 +40,7 @@ impl Uses {
     }
 
     /// The newest use of each key.
-    pub(crate) fn into_map(self) -> HashMap<Key, LastUse, FxBuildHasher> {
+    pub(crate) fn into_map(self) -> HashMap<Key, LastUse, Keyed> {
         self.by_key
     }
 

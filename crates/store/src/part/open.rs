@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::base::timer::{Timer, never};
 use crate::base::util::{lock, unix_ms};
 use crate::disk::folder::Folder;
@@ -63,7 +62,7 @@ pub struct Part {
     pub(super) index: Index,
     pub(super) digests: Digests,
     /// Keys whose first use in this run is noted, as [`table::hash`].
-    noted: papaya::HashSet<u64, FxBuildHasher>,
+    noted: papaya::HashSet<u64, Keyed>,
     pub(super) guard: OnceLock<Option<CrashGuard>>,
     /// The writer is to make it.
     pub(super) wants_guard: AtomicBool,
@@ -124,7 +123,7 @@ impl Part {
             index: Index::default(),
             digests: Digests::default(),
             noted: papaya::HashSet::builder()
-                .hasher(FxBuildHasher)
+                .hasher(Keyed::default())
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
             guard: OnceLock::new(),

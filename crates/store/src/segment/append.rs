@@ -202,12 +202,8 @@ pub(crate) struct Slot {
 
 impl Hash for Slot {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Keys are digests, but for identifiers of drivers, which may be short or unevenly spread. So both ends are
-        // mixed.
-        let word = |at: usize| self.key[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        let folded = word(0) ^ word(24).rotate_left(29) ^ (self.kind as u64) << 56;
-        let stirred = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        state.write_u64(stirred ^ stirred >> 32);
+        state.write(&self.key);
+        state.write_u8(self.kind as u8);
     }
 }
 

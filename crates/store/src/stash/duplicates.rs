@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rustc_hash::FxBuildHasher;
-
+use crate::base::keyed::Keyed;
 use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
 use crate::part::open::Part;
@@ -17,7 +16,7 @@ const REMEMBERED: usize = 1 << 14;
 /// The artifacts that this process has written, by part and by the fingerprint of their data.
 #[derive(Default)]
 pub(crate) struct Duplicates {
-    parts: HashMap<String, HashMap<Fingerprint, Key, FxBuildHasher>>,
+    parts: HashMap<String, HashMap<Fingerprint, Key, Keyed>>,
     remembered: usize,
     buffer: Vec<u8>,
 }

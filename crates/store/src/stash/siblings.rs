@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use arc_swap::Guard;
-use rustc_hash::FxBuildHasher;
 
+use crate::base::keyed::Keyed;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::home::Home;
 use crate::format::device::{DeviceHeader, HeaderMismatch};
@@ -31,9 +31,9 @@ pub struct Siblings {
     header: DeviceHeader,
     parts: ReadOnlyParts,
     /// Artifacts that the driver has refused in this process, as [`table::hash`].
-    refused: papaya::HashSet<u64, FxBuildHasher>,
+    refused: papaya::HashSet<u64, Keyed>,
     /// The number of the sibling whose artifact the driver has taken, where it was not the first one that has it.
-    taken: papaya::HashMap<u64, usize, FxBuildHasher>,
+    taken: papaya::HashMap<u64, usize, Keyed>,
 }
 
 /// A sibling that was found.
@@ -52,11 +52,11 @@ impl Siblings {
             header: header.clone(),
             parts: ReadOnlyParts::default(),
             refused: papaya::HashSet::builder()
-                .hasher(FxBuildHasher)
+                .hasher(Keyed::default())
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
             taken: papaya::HashMap::builder()
-                .hasher(FxBuildHasher)
+                .hasher(Keyed::default())
                 .resize_mode(papaya::ResizeMode::Blocking)
                 .build(),
         }

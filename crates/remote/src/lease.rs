@@ -1,0 +1,87 @@
+//! One publisher at a time, in stores that cannot compare and write in one step: Garage ignores the conditions of a put,
+//! WebDAV has none.
+//!
+//! Whoever is about to write announces it by an object of its own, and then lists the announcements. Of two publishers
+//! the one that lists last sees both objects. Whoever sees another withdraws, and tries again after a random time, so at
+//! most one goes on. That needs a store whose lists are up to date; the own object must be in the list. Announcements of
+//! publishers that were killed expire by the store's clock.
+
+use std::time::{Duration, Instant};
+
+use object_store::path::Path;
+use vkstash_store::base::util::random;
+
+use crate::bucket::{Bucket, BucketError};
+
+/// The longest break before the next attempt.
+const LONGEST_BREAK_MS: u64 = 2_000;
+/// More announcements than this are not looked at.
+const MOST: usize = 1_000;
+
+/// The right to write one object, until it is given up or expires.
+pub(crate) struct Lease<'a> {
+    bucket: &'a Bucket,
+    announcement: Path,
+    began: Instant,
+}
+
+/// After this time an announcement does not count: its publisher must have ended before half of it, and each of its
+/// requests before another half.
+fn lifetime(bucket: &Bucket) -> Duration {
+    bucket.silence() * 4 + Duration::from_secs(60)
+}
+
+impl<'a> Lease<'a> {
+    /// Waits until nobody else is writing the object, for at most as long as an announcement counts.
+    pub(crate) async fn acquire(bucket: &'a Bucket, object: &Path) -> Result<Lease<'a>, BucketError> {
+        let lifetime = lifetime(bucket);
+        let folder: Path =
+            ["v1", "publishing"].into_iter().map(Into::into).chain(object.parts().skip(1)).collect();
+        let (began, mut longest_break) = (Instant::now(), 50);
+        loop {
+            let name = format!("{:016x}{:016x}", random(), random());
+            let lease =
+                Lease { bucket, announcement: folder.clone().join(name.as_str()), began: Instant::now() };
+            bucket.put(&lease.announcement, Vec::new()).await?;
+            match lease.is_alone(&folder, &name, lifetime).await {
+                Ok(true) => return Ok(lease),
+                Ok(false) => lease.release().await?,
+                Err(error) => {
+                    // The first error is returned.
+                    let _ = lease.release().await;
+                    return Err(error);
+                }
+            }
+            if began.elapsed() > lifetime + bucket.silence() {
+                return Err(BucketError::Unreachable(
+                    "somebody else publishes there all the time".to_owned(),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(random() % longest_break)).await;
+            longest_break = (longest_break * 2).min(LONGEST_BREAK_MS);
+        }
+    }
+
+    async fn is_alone(&self, folder: &Path, name: &str, lifetime: Duration) -> Result<bool, BucketError> {
+        let listed = self.bucket.list(folder, MOST).await?;
+        let is_own = |name_parts: &[String]| name_parts.len() == 1 && name_parts[0] == name;
+        let Some(own) = listed.iter().find(|listed| is_own(&listed.name)) else { return Ok(false) };
+        for other in listed.iter().filter(|listed| !is_own(&listed.name)) {
+            if own.modified.saturating_sub(other.modified) <= lifetime.as_secs() as i64 {
+                return Ok(false);
+            }
+            let place = other.name.iter().fold(folder.clone(), |place, part| place.join(part.as_str()));
+            self.bucket.delete(&place).await?;
+        }
+        Ok(true)
+    }
+
+    /// Whether there is time left to write.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.began.elapsed() < lifetime(self.bucket) / 2
+    }
+
+    pub(crate) async fn release(self) -> Result<(), BucketError> {
+        self.bucket.delete(&self.announcement).await
+    }
+}

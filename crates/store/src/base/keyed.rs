@@ -1,0 +1,27 @@
+//! The hasher of maps whose keys come from files.
+
+use std::hash::BuildHasher;
+
+use foldhash::SharedSeed;
+use foldhash::fast::{FoldHasher, SeedableRandomState};
+
+use crate::base::util::random;
+
+/// Makes hashers whose results nobody can know who writes a file: all bytes of a key count, with a secret of this map.
+/// Whoever chose keys that collide could otherwise make a map grow, or a look-up last, without end.
+#[derive(Clone, Debug)]
+pub(crate) struct Keyed(SeedableRandomState);
+
+impl Default for Keyed {
+    fn default() -> Self {
+        Keyed(SeedableRandomState::with_seed(random(), SharedSeed::global_random()))
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = FoldHasher<'static>;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        self.0.build_hasher()
+    }
+}
