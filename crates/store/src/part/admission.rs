@@ -188,11 +188,13 @@ impl Part {
                 Err(TryLockError::WouldBlock) => std::thread::sleep(LOOKS_AGAIN),
             }
         };
-        let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
-        // Whoever counts again finds the files locked or removed by this process, which goes on marking.
-        if self.crashes_uncounted.swap(false, Ordering::Relaxed) || !guards.is_empty() {
-            self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
+        // Once by each process: a file whose crash was counted may still be there if it could not be removed.
+        if !self.crashes_uncounted.load(Ordering::Relaxed) {
+            return true;
         }
+        let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
+        self.crashes_uncounted.store(false, Ordering::Relaxed);
+        self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
         // The writer may write the first count before the last guard file is in the list; the lock makes it wait.
         let mut counted = lock(&self.counted_guards);
         for mut guard in guards {

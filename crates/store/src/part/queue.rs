@@ -78,6 +78,13 @@ pub(crate) struct Use<P> {
     pub(crate) taken_from: Option<Arc<P>>,
 }
 
+impl<P> Use<P> {
+    /// How many records it makes: the use, and that the artifact is verified.
+    pub(crate) fn records(&self) -> u64 {
+        1 + u64::from(self.taken_from.is_some())
+    }
+}
+
 /// A record that waits for the writer.
 pub(crate) struct Pending<P> {
     pub(crate) part: Arc<P>,
@@ -442,8 +449,8 @@ impl<P: Destination> Shared<P> {
 
     /// Drops and counts everything in the queues.
     pub(crate) fn discard(&self) {
-        while self.pop_use().is_some() {
-            self.tallies.dropped(1);
+        while let Some(noted) = self.pop_use() {
+            self.tallies.dropped(noted.records());
         }
         while let Some(pending) = self.pop() {
             pending.part.unwritten(pending.slot, &pending.payload);

@@ -192,10 +192,12 @@ impl Stash {
         if !self.portable.note(key) {
             return false;
         }
-        let noted = self.shared.push_use(Use { key: *key, taken_from: taken_from() });
+        let noted = Use { key: *key, taken_from: taken_from() };
+        let records = noted.records();
+        let noted = self.shared.push_use(noted);
         if !noted {
             self.portable.unnote(key);
-            self.shared.tallies.dropped(1);
+            self.shared.tallies.dropped(records);
         }
         noted
     }

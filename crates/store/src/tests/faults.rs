@@ -111,9 +111,14 @@ impl<'a> Run<'a> {
         };
         self.safe.extend(put.into_iter().filter(is_there));
         let report = self.stash.report();
-        // The crash that it may have found adds one record, the crash count.
+        // The crash that it may have found adds one record, the crash count; one more if it was found in a part that
+        // could then not be opened.
         let own = (report.written_records + report.dropped).checked_sub(self.tried);
-        assert!(matches!(own, Some(0 | 1)), "{} were put: {report:?}", self.tried);
+        assert!(
+            own.is_some_and(|own| own <= 1 + u64::from(report.dropped > 0)),
+            "{} were put: {report:?}",
+            self.tried
+        );
     }
 }
 
@@ -236,15 +241,18 @@ fn say_the_plan() {
 /// A plan for every `step`-th call.
 fn each_call(fault: Fault, on: bool, step: u64) -> impl Iterator<Item = Plan> {
     // Different errors begin at different calls.
-    let from = ERRORS.iter().position(|&error| Fault::Error(error) == fault).map_or(0, |at| at as u64 % step);
+    let from = ERRORS
+        .iter()
+        .position(|&error| Fault::Error(error) == fault)
+        .map_or(0, |at| at as u64 * step / ERRORS.len() as u64);
     (0..).map(move |number| Plan::Nth { fault, op: None, n: 1 + from + number * step, on })
 }
 
-/// The step for [`each_call`]: 1 where the variable is set, and for reads and writes that do a part of their work. With
-/// the step of errors, all errors together try all calls.
+/// The step for [`each_call`]: for reads and writes that do a part of their work, every call; for errors, the number of
+/// errors, so that all errors together try all calls. With the variable every error tries every call.
 fn step(fault: Fault) -> u64 {
     let all = std::env::var_os("VKSTASH_TEST_EVERY_CALL").is_some() || !matches!(fault, Fault::Error(_));
-    if all { 1 } else { 4 }
+    if all { 1 } else { ERRORS.len() as u64 }
 }
 
 #[test]
@@ -267,7 +275,7 @@ fn every_file_operation_from_one_on_may_fail() {
         let began = std::time::Instant::now();
         // What is interrupted again and again waits as long.
         for fault in every_fault().filter(|fault| *fault != Fault::Error(Errno::INTR)) {
-            let calls = iterations(each_call(fault, true, 2 * step(fault)), |hit| !hit.is_empty());
+            let calls = iterations(each_call(fault, true, 3 * step(fault)), |hit| !hit.is_empty());
             eprintln!("{fault:?}: {calls} iterations, {:?}", began.elapsed());
         }
     });
@@ -278,7 +286,7 @@ fn file_operations_may_fail_at_random() {
     in_a_child("file_operations_may_fail_at_random", &[], || {
         say_the_plan();
         let first = first_seed();
-        let plans = (first..first + seeds(300)).map(|seed| Plan::Random { seed, one_of: 4 << (seed % 6) });
+        let plans = (first..first + seeds(150)).map(|seed| Plan::Random { seed, one_of: 4 << (seed % 6) });
         let faults = AtomicU64::new(0);
         let iterations = iterations(plans, |hit| {
             faults.fetch_add(hit.len() as u64, Ordering::Relaxed);
