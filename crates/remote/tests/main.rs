@@ -3,6 +3,7 @@
 
 mod folder;
 mod formats;
+mod garage;
 #[path = "../../store/src/tests/header.rs"]
 mod header;
 mod hostile;
@@ -10,4 +11,6 @@ mod inbox;
 mod program;
 mod s3;
 mod server;
+#[path = "../../../layer-tests/src/skip.rs"]
+mod skip;
 mod support;
