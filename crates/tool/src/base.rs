@@ -15,6 +15,9 @@ use crate::output;
 use crate::root;
 use crate::units::{counted, size};
 use vkstash_exchange::{export, import};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::maintenance::pack::pack;
+use vkstash_store::stash::inspect::list_applications;
 
 /// Why no base was made.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +29,13 @@ pub(crate) enum BaseError {
     #[error("cannot create {}: {source}", path.display())]
     Create { path: PathBuf, source: io::Error },
     #[error(transparent)]
+    Take(#[from] crate::import::ImportError),
+    #[error(transparent)]
     Read(#[from] export::ExportError),
     #[error(transparent)]
     Write(#[from] import::ImportError),
+    #[error("cannot merge the files of the base: {0}")]
+    Pack(OpenError),
     #[error("cannot print it: {0}")]
     Print(io::Error),
 }
@@ -40,8 +47,6 @@ pub(crate) fn main(args: &BaseArgs) -> Result<(), BaseError> {
 }
 
 fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
-    let parts = chosen_parts(&root, &args.applications, args.portable)?;
     let not_created = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => BaseError::Exists(args.base.clone()),
         _ => BaseError::Create { path: args.base.clone(), source },
@@ -51,14 +56,28 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
     }
     // The base gets its name when it is complete.
     let unfinished = Unfinished::beside(&args.base).map_err(not_created)?;
-    copy(&root, &parts, &unfinished.0)?;
+    match &args.archive {
+        Some(archive) => crate::import::take(&unfinished.0, archive, args.artifacts)?,
+        None => {
+            let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
+            let parts = chosen_parts(&root, &args.applications, args.portable)?;
+            copy(&root, &parts, &unfinished.0)?;
+        }
+    }
+    pack(&unfinished.0).map_err(BaseError::Pack)?;
+    let found = list_applications(&unfinished.0).map_err(BaseError::Pack)?;
+    let parts =
+        found.iter().flat_map(|application| &application.parts).filter(|part| part.segments > 0).count();
+    if parts == 0 {
+        return Err(ExportError::Nothing.into());
+    }
     let bytes = make_readable(&unfinished.0).map_err(not_created)?;
     unfinished.finish(&args.base).map_err(not_created)?;
-    let (parts, size) = (counted(parts.len() as u64, "part"), size(bytes));
+    let (parts, size) = (counted(parts as u64, "part"), size(bytes));
     output::print(&format!("{parts} with {size} in {}\n", args.base.display())).map_err(BaseError::Print)
 }
 
-/// Copies the records, each once and the newest one of a key, into sealed files.
+/// Copies the records, each once and the newest one of a key.
 fn copy(root: &Path, parts: &[(String, String)], base: &Path) -> Result<(), BaseError> {
     let (reader, writer) =
         UnixStream::pair().map_err(|source| BaseError::Create { path: base.to_owned(), source })?;

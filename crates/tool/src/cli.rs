@@ -188,6 +188,12 @@ pub(crate) struct BaseBuildArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Take what `export` wrote into this file instead of a stash; `-` for standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["applications", "portable", "dir"])]
+    pub(crate) archive: Option<PathBuf>,
+    /// Also take the archive's artifacts: only from somebody whose programs you would run
+    #[arg(long, requires = "archive")]
+    pub(crate) artifacts: bool,
 }
 
 #[derive(Args)]

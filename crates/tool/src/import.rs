@@ -28,13 +28,18 @@ pub(crate) enum ImportError {
 
 pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
-    let source: Box<dyn Read> = if args.file == Path::new("-") {
+    take(&root, &args.file, args.artifacts)
+}
+
+/// Takes an archive into the stash at `root`, and tells what it had.
+pub(crate) fn take(root: &Path, file: &Path, artifacts: bool) -> Result<(), ImportError> {
+    let source: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        let opened = File::open(&args.file);
-        Box::new(opened.map_err(|source| ImportError::Open { path: args.file.clone(), source })?)
+        let opened = File::open(file);
+        Box::new(opened.map_err(|source| ImportError::Open { path: file.to_owned(), source })?)
     };
-    let imported = import::import(&root, BufReader::with_capacity(1 << 18, source), args.artifacts)?;
+    let imported = import::import(root, BufReader::with_capacity(1 << 18, source), artifacts)?;
     Ok(tell(&imported, &mut Printer::open()?)?)
 }
 

@@ -108,3 +108,29 @@ fn a_command_gets_its_bases() {
     let told = run(&[&sandbox.path("with:colon")], "");
     assert!(told.status.code() == Some(1) && text(&told.stderr).contains("colon"), "{told:?}");
 }
+
+#[test]
+fn a_base_is_made_of_an_archive() {
+    let sandbox = Sandbox::new();
+    let (from, archive) = (sandbox.path("from"), sandbox.path("game.tar"));
+    fill(&from, "game");
+    let exported = output(sandbox.tool().arg("export").arg(&archive).arg("--dir").arg(&from));
+    assert!(exported.status.success(), "{exported:?}");
+    let make = |base: &Path, more: &[&str]| {
+        output(sandbox.tool().args(["base", "build"]).arg(base).arg("--archive").arg(&archive).args(more))
+    };
+    let base = sandbox.path("base");
+    let told = make(&base, &["--artifacts"]);
+    assert!(told.status.success() && told.stderr.is_empty(), "{told:?}");
+    assert_eq!(artifacts(&sandbox, &base, "game").len(), 11);
+    // Without the word nothing of it is left.
+    let without = sandbox.path("without");
+    let told = make(&without, &[]);
+    assert!(!told.status.success() && !without.exists(), "{told:?}");
+    // Half an archive makes no base.
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
+    let half = sandbox.path("half");
+    let told = make(&half, &["--artifacts"]);
+    assert!(!told.status.success() && !half.exists(), "{told:?}");
+}

@@ -62,7 +62,7 @@ pub fn clear(root: &Path, application: Option<&str>, kinds: CacheKinds) -> Resul
                 part,
                 uses: &uses,
                 evicted: &evicted,
-                at_once: true,
+                choice: merge::Choice::Evicted,
                 synced: true,
                 interrupted: &never,
             };

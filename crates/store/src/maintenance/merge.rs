@@ -32,11 +32,28 @@ use crate::segment::name;
 use crate::segment::name::new_name;
 
 /// The lock file that is held while segments of a part are merged.
-const LOCK: &str = ".lock";
+pub(crate) const LOCK: &str = ".lock";
 /// After this many merges the rest is left for another time.
 const ROUNDS: usize = 64;
 /// Bytes that are written at once.
 const WRITE_BYTES: usize = 1 << 20;
+
+/// Which segments are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Where it is worth while.
+    Worthwhile,
+    /// Every segment with an evicted record is written again, and no other one: the records are not to stay until it is
+    /// worth while.
+    Evicted,
+    /// All that nobody writes to, into one, so that all records are in the order of their first use.
+    All,
+}
+
+/// The segments that nobody writes to.
+fn sealed(contents: &PartContents) -> Vec<usize> {
+    (0..contents.members.len()).filter(|&at| !contents.members[at].open).collect()
+}
 
 /// The merges of one part.
 pub(crate) struct Job<'a> {
@@ -44,9 +61,7 @@ pub(crate) struct Job<'a> {
     pub(crate) uses: &'a Uses,
     /// The records to evict, by hash.
     pub(crate) evicted: &'a HashMap<u64, Cause>,
-    /// Every segment with an evicted record is written again, and no other one: the records are not to stay until it is
-    /// worth while.
-    pub(crate) at_once: bool,
+    pub(crate) choice: Choice,
     /// The new file is synced before the old ones are deleted.
     pub(crate) synced: bool,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
@@ -61,15 +76,17 @@ impl Job<'_> {
         // Merging changes the folder's time stamp, which must say when the part was used.
         let stamps = disk::fstat(&**folder).ok();
         let mut lost = Lost::new();
+        let mut merged_all = false;
         for _ in 0..ROUNDS {
             let Some(contents) = PartContents::again(folder, identity.clone(), &lost, self.interrupted)
             else {
                 break;
             };
             let metas = contents.metas(self.evicted);
-            let next = match self.at_once {
-                true => self.one_with_evicted(&contents),
-                false => bounds::compaction(&metas, room).map(|next| next.inputs),
+            let next = match self.choice {
+                Choice::Worthwhile => bounds::compaction(&metas, room).map(|next| next.inputs),
+                Choice::Evicted => self.one_with_evicted(&contents),
+                Choice::All => (!merged_all).then(|| sealed(&contents)),
             };
             let Some(inputs) = next else { break };
             let records: u64 = inputs.iter().map(|&at| metas[at].live_records).sum();
@@ -86,6 +103,7 @@ impl Job<'_> {
             }
             let before: u64 = inputs.iter().map(|&at| metas[at].bytes).sum();
             let Ok(written) = self.merge(&contents, &inputs, outcome) else { break };
+            merged_all = true;
             outcome.written += written;
             outcome.freed += before;
             room.must_free = room.must_free.saturating_sub(before.saturating_sub(written));

@@ -13,6 +13,7 @@
 //! | `work`, `outcome` | what is to be done, and what was done |
 //! | `run` | all of it, in order |
 //! | `clear` | clearing kinds of records |
+//! | `pack` | merging everything |
 
 pub mod clear;
 pub mod contents;
@@ -20,6 +21,7 @@ pub(crate) mod duplicates;
 pub mod inventory;
 pub mod merge;
 pub mod outcome;
+pub mod pack;
 pub mod remove;
 pub mod run;
 pub mod survey;

@@ -120,7 +120,7 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
                 part: &application.parts[place.1],
                 uses: &uses,
                 evicted: evicted.get(&place).unwrap_or(&nothing),
-                at_once: false,
+                choice: merge::Choice::Worthwhile,
                 synced: !work.at_shutdown,
                 interrupted: work.interrupted,
             };

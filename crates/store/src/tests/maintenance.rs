@@ -534,3 +534,28 @@ fn modules_of_earlier_versions_are_compressed_when_they_are_merged() {
         assert_eq!(buffer, words(file));
     }
 }
+
+/// One read of the disk brings what a program needs next.
+#[test]
+fn a_packed_stash_has_one_file_a_part_in_the_order_of_the_first_use() {
+    let root = root();
+    let order = [4, 2, 0, 3, 1];
+    for numbers in [0..3, 3..5] {
+        one_run(root.path(), |stash| {
+            let device = stash.device(&header()).unwrap();
+            numbers.for_each(|number| assert!(device.put(Kind::Artifact, &key(number), noise(number, 900))));
+        });
+    }
+    one_run(root.path(), |stash| {
+        order.iter().for_each(|&number| stash.note_use(Kind::Artifact, &key(number)))
+    });
+    crate::maintenance::pack::pack(root.path()).unwrap();
+    let device = open(root.path()).device(&header()).unwrap();
+    let files: Vec<_> = device.folder().unwrap().all_names().unwrap();
+    let [segment] = &files[..] else { panic!("{files:?}") };
+    let bytes = std::fs::read(device.folder().unwrap().path().join(segment)).unwrap();
+    let place = |number: &u64| bytes.windows(900).position(|window| *window == *noise(*number, 900)).unwrap();
+    let places: Vec<usize> = order.iter().map(place).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert_eq!(order.map(|number| device.contains(Kind::Artifact, &key(number))), [true; 5]);
+}
