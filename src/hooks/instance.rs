@@ -14,6 +14,7 @@ use crate::loader::{self, InstanceLink};
 use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
+use crate::state::process;
 
 /// vkCreateInstance.
 pub unsafe extern "system" fn create_instance(
@@ -130,7 +131,9 @@ pub unsafe extern "system" fn destroy_instance(
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
     guard("vkDestroyInstance", || park::leave_instance(handle), || ());
-    let Some(instance) = removed else { return };
+    let Some(instance) = removed else {
+        return guard("vkDestroyInstance", || process::release(handle), || ());
+    };
     let started = Instant::now();
     if let Some(destroy) = instance.table.destroy_instance {
         // SAFETY: the program's valid arguments.
@@ -139,4 +142,5 @@ pub unsafe extern "system" fn destroy_instance(
     let Instance { ended_runs, config, application, .. } = &*instance;
     let record = || ended_runs.record(started.elapsed(), config, &application.name);
     guard("vkDestroyInstance", record, || ());
+    guard("vkDestroyInstance", || process::release(handle), || ());
 }

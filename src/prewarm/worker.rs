@@ -43,7 +43,7 @@ pub unsafe fn run(input: libc::c_int, output: libc::c_int) -> libc::c_int {
     if config.application.is_none() {
         return 2;
     }
-    let session = Session::open(&config, &[]);
+    let session = Session::open(&config, &[], None);
     let mut worker = Worker { loader: None, session, open: None, output };
     for line in BufReader::new(input).lines() {
         let Ok(line) = line else { break };

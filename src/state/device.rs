@@ -305,10 +305,16 @@ impl Device {
 
     fn open_session(&self) -> &Session {
         self.session.get_or_init(|| {
-            let session = Session::open(&self.instance.config, &self.instance.application.name);
+            let Instance { config, application, .. } = &*self.instance;
+            let session = Session::open(config, &application.name, Some(self.instance.handle));
             session.add_device(&self.stats);
             session
         })
+    }
+
+    /// The session, if it is open.
+    pub fn opened_session(&self) -> Option<&Arc<Session>> {
+        self.session.get()
     }
 
     fn open_store(&self) -> Option<Stored> {

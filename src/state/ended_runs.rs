@@ -115,7 +115,7 @@ impl EndedRuns {
         }
         let waited = Duration::from_micros(self.waited.load(Ordering::Relaxed));
         let Some(config) = once_more(config, waited) else { return };
-        let session = Session::open(&config, application);
+        let session = Session::open(&config, application, None);
         let Some(stash) = session.stash() else { return };
         for (header, news) in news {
             let Ok(part) = stash.device(header) else { continue };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, Weak, mpsc};
 use std::time::Duration;
 
+use ash::vk;
 use rustix::process::{Resource, getrlimit};
 
 use super::device_stats::DeviceStats;
@@ -56,6 +57,8 @@ impl Unusable {
 pub struct Session {
     source: Arc<ReportSource>,
     stash: Result<Arc<Stash>, Unusable>,
+    /// It outlasts its devices.
+    is_kept: bool,
     /// In [`fork::now`].
     process: u32,
 }
@@ -74,6 +77,21 @@ struct ApplicationSession {
     folder: PathBuf,
     source: Arc<ReportSource>,
     session: Weak<Session>,
+    /// The same while an instance lives that has had a device with it: programs that make devices in turn need not open
+    /// and close the stash for each of them.
+    kept: Option<Arc<Session>>,
+    keepers: Vec<vk::Instance>,
+}
+
+impl ApplicationSession {
+    fn keep(&mut self, session: &Arc<Session>, keeper: Option<vk::Instance>) {
+        // A worker's stash is closed with its device. One that cannot be used is tried again.
+        let Some(keeper) = keeper.filter(|_| session.is_kept) else { return };
+        if !self.keepers.contains(&keeper) {
+            self.keepers.push(keeper);
+        }
+        self.kept = Some(session.clone());
+    }
 }
 
 /// A forked child has nothing of its parent's: neither sessions nor what they would report.
@@ -92,6 +110,38 @@ pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
     sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
+/// The caller has dropped a device of this session. If it was the last one, what is queued is written, and the session
+/// is kept for the next device.
+pub fn rest(session: Arc<Session>) {
+    let Some(sessions) = SESSIONS.known().filter(|_| session.process == fork::now()) else { return };
+    let keeps = |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
+    let is_kept = lock(sessions).by_application.iter().any(keeps);
+    // This reference, and the one that is kept.
+    let is_used = Arc::strong_count(&session) > 2;
+    if !is_kept || is_used || session.stash().is_some_and(|stash| stash.rest()) {
+        return;
+    }
+    let mut known = lock(sessions);
+    let kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
+    drop(known);
+    // Not under the lock: the last reference closes the stash.
+    drop((kept, session));
+}
+
+/// The program has destroyed the instance: sessions that it alone has kept are closed, unless devices use them.
+pub fn release(instance: vk::Instance) {
+    let Some(sessions) = SESSIONS.known() else { return };
+    let mut released = Vec::new();
+    for known in &mut lock(sessions).by_application {
+        known.keepers.retain(|keeper| *keeper != instance);
+        if known.keepers.is_empty() {
+            released.extend(known.kept.take());
+        }
+    }
+    // Not under the lock: the last reference closes the stash.
+    drop(released);
+}
+
 /// The sum of these counters over all devices that this process has had.
 pub fn sum(counts: &[Count]) -> u64 {
     let Some(sessions) = SESSIONS.known() else { return 0 };
@@ -101,7 +151,9 @@ pub fn sum(counts: &[Count]) -> u64 {
 impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
-    pub fn open(config: &Config, application: &[u8]) -> Arc<Session> {
+    ///
+    /// `keeper` keeps the session for its next devices, until [`release`].
+    pub fn open(config: &Config, application: &[u8], keeper: Option<vk::Instance>) -> Arc<Session> {
         log::init();
         let name = name_of(config, application);
         let folder = config.root.clone().unwrap_or_default().join(&name.folder);
@@ -111,18 +163,25 @@ impl Session {
         let known = sessions.by_application.iter_mut().find(|known| known.folder == folder);
         let session = match known {
             Some(known) => match known.session.upgrade() {
-                Some(session) => return session,
+                Some(session) => {
+                    known.keep(&session, keeper);
+                    return session;
+                }
                 None => {
                     let session = Arc::new(Session::new(config, &name, known.source.clone(), number));
                     known.session = Arc::downgrade(&session);
+                    known.keep(&session, keeper);
                     session
                 }
             },
             None => {
                 let source = Arc::new(ReportSource::new(&name.display, config.report.clone()));
                 let session = Arc::new(Session::new(config, &name, source.clone(), number));
-                let session_of = Arc::downgrade(&session);
-                sessions.by_application.push(ApplicationSession { folder, source, session: session_of });
+                let weak = Arc::downgrade(&session);
+                let (kept, keepers) = (None, Vec::new());
+                let mut known = ApplicationSession { folder, source, session: weak, kept, keepers };
+                known.keep(&session, keeper);
+                sessions.by_application.push(known);
                 session
             }
         };
@@ -167,7 +226,8 @@ impl Session {
                 Err(Unusable { reason, share: Arc::new(share), limit: config.end.unwrap_or(END) })
             }
         };
-        Session { source, stash, process: fork::here() }
+        let is_kept = stash.is_ok() && config.application.is_none();
+        Session { source, stash, is_kept, process: fork::here() }
     }
 
     /// The stash, unless it is unusable.

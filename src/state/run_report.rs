@@ -37,7 +37,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn devices(&mut self) -> Vec<DeviceReport> {
+    /// Adds up those that are gone.
+    fn fold(&mut self) {
         let Seen { devices, gone, .. } = self;
         devices.retain_mut(|device| {
             // Nobody else holds it, so nobody counts any more.
@@ -47,6 +48,11 @@ impl Seen {
             }
             !is_gone
         });
+    }
+
+    fn devices(&mut self) -> Vec<DeviceReport> {
+        self.fold();
+        let Seen { devices, gone, .. } = self;
         let mut reports = gone.clone();
         devices.iter().for_each(|device| device.report().add_to(&mut reports));
         reports
@@ -83,7 +89,10 @@ impl ReportSource {
 
     /// Adds a device.
     pub fn add_device(&self, device: &Arc<DeviceStats>) {
-        lock(&self.seen).devices.push(device.clone());
+        let mut seen = lock(&self.seen);
+        // A program may make many of them before the next report.
+        seen.fold();
+        seen.devices.push(device.clone());
     }
 
     /// The report, with what the store of this session has met by now.

@@ -22,6 +22,9 @@ pub struct Report {
     pub resident_kib: u64,
     /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
+    /// Nanoseconds of each of the devices that were made and destroyed in turn, with its pipelines.
+    #[serde(default)]
+    pub devices_ns: Vec<u64>,
     /// Nanoseconds of vkDestroyDevice and vkDestroyInstance together.
     pub teardown_ns: u64,
 }

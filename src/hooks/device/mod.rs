@@ -274,7 +274,9 @@ pub unsafe extern "system" fn destroy_device(
             let (instance, began) = (device.instance().clone(), Instant::now());
             guard(command, || timed::end_run(&device), || ());
             guard(command, || device.drop_companions(), || ());
+            let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());
+            guard(command, || session.into_iter().for_each(process::rest), || ());
             instance.ended_runs.note_wait(began.elapsed());
             next
         }

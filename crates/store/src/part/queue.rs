@@ -28,6 +28,8 @@ const AWAKE: Duration = Duration::from_micros(100);
 const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// ... at most this often.
 const RETRY_DOUBLINGS: u32 = 7;
+/// The shortest time between two moments at which a program waits for what is queued although it goes on.
+const RESTS_EVERY: Duration = Duration::from_millis(250);
 /// Memory that a queued record takes beside its payload.
 const RECORD_OVERHEAD: usize = 256;
 
@@ -131,6 +133,10 @@ pub(crate) struct Shared<P> {
     waited: AtomicU64,
     /// The same for parts that are only read.
     waited_for_read_only: AtomicU64,
+    /// When the stash last came to rest and was written, in [`Shared::now_ms`]; 0: never.
+    rested_at: AtomicU64,
+    /// Time that the program has waited for that since the last device was created, in microseconds.
+    waited_at_rest: AtomicU64,
     rewrites: AtomicU64,
     /// All parts that were opened.
     pub(crate) parts: Mutex<Vec<Weak<P>>>,
@@ -186,6 +192,8 @@ impl<P: Destination> Shared<P> {
             said: OnceLock::new(),
             waited: AtomicU64::new(0),
             waited_for_read_only: AtomicU64::new(0),
+            rested_at: AtomicU64::new(0),
+            waited_at_rest: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
             parts: Mutex::default(),
             parts_at_close: Mutex::default(),
@@ -241,6 +249,38 @@ impl<P: Destination> Shared<P> {
     /// Notes that the program has waited for a part.
     pub(crate) fn spent_on_opening(&self, waited: Duration) {
         self.waited.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// No device uses the stash any more: writes what is queued and the report, as when the stash is closed. The first
+    /// time the segments are sealed, because most programs have one device. In the next moments nobody waits: a program
+    /// that makes devices in turn would wait for each of them. What is written later is lost in the same cases as the
+    /// records of a device that lives.
+    pub(crate) fn rest(self: &Arc<Self>) {
+        let rested_at = self.rested_at.load(Ordering::Relaxed);
+        let is_recent = rested_at != 0 && self.now_ms() < rested_at + RESTS_EVERY.as_millis() as u64;
+        if !is_recent {
+            let began = Instant::now();
+            let limit = self.left_for_end();
+            let is_written = if rested_at == 0 { self.flush_and_seal(limit) } else { self.flush(limit) };
+            if is_written {
+                self.rested_at.store(self.now_ms(), Ordering::Relaxed);
+            }
+            self.waited_at_rest.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+        // The parts that the next device needs may be others.
+        self.waited.store(0, Ordering::Relaxed);
+        self.waited_for_read_only.store(0, Ordering::Relaxed);
+    }
+
+    /// Another device uses the stash.
+    pub(crate) fn wakes(&self) {
+        self.waited_at_rest.store(0, Ordering::Relaxed);
+    }
+
+    /// How long the program may wait until the stash is closed: both ends share one limit.
+    pub(crate) fn left_for_end(&self) -> Duration {
+        let waited = Duration::from_micros(self.waited_at_rest.load(Ordering::Relaxed));
+        self.waits.end.saturating_sub(waited)
     }
 
     /// Milliseconds since the stash was opened, plus one: never 0.
@@ -541,7 +581,7 @@ impl<P: Destination> Shared<P> {
         if self.writer.is_me() {
             return Joined::GoesOn;
         }
-        self.await_end(self.waits.end, || self.writer.has_ended());
+        self.await_end(self.left_for_end(), || self.writer.has_ended());
         self.await_end(self.waits.helper, || !self.helper.is_busy());
         self.helper.join();
         if !self.writer.has_ended() {
@@ -580,7 +620,7 @@ impl<P: Destination> Shared<P> {
     pub(crate) fn leave(self: &Arc<Self>, called_for: bool) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         if self.is_open() && (called_for || !self.writer.is_not_started()) {
-            self.flush_in_any_case(self.waits.end);
+            self.flush_in_any_case(self.left_for_end());
         }
         !self.writer.has_failed()
     }

@@ -27,6 +27,9 @@ use crate::stash::own_report::Runs;
 use crate::stash::siblings::Siblings;
 use crate::stash::writer::{self, Start};
 
+/// How many device parts a stash keeps open that no device uses.
+const MOST_AT_REST: usize = 8;
+
 /// An open stash. When the last reference is dropped, the writer writes queued records and the report, seals the
 /// segments of this process, and does maintenance that is due. The dropping thread waits for that for a bounded time.
 /// After that the writer goes on for as long as the process lives; queued records that it does not get to are lost.
@@ -136,6 +139,7 @@ impl Stash {
             let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
             return devices.get(&digest).cloned().ok_or(OpenError::Forked);
         }
+        self.shared.wakes();
         let mut devices = lock(&self.devices);
         if let Some(part) = devices.get(&digest) {
             return Ok(part.clone());
@@ -273,6 +277,25 @@ impl Stash {
             self.shared.note_rewrite();
             self.shared.live_parts().iter().for_each(|part| part.refresh_after_merging(&never));
         }
+    }
+
+    /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits for
+    /// that as long as when the stash is closed, but not each time ([`Shared::rest`]). False: the stash must be closed
+    /// and opened again, because a guard file would be left if the process ends in another way, it could not be used, or
+    /// it keeps many files open.
+    pub fn rest(&self) -> bool {
+        let is_sound = || {
+            let parts = self.shared.live_parts();
+            self.shared.is_open()
+                && !parts.iter().any(|part| part.has_guard() || part.is_refused())
+                && lock(&self.devices).len() <= MOST_AT_REST
+        };
+        if self.shared.is_inert() || !is_sound() {
+            return false;
+        }
+        self.shared.rest();
+        // The writer may have made a guard file meanwhile.
+        is_sound()
     }
 
     /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the

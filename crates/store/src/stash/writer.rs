@@ -130,7 +130,7 @@ impl Writer {
         let ending = loop {
             // Read before the queues: what was queued before a flush is written before its answer.
             let (closing, flush) = (self.shared.is_closing(), self.shared.flush_asked());
-            let ending = closing.then(|| Timer::of(self.shared.waits.end));
+            let ending = closing.then(|| Timer::of(self.shared.left_for_end()));
             if closing || self.shared.is_leaving() {
                 // Removed first, so that a process that dies from here on does not look as if an artifact had killed
                 // it.

@@ -11,6 +11,7 @@ mod codec;
 mod compare;
 mod cost;
 mod demo;
+mod devices;
 mod engines;
 mod environment;
 mod failure;
@@ -84,6 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
         Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
         Command::Bases(on) => bases::run(&runner, on, common.rounds.unwrap_or(5))?,
+        Command::Devices(on) => devices::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,

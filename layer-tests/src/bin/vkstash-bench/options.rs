@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Busy(OnDriver),
     /// What the layer costs programs that ask for few pipelines, with a large stash and with a small one.
     Small(OnDriver),
+    /// What the layer costs programs that make and destroy many devices in turn.
+    Devices(Devices),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
@@ -172,6 +174,15 @@ pub(crate) struct OnDriver {
     /// The driver; default: the machine's own GPU (for demo RADV's null device if there is none).
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
+}
+
+#[derive(Args)]
+pub(crate) struct Devices {
+    #[command(flatten)]
+    pub(crate) on: OnDriver,
+    /// Number of devices.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) devices: usize,
 }
 
 #[derive(Args)]

@@ -61,7 +61,7 @@ fn run(options: &Run) -> Result<(), Failure> {
         });
     }
     let started = Instant::now();
-    let gpu = Gpu::new(options)?;
+    let mut gpu = Gpu::new(options)?;
     let mut report = Report {
         startup_ns: nanos(started),
         device: gpu.describes.clone(),
@@ -75,7 +75,9 @@ fn run(options: &Run) -> Result<(), Failure> {
     std::thread::sleep(Duration::from_millis(options.pause_ms));
     (report.spun, report.spun_processor) = spin(Duration::from_millis(options.spin_ms));
     report.resident_kib = resident_kib();
-    if !options.no_pipelines {
+    if options.devices_in_turn {
+        report.devices_ns = devices(&mut gpu, &modules, options)?;
+    } else if !options.no_pipelines {
         rounds(&gpu, &modules, options, &app_data, &mut report)?;
     }
     report.teardown_ns = gpu.destroy();
@@ -85,6 +87,27 @@ fn run(options: &Run) -> Result<(), Failure> {
         summary(&report);
     }
     Ok(())
+}
+
+/// Nanoseconds that each device takes: its pipelines, its end, and the creation of the next one.
+fn devices(gpu: &mut Gpu, modules: &[Module], options: &Run) -> Result<Vec<u64>, Failure> {
+    let plan = Plan {
+        kind: Kind::Create,
+        source: Source::Null,
+        book: None,
+        feedback: options.feedback,
+        modules_only: options.modules_only,
+        threads: 1,
+        gap: Duration::ZERO,
+    };
+    let mut each = Vec::new();
+    for _ in 0..options.rounds {
+        let started = Instant::now();
+        create::round(gpu, modules, plan)?;
+        gpu.renew(options)?;
+        each.push(nanos(started));
+    }
+    Ok(each)
 }
 
 fn rounds(

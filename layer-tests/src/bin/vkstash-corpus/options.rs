@@ -52,6 +52,9 @@ pub(crate) struct Run {
     /// Create everything this many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) rounds: usize,
+    /// Destroy the device before each round but the first, and create another one on the same instance.
+    #[arg(long, conflicts_with_all = ["identifiers", "hit", "cache"])]
+    pub(crate) devices_in_turn: bool,
     /// Threads that create pipelines.
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub(crate) threads: usize,

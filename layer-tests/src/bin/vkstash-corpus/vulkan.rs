@@ -21,6 +21,9 @@ const PUSH_CONSTANTS: u32 = 256;
 pub(crate) struct Gpu {
     _entry: ash::Entry,
     instance: ash::Instance,
+    physical: vk::PhysicalDevice,
+    version: u32,
+    push_constants: u32,
     pub(crate) device: ash::Device,
     set_layout: vk::DescriptorSetLayout,
     layout: vk::PipelineLayout,
@@ -71,28 +74,14 @@ impl Gpu {
             unsafe { instance.get_physical_device_properties2(physical, &mut all) };
             identifier_algorithm = more.shader_module_identifier_algorithm_uuid;
         }
-        let bindings: Vec<_> = (0..BUFFERS)
-            .map(|binding| {
-                vk::DescriptorSetLayoutBinding::default()
-                    .binding(binding)
-                    .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
-                    .descriptor_count(1)
-                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            })
-            .collect();
-        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: a live device; the bindings outlive the call.
-        let set_layout = unsafe { device.create_descriptor_set_layout(&info, None)? };
-        let ranges = [vk::PushConstantRange::default()
-            .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            .size(PUSH_CONSTANTS.min(properties.limits.max_push_constants_size))];
-        let sets = [set_layout];
-        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
-        // SAFETY: a live device; layouts and ranges outlive the call.
-        let layout = unsafe { device.create_pipeline_layout(&info, None)? };
+        let push_constants = PUSH_CONSTANTS.min(properties.limits.max_push_constants_size);
+        let (set_layout, layout) = create_layouts(&device, push_constants)?;
         Ok(Self {
             _entry: entry,
             instance,
+            physical,
+            version,
+            push_constants,
             device,
             set_layout,
             layout,
@@ -173,18 +162,58 @@ impl Gpu {
         }
     }
 
-    /// Destroys device and instance; gives the nanoseconds of both.
-    pub(crate) fn destroy(self) -> u64 {
-        let started = Instant::now();
+    /// Destroys the device and creates another one.
+    pub(crate) fn renew(&mut self, options: &Run) -> Result<(), Failure> {
+        self.destroy_device();
+        self.device = create_device(&self.instance, self.physical, self.version, options)?.0;
+        (self.set_layout, self.layout) = create_layouts(&self.device, self.push_constants)?;
+        Ok(())
+    }
+
+    fn destroy_device(&self) {
         // SAFETY: the creators of all modules, caches and pipelines have destroyed them; no call is in flight.
         unsafe {
             self.device.destroy_pipeline_layout(self.layout, None);
             self.device.destroy_descriptor_set_layout(self.set_layout, None);
             self.device.destroy_device(None);
-            self.instance.destroy_instance(None);
         }
+    }
+
+    /// Destroys device and instance; gives the nanoseconds of both.
+    pub(crate) fn destroy(self) -> u64 {
+        let started = Instant::now();
+        self.destroy_device();
+        // SAFETY: its one device is destroyed.
+        unsafe { self.instance.destroy_instance(None) };
         nanos(started)
     }
+}
+
+/// The layouts of every pipeline.
+fn create_layouts(
+    device: &ash::Device,
+    push_constants: u32,
+) -> Result<(vk::DescriptorSetLayout, vk::PipelineLayout), Failure> {
+    let bindings: Vec<_> = (0..BUFFERS)
+        .map(|binding| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(binding)
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .descriptor_count(1)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        })
+        .collect();
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: a live device; the bindings outlive the call.
+    let set_layout = unsafe { device.create_descriptor_set_layout(&info, None)? };
+    let ranges = [vk::PushConstantRange::default()
+        .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        .size(push_constants)];
+    let sets = [set_layout];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
+    // SAFETY: a live device; layouts and ranges outlive the call.
+    let layout = unsafe { device.create_pipeline_layout(&info, None)? };
+    Ok((set_layout, layout))
 }
 
 /// Nanoseconds since `started`.
