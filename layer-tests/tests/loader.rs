@@ -206,25 +206,22 @@ fn fifty_iterations_leak_neither_threads_nor_files() {
     });
 }
 
-/// The threads after a device is destroyed, and after its instance is.
+/// The threads after an instance is destroyed.
 fn threads_left(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
-    let before = held();
     Work::default().run(&device);
     drop(device);
-    let after = settled(&before).0;
     drop(Arc::into_inner(instance));
-    json!([after, held().0])
+    json!(held().0)
 }
 
 /// The loader unloads the library after vkDestroyInstance (contract 1.11).
 #[test]
-fn a_destroyed_device_leaves_no_thread_of_the_layer() {
+fn a_destroyed_instance_leaves_no_thread_of_the_layer() {
     on_both(threads_left, |scenario, env| {
-        let left = scenario.run_ok::<[Vec<String>; 2]>("step", env, &()).value;
+        let left = scenario.run_ok::<Vec<String>>("step", env, &()).value;
         let ours = |name: &&String| name.starts_with("vkstash");
-        assert_eq!(left[0].iter().filter(ours).count(), 0, "after vkDestroyDevice: {:?}", left[0]);
-        assert_eq!(left[1].iter().filter(ours).count(), 0, "after vkDestroyInstance: {:?}", left[1]);
+        assert_eq!(left.iter().filter(ours).count(), 0, "after vkDestroyInstance: {left:?}");
     });
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, MACHINE_DRIVER};
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::{self, until};
 use vkstash_layer_tests::work::{self, Done, Work};
 
@@ -67,6 +67,10 @@ fn end(input: &Value) -> Value {
     let driver = TestDriver::open();
     for number in 0..input["devices"].as_u64().unwrap_or(1) {
         let device = Device::new(&instance, &work().device_options()).unwrap();
+        if input["devices"].is_u64() {
+            // After a device without anything workers wait for the next one's first module.
+            _ = device.module(&spirv::compute(1));
+        }
         until_workers_make(&driver, input["after"].as_u64().unwrap() + number % 3);
         match input["end"].as_str().unwrap() {
             "device" => drop(device),

@@ -73,7 +73,7 @@ fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
 ///
 /// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way.
 /// There they begin with the first shader module or pipeline, because most programs without any create a device only to
-/// look at it.
+/// look at it. So they do after a device of the same instance that was destroyed without any.
 pub fn start(device: &Arc<Device>) {
     if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
         return;
@@ -81,7 +81,7 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return;
     }
-    let at_once = device.keeps_artifacts();
+    let at_once = device.keeps_artifacts() && !device.instance().ended_runs.was_last_idle();
     if at_once && device.stored().is_none() {
         return;
     }
@@ -105,9 +105,6 @@ pub fn start(device: &Arc<Device>) {
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
-    if device.leaves_all_to_driver() {
-        return;
-    }
     if at_once {
         return parker.begin(device);
     }
@@ -160,7 +157,7 @@ impl Parker {
     /// Has workers make what the last runs used first.
     fn begin(self: &Arc<Parker>, device: &Device) {
         // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
-        if device.stored().is_some() {
+        if device.stored().is_some() && !device.leaves_all_to_driver() {
             // What workers count is in the report of a program that creates no pipelines, too.
             device.session();
             pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));

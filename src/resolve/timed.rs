@@ -49,6 +49,7 @@ pub fn end_run(device: &Device) {
     let (compiled, others) = made(device);
     let ended_runs = &device.instance().ended_runs;
     ended_runs.add_pipelines(compiled + others);
+    ended_runs.note_idle(device.parked.has_no_creation());
     // The maps of the store need thread-local storage.
     if compiles_much(device) || tls_destroyed() {
         return;

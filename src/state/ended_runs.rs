@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::comparison::EndedHabit;
@@ -24,6 +24,8 @@ pub struct EndedRuns {
     runs: Mutex<Vec<EndedRun>>,
     /// The pipelines of all of them, and of those that are not compared.
     pipelines: AtomicU32,
+    /// Nothing was created with the device that was destroyed last.
+    last_idle: AtomicBool,
     /// How long vkDestroyDevice has waited for the stash, the last time; in microseconds.
     waited: AtomicU64,
     /// In [`fork::now`].
@@ -62,6 +64,7 @@ impl EndedRuns {
         EndedRuns {
             runs: Mutex::default(),
             pipelines: AtomicU32::new(0),
+            last_idle: AtomicBool::new(false),
             waited: AtomicU64::new(0),
             process: fork::here(),
         }
@@ -72,6 +75,16 @@ impl EndedRuns {
         let pipelines = u32::try_from(pipelines).unwrap_or(u32::MAX);
         let sum = |known: u32| Some(known.saturating_add(pipelines));
         let _ = self.pipelines.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+    }
+
+    /// The program has destroyed a device. `idle`: it has created neither modules nor pipelines with it.
+    pub fn note_idle(&self, idle: bool) {
+        self.last_idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// Whether the program has created nothing with the device that it destroyed last.
+    pub fn was_last_idle(&self) -> bool {
+        self.last_idle.load(Ordering::Relaxed)
     }
 
     /// How many pipelines were made with the devices that are destroyed.

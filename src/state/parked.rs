@@ -85,8 +85,8 @@ pub struct Parked {
     refilling: AtomicBool,
     /// Has workers begin once the program creates something that they may help with.
     begin: OnceLock<Begin>,
-    /// That has not happened yet.
-    awaits_creation: AtomicBool,
+    /// The program has created a shader module or a pipeline.
+    has_created: AtomicBool,
     /// When the program last asked for a key of the plan that was new ([`nanos`]); 0: not yet.
     went_on: AtomicU64,
     /// Nothing is added any more.
@@ -164,19 +164,22 @@ impl Parked {
 
     /// Workers begin once the program creates its first shader module or pipeline on this device.
     pub fn begin_at_first_creation(&self, begin: Begin) {
-        // A device begins once.
+        // A device begins once, and before the program has it.
         let _ = self.begin.set(begin);
-        self.awaits_creation.store(true, Ordering::Release);
     }
 
     /// The program creates a shader module or a pipeline.
     pub fn note_creation(&self) {
-        if self.awaits_creation.load(Ordering::Relaxed) && self.awaits_creation.swap(false, Ordering::AcqRel)
-        {
+        if !self.has_created.load(Ordering::Relaxed) && !self.has_created.swap(true, Ordering::AcqRel) {
             if let Some(begin) = self.begin.get() {
                 begin();
             }
         }
+    }
+
+    /// Whether the program has created neither a shader module nor a pipeline.
+    pub fn has_no_creation(&self) -> bool {
+        !self.has_created.load(Ordering::Relaxed)
     }
 
     /// The plan, once there is one.

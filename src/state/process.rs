@@ -114,7 +114,8 @@ pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
 /// is kept for the next device.
 pub fn rest(session: Arc<Session>) {
     let Some(sessions) = SESSIONS.known().filter(|_| session.process == fork::now()) else { return };
-    let keeps = |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
+    let keeps =
+        |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
     let is_kept = lock(sessions).by_application.iter().any(keeps);
     // This reference, and the one that is kept.
     let is_used = Arc::strong_count(&session) > 2;

@@ -21,9 +21,9 @@ pub(crate) fn run(runner: &Runner, options: &Devices, rounds: usize) -> Result<V
     let nothing = in_turn.iter().chain(&["--no-pipelines"]).copied().collect::<Vec<_>>();
     let plain = Environment { compares: true, ..Environment::bare(driver) }.with_background();
     let mut figures = Vec::new();
-    let shown = runner.run_first(1, &plain, &in_turn)?;
+    let shown = runner.run_first(1, &plain, in_turn)?;
     let warm = runner.path("stash");
-    runner.run_first(1, &plain.with_stash(&warm), &in_turn)?;
+    runner.run_first(1, &plain.with_stash(&warm), in_turn)?;
     let cases: [(&str, &str, &[&str], bool); 4] = [
         ("none.no_stash", "no pipelines, no stash", &nothing, false),
         ("none.stash", "no pipelines, a stash", &nothing, true),

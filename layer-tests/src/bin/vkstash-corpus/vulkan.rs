@@ -206,9 +206,8 @@ fn create_layouts(
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
     // SAFETY: a live device; the bindings outlive the call.
     let set_layout = unsafe { device.create_descriptor_set_layout(&info, None)? };
-    let ranges = [vk::PushConstantRange::default()
-        .stage_flags(vk::ShaderStageFlags::COMPUTE)
-        .size(push_constants)];
+    let ranges =
+        [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push_constants)];
     let sets = [set_layout];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
     // SAFETY: a live device; layouts and ranges outlive the call.
