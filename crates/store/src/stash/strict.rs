@@ -5,6 +5,7 @@
 //! whole. So whoever looks at all records has seen everything that a reader will ever find, whether or not the file is
 //! damaged later.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use crate::segment::scan;
 /// Why a segment is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum StrictError {
-    /// The folder cannot be used.
-    #[error(transparent)]
-    Folder(#[from] OpenError),
+    /// This machine cannot read it: nothing is known of its content.
+    #[error("it cannot be read: {0}")]
+    Unread(#[source] io::Error),
     /// It is no segment, or one of another part.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(Refusal),
     /// It is not complete, or of an older version.
     #[error("it is not sealed by this version of the format")]
     NotSealed,
@@ -41,6 +42,28 @@ pub enum StrictError {
     /// A record of a kind that this program does not know.
     #[error("a record is of a kind that this version of vkstash does not know")]
     Unknown,
+}
+
+impl From<Refusal> for StrictError {
+    fn from(refusal: Refusal) -> StrictError {
+        match refusal {
+            // These say nothing about what a file holds.
+            Refusal::NotYet
+            | Refusal::SymbolicLink
+            | Refusal::NotAFile
+            | Refusal::NotOwned(_)
+            | Refusal::OthersMayWrite(_)
+            | Refusal::Unreadable(_)
+            | Refusal::PutOff => StrictError::Unread(io::Error::other(refusal)),
+            refusal => StrictError::Refused(refusal),
+        }
+    }
+}
+
+impl From<OpenError> for StrictError {
+    fn from(error: OpenError) -> StrictError {
+        StrictError::Unread(io::Error::other(error))
+    }
 }
 
 /// A segment that is complete.
@@ -57,15 +80,22 @@ impl Strict {
         let folder = Arc::new(Folder::root(folder, false)?);
         let expected = device.map_or(PartIdentity::Portable, |header| PartIdentity::Device(header.clone()));
         let loaded = load::load(&folder, name, Some(&expected))?;
+        if loaded.state == State::Unreadable {
+            return Err(Refusal::PutOff.into());
+        }
         let header = loaded.header.filter(|header| header.version == 2).ok_or(StrictError::NotSealed)?;
         if loaded.state != State::Sealed || loaded.damaged > 0 {
             return Err(StrictError::NotSealed);
         }
         let segment = loaded.segment;
-        let descriptor = segment.descriptor().ok_or(StrictError::NotSealed)?;
+        // Without one there are too many open files.
+        let descriptor = segment.descriptor().ok_or(Refusal::PutOff)?;
         let end = segment.end();
         let found = scan::scan(descriptor, header.first_record(), end, expected.tag(), false, &never);
-        if found.damaged > 0 || found.failed || found.end != end {
+        if found.failed {
+            return Err(Refusal::PutOff.into());
+        }
+        if found.damaged > 0 || found.end != end {
             return Err(StrictError::Hidden);
         }
         let damaged = std::cell::Cell::new(false);
@@ -74,10 +104,18 @@ impl Strict {
         let mut there: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
         listed.sort_unstable();
         there.sort_unstable();
+        if segment.has_failed() {
+            return Err(Refusal::PutOff.into());
+        }
         if damaged.get() || listed != there {
             return Err(StrictError::Hidden);
         }
         Ok(Strict { segment, entries: found.entries })
+    }
+
+    /// Bytes of all payloads after decompression, as the records say.
+    pub fn raw_bytes(&self) -> u64 {
+        self.entries.iter().map(|entry| u64::from(entry.length)).sum()
     }
 
     /// The number of records.
@@ -90,8 +128,13 @@ impl Strict {
         let mut buffer = Vec::new();
         for entry in &self.entries {
             let kind = Kind::from_number(entry.kind).ok_or(StrictError::Unknown)?;
-            if Location::new(&self.segment, entry).read(&entry.key, &mut buffer) != Read::Good {
-                return Err(StrictError::Damaged);
+            match Location::new(&self.segment, entry).read(&entry.key, &mut buffer) {
+                Read::Good => {}
+                // A disk that cannot read counts as damage elsewhere.
+                Read::Damaged | Read::Other if !self.segment.has_failed() => {
+                    return Err(StrictError::Damaged);
+                }
+                _ => return Err(Refusal::PutOff.into()),
             }
             if !each(kind, &entry.key, &buffer) {
                 return Ok(());

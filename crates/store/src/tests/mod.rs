@@ -27,6 +27,7 @@ mod sharing;
 mod siblings;
 mod slow_disk;
 mod stale_files;
+mod strict;
 pub(crate) mod watched;
 
 use std::path::{Path, PathBuf};
