@@ -232,7 +232,8 @@ impl Builder {
         let bucket = || fleet.server.bucket();
         let home = Home::open(&self.dir.join("remote")).unwrap();
         let root = self.dir.join("stash");
-        let request = build::Request { root: root.clone(), applications: Vec::new(), now };
+        let new_applications = usize::MAX;
+        let request = build::Request { root: root.clone(), applications: Vec::new(), new_applications, now };
         let taken = wait(build::take(&bucket(), &home, &request, Arc::new(Quiet))).unwrap();
         assert_eq!(taken.refused, 0);
         let mut changed: BTreeSet<String> = taken.applications.iter().cloned().collect();

@@ -1,7 +1,9 @@
 //! An object store, with bounded waits and small answers.
 
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::fs::{File, Permissions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +18,7 @@ use object_store::http::HttpBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _,
+    BackoffConfig, ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _,
     ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
 };
 use rustix::fs::FlockOperation;
@@ -25,6 +27,13 @@ use url::Url;
 
 /// Bytes of one part of an upload.
 const PART: usize = 8 << 20;
+/// Whoever sends fewer bytes a second is no use: the slowest lines bring more.
+const LEAST_RATE: u64 = 512;
+/// A small answer, or a whole list, may take as many times the silence that is allowed.
+const SMALL: u32 = 4;
+const LIST: u32 = 20;
+/// The most names that are looked at in a list, whether or not they are wanted.
+const MOST_LOOKED_AT: usize = 1_000_000;
 
 /// Why the store does not answer as it should.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +41,9 @@ pub enum BucketError {
     /// It cannot be reached, or does not answer in time.
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
+    /// It answers, but so slowly that nothing is ever done.
+    #[error("the store sends fewer than {LEAST_RATE} bytes a second")]
+    Slow,
     /// It refuses.
     #[error("the store refuses: {0}")]
     Denied(String),
@@ -209,6 +221,11 @@ impl Bucket {
 
     /// Reads a small object, in one request, if it is not the one with this tag.
     pub async fn get(&self, path: &Path, known: Option<&str>, longest: u64) -> Result<Found, BucketError> {
+        let got = tokio::time::timeout(self.silence * SMALL, self.get_slowly(path, known, longest)).await;
+        got.unwrap_or(Err(BucketError::Slow))
+    }
+
+    async fn get_slowly(&self, path: &Path, known: Option<&str>, longest: u64) -> Result<Found, BucketError> {
         let place = self.place(path);
         let options = GetOptions { if_none_match: known.map(str::to_owned), ..Default::default() };
         let got = match self.in_time(self.store.get_opts(&place, options)).await {
@@ -250,12 +267,9 @@ impl Bucket {
         Ok(got.into_stream())
     }
 
-    /// The next bytes. None: that was all.
-    pub(crate) async fn next(
-        &self,
-        stream: &mut BoxStream<'static, Result<Bytes, Error>>,
-    ) -> Result<Option<Bytes>, BucketError> {
-        self.in_time(async { stream.next().await.transpose() }).await.map_err(BucketError::of)
+    /// How fast one answer comes.
+    pub(crate) fn pace(&self) -> Pace {
+        Pace { waited: Duration::ZERO, bytes: 0 }
     }
 
     /// The length of an object; None if there is none.
@@ -381,7 +395,18 @@ impl Bucket {
     /// If the store is a folder: the lock of everybody who publishes there.
     pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
-        let file = File::options().create(true).append(true).open(folder.join(".lock"))?;
+        let path = folder.join(".lock");
+        // Reading is enough to lock it: whoever may read the folder may wait for those who write there.
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let file = File::options().create(true).append(true).open(&path)?;
+                let mode = folder.metadata()?.permissions().mode() & 0o666;
+                // The folder of several users. If that fails, somebody else has made the file.
+                let _ = file.set_permissions(Permissions::from_mode(mode));
+                file
+            }
+            file => file?,
+        };
         let began = std::time::Instant::now();
         while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             if began.elapsed() > self.silence {
@@ -396,18 +421,80 @@ impl Bucket {
 
     /// What is in a folder, at most `most` objects.
     pub async fn list(&self, folder: &Path, most: usize) -> Result<Vec<Listed>, BucketError> {
-        let folder = self.place(folder);
-        let mut stream = self.store.list(Some(&folder));
+        let place = self.place(folder);
+        let stream = self.store.list(Some(&place));
         let mut found = Vec::new();
-        while found.len() < most {
-            let next = self.in_time(async { stream.next().await.transpose() }).await;
-            let Some(meta) = next.map_err(BucketError::of)? else { break };
-            let Some(parts) = meta.location.prefix_match(&folder) else { continue };
-            let name = parts.map(|part| part.as_ref().to_owned()).collect();
-            let modified = meta.last_modified.timestamp();
-            found.push(Listed { name, bytes: meta.size, modified });
-        }
+        self.look_at(&place, stream, |listed| {
+            found.push(listed);
+            found.len() < most
+        })
+        .await?;
         Ok(found)
+    }
+
+    /// The objects whose names come next after `after`, at most `most` of those that are wanted. Not all stores list
+    /// names in their order.
+    pub(crate) async fn list_after(
+        &self,
+        folder: &Path,
+        after: Option<&str>,
+        most: usize,
+        is_wanted: impl Fn(&Listed) -> bool,
+    ) -> Result<Vec<Listed>, BucketError> {
+        let place = self.place(folder);
+        let stream = match after {
+            Some(name) => self.store.list_with_offset(Some(&place), &place.clone().join(name)),
+            None => self.store.list(Some(&place)),
+        };
+        let mut found = BTreeMap::new();
+        self.look_at(&place, stream, |listed| {
+            if is_wanted(&listed) {
+                found.insert(listed.name.clone(), listed);
+                if found.len() > most {
+                    found.pop_last();
+                }
+            }
+            true
+        })
+        .await?;
+        Ok(found.into_values().collect())
+    }
+
+    /// Calls `each` with what is in a list, until it says false.
+    async fn look_at(
+        &self,
+        folder: &Path,
+        mut stream: BoxStream<'static, Result<ObjectMeta, Error>>,
+        mut each: impl FnMut(Listed) -> bool,
+    ) -> Result<(), BucketError> {
+        let all = async {
+            for _ in 0..MOST_LOOKED_AT {
+                let next = self.in_time(async { stream.next().await.transpose() }).await;
+                let Some(meta) = next.map_err(BucketError::of)? else { break };
+                let Some(parts) = meta.location.prefix_match(folder) else { continue };
+                let name = parts.map(|part| part.as_ref().to_owned()).collect();
+                let modified = meta.last_modified.timestamp();
+                if !each(Listed { name, bytes: meta.size, modified }) {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        tokio::time::timeout(self.silence * LIST, all).await.unwrap_or(Err(BucketError::Slow))
+    }
+
+    /// The names of the folders in a folder.
+    pub(crate) async fn folders(&self, folder: &Path) -> Result<Vec<String>, BucketError> {
+        let place = self.place(folder);
+        let list = self.store.list_with_delimiter(Some(&place));
+        let list = tokio::time::timeout(self.silence * LIST, list).await.map_err(|_| BucketError::Slow)?;
+        let list = match list {
+            Ok(list) => list,
+            Err(Error::NotFound { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(BucketError::of(error)),
+        };
+        let name = |path: &Path| path.parts().next_back().map(|part| part.as_ref().to_owned());
+        Ok(list.common_prefixes.iter().filter_map(name).collect())
     }
 
     /// Removes an object.
@@ -416,5 +503,34 @@ impl Bucket {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(BucketError::of(error)),
         }
+    }
+}
+
+/// How fast an answer comes: whoever sends a byte now and then is as good as silent. Only the time counts that is waited
+/// for the store.
+pub(crate) struct Pace {
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    /// The next bytes. None: that was all.
+    pub(crate) async fn next(
+        &mut self,
+        bucket: &Bucket,
+        stream: &mut BoxStream<'static, Result<Bytes, Error>>,
+    ) -> Result<Option<Bytes>, BucketError> {
+        let began = tokio::time::Instant::now();
+        let next = bucket.in_time(async { stream.next().await.transpose() }).await;
+        let next = next.map_err(BucketError::of)?;
+        self.waited += began.elapsed();
+        self.bytes += next.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        if next.is_some() && self.waited > bucket.silence {
+            if (self.bytes as f64) < LEAST_RATE as f64 * self.waited.as_secs_f64() {
+                return Err(BucketError::Slow);
+            }
+            *self = bucket.pace();
+        }
+        Ok(next)
     }
 }

@@ -14,17 +14,21 @@ use object_store::path::Path as Place;
 
 use vkstash_exchange::{export, import};
 
-use crate::bucket::{Bucket, BucketError};
+use crate::bucket::{Bucket, BucketError, Listed};
 use crate::fetch::{self, FetchError};
-use crate::home::Home;
+use crate::home::{Home, Working};
 use crate::manifest::{Content, LARGEST_SEGMENT, SMALLEST_SEGMENT, Segment};
 use crate::names::{self, Digest};
 use crate::progress::{Progress, Rate};
 use crate::segment;
 
-/// The most objects that are taken at once, and the most bytes of them.
+/// The most objects that are taken at once, the most bytes of them, and the most bytes of their records when
+/// decompressed. Each application gets its share.
 const MOST: usize = 10_000;
 const MOST_BYTES: u64 = 4 << 30;
+const MOST_RAW_BYTES: u64 = 16 << 30;
+/// So many objects in a row that the store does not deliver are an end.
+const MOST_IN_VAIN: u32 = 3;
 
 /// What is taken.
 pub struct Request {
@@ -32,6 +36,8 @@ pub struct Request {
     pub root: PathBuf,
     /// The folders of the applications; none: of all.
     pub applications: Vec<String>,
+    /// The most applications that the stash does not have and that are not named: strangers can invent any number.
+    pub new_applications: usize,
     /// The time, in seconds since 1970.
     pub now: u64,
 }
@@ -63,6 +69,37 @@ pub enum BuildError {
     Import(#[from] import::ImportError),
 }
 
+/// What may still be taken.
+#[derive(Clone, Copy)]
+struct Budget {
+    objects: usize,
+    bytes: u64,
+    raw_bytes: u64,
+}
+
+impl Budget {
+    /// The share of one of so many.
+    fn share(self, of: usize) -> Budget {
+        let of = of.max(1);
+        Budget {
+            objects: (self.objects / of).max(1),
+            bytes: self.bytes / of as u64,
+            raw_bytes: self.raw_bytes / of as u64,
+        }
+    }
+}
+
+struct Build<'a> {
+    bucket: &'a Bucket,
+    working: &'a Working,
+    request: &'a Request,
+    progress: Arc<dyn Progress>,
+    rate: Rate,
+    /// Objects in a row that the store did not deliver.
+    in_vain: u32,
+    has_more: bool,
+}
+
 /// Takes what is in the inbox into a stash. Nothing that is good is removed from the inbox.
 pub async fn take(
     bucket: &Bucket,
@@ -71,69 +108,175 @@ pub async fn take(
     progress: Arc<dyn Progress>,
 ) -> Result<Taken, BuildError> {
     let mut taken = Taken::default();
-    let root = tempfile::Builder::new().prefix("inbox-").tempdir_in(home.temporary())?;
-    let (rate, mut bytes) = (Rate::new(None), 0);
-    for listed in bucket.list(&names::inbox(), MOST).await? {
-        let [application, name] = listed.name.as_slice() else { continue };
-        let ours = names::application(application).and_then(|_| Digest::parse(name));
-        let Some(sha256) = ours else { continue };
-        if !request.applications.is_empty() && !request.applications.contains(application) {
-            continue;
+    let working = home.working("inbox-")?;
+    let mut build = Build {
+        bucket,
+        working: &working,
+        request,
+        progress: progress.clone(),
+        rate: Rate::new(None),
+        in_vain: 0,
+        has_more: false,
+    };
+    let applications = build.applications().await?;
+    let mut budget = Budget { objects: MOST, bytes: MOST_BYTES, raw_bytes: MOST_RAW_BYTES };
+    for (at, application) in applications.iter().enumerate() {
+        let share = budget.share(applications.len() - at);
+        let rest = build.application(application, share, &mut taken).await?;
+        budget.objects = budget.objects.saturating_sub(share.objects - rest.objects);
+        budget.bytes -= share.bytes - rest.bytes;
+        budget.raw_bytes -= share.raw_bytes - rest.raw_bytes;
+    }
+    if build.has_more {
+        progress.line("there is more in the inbox than is taken at once; build again");
+    }
+    if !taken.objects.is_empty() {
+        let parts: Vec<(String, String)> =
+            taken.applications.iter().map(|folder| (folder.clone(), "portable".to_owned())).collect();
+        let (from, to) = (working.path().to_owned(), request.root.clone());
+        // Elsewhere, so that a signal or the end of the time are noticed.
+        let imported = tokio::task::spawn_blocking(move || bring(&from, &parts, &to));
+        let imported = imported.await.map_err(io::Error::other)??;
+        taken.records = imported.applications.values().flat_map(|taken| taken.records.values()).sum();
+    }
+    Ok(taken)
+}
+
+impl Build<'_> {
+    /// The applications to look at: those of the stash, and some that are new, other ones each time.
+    async fn applications(&mut self) -> Result<Vec<String>, BuildError> {
+        let mut folders = self.bucket.folders(&names::inbox()).await?;
+        folders.retain(|folder| names::application(folder).is_some());
+        folders.sort_unstable();
+        folders.dedup();
+        if !self.request.applications.is_empty() {
+            folders.retain(|folder| self.request.applications.contains(folder));
+            return Ok(folders);
         }
-        if bytes + listed.bytes > MOST_BYTES {
-            progress.line("there is more in the inbox than is taken at once; build again");
-            break;
+        let (mut known, mut new): (Vec<String>, Vec<String>) =
+            folders.into_iter().partition(|folder| self.request.root.join(folder).is_dir());
+        // In an order that nobody can choose names for.
+        new.sort_by_cached_key(|folder| Digest::of(format!("{} {folder}", self.request.now).as_bytes()));
+        if new.len() > self.request.new_applications {
+            let (most, all) = (self.request.new_applications, new.len());
+            self.progress.line(&format!("{most} of {all} applications are taken that are new here"));
+            new.truncate(most);
         }
-        let place = names::in_inbox(application, &sha256);
+        known.append(&mut new);
+        Ok(known)
+    }
+
+    /// Takes what is there of one application. Returns what is left of its share.
+    async fn application(
+        &mut self,
+        application: &str,
+        share: Budget,
+        taken: &mut Taken,
+    ) -> Result<Budget, BuildError> {
+        let (mut left, mut after) = (share, None);
+        let folder = names::inbox().join(application);
+        loop {
+            if left.objects == 0 {
+                self.has_more = true;
+                return Ok(left);
+            }
+            let is_wanted =
+                |listed: &Listed| matches!(&listed.name[..], [name] if Digest::parse(name).is_some());
+            let listed = self.bucket.list_after(&folder, after.as_deref(), left.objects, is_wanted).await?;
+            // Taken one by one, so that what is refused leaves room for others.
+            let is_all = listed.len() < left.objects;
+            after = listed.last().map(|last| last.name.concat());
+            for listed in &listed {
+                let Some(sha256) = Digest::parse(&listed.name.concat()) else { continue };
+                if (SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&listed.bytes) && listed.bytes > left.bytes {
+                    self.has_more = true;
+                    continue;
+                }
+                self.object(application, &sha256, listed.bytes, &mut left, taken).await?;
+            }
+            if is_all {
+                return Ok(left);
+            }
+        }
+    }
+
+    /// Takes or removes one object.
+    async fn object(
+        &mut self,
+        application: &str,
+        sha256: &Digest,
+        bytes: u64,
+        left: &mut Budget,
+        taken: &mut Taken,
+    ) -> Result<(), BuildError> {
+        let place = names::in_inbox(application, sha256);
+        let folder = self.working.path().to_owned();
         let segment =
-            Segment { sha256, bytes: listed.bytes, content: Content::Portable, age: request.now * 1000 };
-        let folder = home.temporary();
-        let has_size = (SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&listed.bytes);
-        let fetched = match has_size {
-            true => fetch::fetch(bucket, &place, &segment, &folder, &rate, progress.as_ref()).await,
-            false => Err(FetchError::Wrong(sha256)),
+            Segment { sha256: *sha256, bytes, content: Content::Portable, age: self.request.now * 1000 };
+        let fetched = match (SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&bytes) {
+            true => {
+                let progress = self.progress.as_ref();
+                fetch::fetch(self.bucket, &place, &segment, &folder, &self.rate, progress).await
+            }
+            false => Err(FetchError::Wrong(*sha256)),
         };
         let refused = match fetched {
-            Ok(file) => match segment::verify(&folder, &file, None) {
-                Ok(_) => {
-                    let part = root.path().join(application).join("portable");
-                    fs::create_dir_all(&part)?;
-                    fs::rename(folder.join(file), part.join(names::file(segment.age, &sha256)))?;
-                    None
+            Ok(file) => {
+                self.in_vain = 0;
+                let (at, name) = (folder.clone(), file.clone());
+                // Elsewhere, so that a signal or the end of the time are noticed.
+                let verified =
+                    tokio::task::spawn_blocking(move || segment::verify(&at, &name, None, segment::MOST_RAW));
+                match verified.await.map_err(io::Error::other)? {
+                    Ok(verified) if verified.raw_bytes > left.raw_bytes => {
+                        self.has_more = true;
+                        fs::remove_file(folder.join(file))?;
+                        return Ok(());
+                    }
+                    Ok(verified) => {
+                        let part = folder.join(application).join("portable");
+                        fs::create_dir_all(&part)?;
+                        fs::rename(folder.join(file), part.join(names::file(segment.age, sha256)))?;
+                        left.objects -= 1;
+                        left.bytes -= bytes;
+                        left.raw_bytes -= verified.raw_bytes;
+                        None
+                    }
+                    Err(error) => {
+                        fs::remove_file(folder.join(file))?;
+                        // What this machine cannot read may be good.
+                        Some(error.unread().map_or_else(Ok, Err)?.to_string())
+                    }
                 }
-                Err(error) => {
-                    fs::remove_file(folder.join(file))?;
-                    Some(error.to_string())
-                }
-            },
+            }
             // Another builder was faster.
-            Err(FetchError::Store(BucketError::Missing(_))) => continue,
-            Err(FetchError::Store(error)) => return Err(error.into()),
+            Err(FetchError::Store(BucketError::Missing(_))) => return Ok(()),
+            Err(FetchError::Store(error)) => {
+                self.in_vain += 1;
+                if self.in_vain >= MOST_IN_VAIN {
+                    return Err(error.into());
+                }
+                self.progress.line(&format!("{application}: {sha256} in the inbox cannot be had: {error}"));
+                return Ok(());
+            }
             Err(FetchError::Disk { source, .. }) => return Err(source.into()),
             Err(error @ FetchError::Wrong(_)) => Some(error.to_string()),
         };
         match refused {
             None => {
-                bytes += listed.bytes;
                 taken.objects.push(place);
-                if !taken.applications.contains(application) {
-                    taken.applications.push(application.clone());
+                if taken.applications.last().is_none_or(|last| last != application) {
+                    taken.applications.push(application.to_owned());
                 }
             }
             Some(reason) => {
-                progress.line(&format!("{application}: {sha256} in the inbox is removed: {reason}"));
-                bucket.delete(&place).await?;
+                self.progress.line(&format!("{application}: {sha256} in the inbox is removed: {reason}"));
+                self.bucket.delete(&place).await?;
                 taken.refused += 1;
             }
         }
+        Ok(())
     }
-    if !taken.objects.is_empty() {
-        let parts: Vec<(String, String)> =
-            taken.applications.iter().map(|folder| (folder.clone(), "portable".to_owned())).collect();
-        let imported = bring(root.path(), &parts, &request.root)?;
-        taken.records = imported.applications.values().flat_map(|taken| taken.records.values()).sum();
-    }
-    Ok(taken)
 }
 
 /// Imports these parts of a stash into another one.

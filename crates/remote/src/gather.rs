@@ -1,6 +1,6 @@
 //! New segments of what a stash has and a store lacks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{CRASH_LIMIT, FORGOTTEN, Key, Kind};
+use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::strict::Strict;
@@ -46,22 +47,45 @@ pub(crate) struct New {
 }
 
 /// What is gathered of one part.
-pub(crate) struct Wish<'a> {
+pub(crate) struct Request<'a> {
     pub(crate) app: &'a AppName,
     pub(crate) device: Option<&'a DeviceHeader>,
     /// Left out.
     pub(crate) known: &'a Known,
-    /// Also what these segments have, which were verified.
-    pub(crate) also: &'a [PathBuf],
+    /// Also what these segments have, which were verified: they are replaced by the new ones.
+    pub(crate) replaced: &'a [(Digest, PathBuf)],
     /// With the times of use.
     pub(crate) uses: bool,
 }
 
-/// Writes what `stash` has into new segments below `folder`, which is empty.
-pub(crate) fn gather(stash: Option<&Arc<Stash>>, wish: &Wish<'_>, folder: &Path) -> io::Result<Vec<New>> {
-    let target = wish.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
-    let made = Stash::open_patiently(folder, wish.app).map_err(io::Error::other)?;
-    let part_of = |stash: &Arc<Stash>| match wish.device {
+/// New segments, and those that they replace. Made by [`gather`] alone: the new ones have every record of the replaced
+/// ones.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    made: Vec<New>,
+    replaced: BTreeSet<Digest>,
+}
+
+impl Gathered {
+    pub(crate) fn made(&self) -> &[New] {
+        &self.made
+    }
+
+    pub(crate) fn replaced(&self) -> &BTreeSet<Digest> {
+        &self.replaced
+    }
+}
+
+/// Writes what `stash` has into new segments below `folder`, which is empty. Nobody else may remove the folder meanwhile
+/// (`Home::working`); if files vanish all the same, that is an error.
+pub(crate) fn gather(
+    stash: Option<&Arc<Stash>>,
+    request: &Request<'_>,
+    folder: &Path,
+) -> io::Result<Gathered> {
+    let target = request.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
+    let made = Stash::open_patiently(folder, request.app).map_err(io::Error::other)?;
+    let part_of = |stash: &Arc<Stash>| match request.device {
         Some(header) => stash.device(header).map_err(io::Error::other),
         None => Ok(stash.portable().clone()),
     };
@@ -74,18 +98,18 @@ pub(crate) fn gather(stash: Option<&Arc<Stash>>, wish: &Wish<'_>, folder: &Path)
         taken: HashSet::new(),
         failed: false,
     };
-    let kinds: &[Kind] = if wish.device.is_some() { &OF_DEVICES } else { &PORTABLE };
+    let kinds: &[Kind] = if request.device.is_some() { &OF_DEVICES } else { &PORTABLE };
     if let Some(stash) = stash {
         let part = part_of(stash)?;
         let mut bad = HashSet::new();
-        if wish.device.is_some() {
+        if request.device.is_some() {
             part.for_each(Kind::CrashCount, &mut |key, payload| {
                 if payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
                     bad.insert(*key);
                 }
             });
         }
-        let is_new = |kind: Kind, key: &Key| !wish.known.contains(&(kind, *key)) && !bad.contains(key);
+        let is_new = |kind: Kind, key: &Key| !request.known.contains(&(kind, *key)) && !bad.contains(key);
         for kind in kinds {
             part.for_each(*kind, &mut |key, payload| {
                 if is_new(*kind, key) {
@@ -93,7 +117,7 @@ pub(crate) fn gather(stash: Option<&Arc<Stash>>, wish: &Wish<'_>, folder: &Path)
                 }
             });
         }
-        if wish.device.is_some() {
+        if request.device.is_some() {
             let mut same = Vec::new();
             part.for_each(Kind::Same, &mut |key, _| same.push(*key));
             let mut payload = Vec::new();
@@ -102,7 +126,7 @@ pub(crate) fn gather(stash: Option<&Arc<Stash>>, wish: &Wish<'_>, folder: &Path)
                     sink.put(Kind::Artifact, key, &payload);
                 }
             }
-        } else if wish.uses {
+        } else if request.uses {
             part.for_each(Kind::Use, &mut |key, payload| {
                 if *key != FORGOTTEN && is_new(Kind::Use, key) {
                     sink.put(Kind::Use, key, payload);
@@ -110,47 +134,83 @@ pub(crate) fn gather(stash: Option<&Arc<Stash>>, wish: &Wish<'_>, folder: &Path)
             });
         }
     }
-    for path in wish.also {
-        add(path, wish, kinds, &mut sink)?;
+    let mut same = Vec::new();
+    for (_, path) in request.replaced {
+        same.extend(add(path, request, kinds, &mut sink)?);
+    }
+    // Artifacts whose data no segment has: nobody can use them.
+    let mut dangling = HashSet::new();
+    let mut payload = Vec::new();
+    for (key, same) in same {
+        let is_there = sink.taken.contains(&(Kind::Artifact, same.target));
+        if is_there && !sink.part.read(Kind::Artifact, &same.target, &mut payload) {
+            return Err(io::Error::other("the new segments cannot be read"));
+        }
+        if is_there && same.complete(&mut payload) {
+            sink.put(Kind::Artifact, &key, &payload);
+        } else {
+            dangling.insert(key);
+        }
     }
     sink.settle();
     let failed = sink.failed;
+    let taken = std::mem::take(&mut sink.taken);
     drop(sink);
     // Seals the last segment.
     drop(made);
     if failed {
         return Err(io::Error::other("the new segments cannot be written"));
     }
-    let part = folder.join(&wish.app.folder).join(target.folder());
+    let part = folder.join(&request.app.folder).join(target.folder());
     let files = names_in(&part).into_iter().filter(|name| name.ends_with(".vks"));
-    files
-        .map(|name| new(&part, &name, wish.device))
-        .filter(|new| !matches!(new, Ok(new) if new.keys.is_empty()))
-        .collect()
+    let mut found = Vec::new();
+    for name in files {
+        let new = new(&part, &name, request.device)?;
+        if !new.keys.is_empty() {
+            found.push(new);
+        }
+    }
+    let written = all_written(&taken, &found)?;
+    // What is replaced was read record by record; its list of keys says whether all of it was taken.
+    for (digest, path) in request.replaced {
+        let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+        let keys = keys_of(folder, &name.to_string_lossy(), request.device)?;
+        let travels = |key: &&(Kind, Key)| {
+            kinds.contains(&key.0) && (key.0 != Kind::Artifact || !dangling.contains(&key.1))
+        };
+        if !keys.iter().filter(travels).all(|key| written.contains(key)) {
+            return Err(io::Error::other(format!("the new segments lack records of segment {digest}")));
+        }
+    }
+    let replaced = request.replaced.iter().map(|(digest, _)| *digest).collect();
+    Ok(Gathered { made: found, replaced })
 }
 
-/// Adds what a verified segment has.
-fn add(path: &Path, wish: &Wish<'_>, kinds: &[Kind], sink: &mut Sink) -> io::Result<()> {
+/// The keys of the new segments, which must have everything that was to be written to them: files may have been removed.
+fn all_written(taken: &HashSet<(Kind, Key)>, found: &[New]) -> io::Result<HashSet<(Kind, Key)>> {
+    let written: HashSet<(Kind, Key)> = found.iter().flat_map(|new| new.keys.iter().copied()).collect();
+    match taken.is_subset(&written) {
+        true => Ok(written),
+        false => Err(io::Error::other("the new segments lack records that were written to them")),
+    }
+}
+
+/// Adds what a verified segment has. Returns the references in it: what they lead to may come later.
+fn add(path: &Path, request: &Request<'_>, kinds: &[Kind], sink: &mut Sink) -> io::Result<Vec<(Key, Same)>> {
     let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
-    let segment = Strict::open(folder, &name.to_string_lossy(), wish.device).map_err(io::Error::other)?;
-    let mut same = Vec::new();
+    let segment = Strict::open(folder, &name.to_string_lossy(), request.device).map_err(io::Error::other)?;
+    let mut references = Vec::new();
     let read = segment.for_each(&mut |kind, key, payload| {
         if kind == Kind::Same {
-            same.push((*key, payload.to_vec()));
-        } else if kinds.contains(&kind) && !wish.known.contains(&(kind, *key)) {
+            references.extend(Same::decode(payload).map(|same| (*key, same)));
+        } else if kinds.contains(&kind) && !request.known.contains(&(kind, *key)) {
             sink.put(kind, key, payload);
         }
         true
     });
     read.map_err(io::Error::other)?;
-    for (key, payload) in same.iter().filter(|(key, _)| !wish.known.contains(&(Kind::Artifact, *key))) {
-        let Some(same) = vkstash_store::format::same::Same::decode(payload) else { continue };
-        let mut payload = Vec::new();
-        if sink.part.read(Kind::Artifact, &same.target, &mut payload) && same.complete(&mut payload) {
-            sink.put(Kind::Artifact, key, &payload);
-        }
-    }
-    Ok(())
+    references.retain(|(key, _)| !request.known.contains(&(Kind::Artifact, *key)));
+    Ok(references)
 }
 
 /// The keys of a segment.
@@ -229,5 +289,28 @@ impl Sink {
         if self.open > SEGMENT {
             self.open = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+    use super::*;
+
+    /// An empty manifest would be published otherwise, and every base emptied.
+    #[test]
+    fn new_segments_that_have_vanished_are_an_error() {
+        let taken: HashSet<(Kind, Key)> = [(Kind::Artifact, [1; 32]), (Kind::Artifact, [2; 32])].into();
+        let new = |byte: u8| New {
+            path: PathBuf::new(),
+            sha256: Digest([byte; 32]),
+            bytes: 1,
+            age: 1,
+            keys: vec![(Kind::Artifact, [byte; 32])],
+        };
+        assert!(all_written(&taken, &[]).is_err());
+        assert!(all_written(&taken, &[new(1)]).is_err());
+        assert_eq!(all_written(&taken, &[new(2), new(1)]).unwrap(), taken);
     }
 }

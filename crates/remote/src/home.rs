@@ -9,7 +9,8 @@
 //! tmp/                                  parts of downloads
 //! old/<application>/                    what was replaced last, for programs that have it open
 //! pushed/<application>/<target>/<sha256> keys that this machine has published
-//! lock
+//! lock                                  of a pull, alone
+//! working                               of everything that has a folder in tmp/, shared
 //! ```
 
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
+
+use tempfile::TempDir;
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
@@ -36,6 +39,18 @@ pub struct Home {
 
 /// Nobody else changes the folder while this lives.
 pub struct Locked(#[allow(dead_code, reason = "closing it unlocks it")] File);
+
+/// A folder in `tmp/` that no pull removes while this lives.
+pub(crate) struct Working {
+    folder: TempDir,
+    _locked: File,
+}
+
+impl Working {
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
 
 /// What an application's folder in the base is to have.
 #[derive(Default)]
@@ -73,10 +88,22 @@ impl Home {
         self.dir.join("tmp")
     }
 
+    /// A new folder for a push or a build, which need no lock of their own.
+    pub(crate) fn working(&self, prefix: &str) -> io::Result<Working> {
+        let locked = self.open_lock("working")?;
+        // Pulls hold the other lock for as long as they take to remove what is there.
+        rustix::fs::flock(&locked, FlockOperation::LockShared)?;
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(self.temporary())?;
+        Ok(Working { folder, _locked: locked })
+    }
+
+    fn open_lock(&self, name: &str) -> io::Result<File> {
+        File::options().create(true).append(true).mode(0o600).open(self.dir.join(name))
+    }
+
     /// Waits until nobody else changes the folder. None: that takes longer than `limit`.
     pub async fn lock(&self, limit: Duration) -> io::Result<Option<Locked>> {
-        let mut options = File::options();
-        let file = options.create(true).append(true).mode(0o600).open(self.dir.join("lock"))?;
+        let file = self.open_lock("lock")?;
         let began = Instant::now();
         loop {
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -162,21 +189,26 @@ impl Home {
         let folder = self.base().join(application);
         let parts = names_in(&folder);
         let has = |part: &String| {
-            let files = names_in(&folder.join(part)).into_iter();
+            let files = names_in(&folder.join(part));
             // Those without a digest say what is revoked.
-            let files = files.filter(|name| names::of_file(name).is_some());
-            wanted.parts.get(part).is_some_and(|wanted| wanted.keys().cloned().eq(files))
+            let files = files.iter().filter(|name| names::of_file(name).is_some());
+            let wanted = wanted.parts.get(part);
+            wanted.is_some_and(|wanted| wanted.keys().filter(|name| names::of_file(name).is_some()).eq(files))
         };
         parts.iter().eq(wanted.parts.keys()) && parts.iter().all(has)
     }
 
-    /// Adds everything that the base has now.
+    /// Adds everything that the base has now, but for what says what is revoked where that is written anew.
     pub(crate) fn carry_over(&self, application: &str, wanted: &mut Wanted) {
         let folder = self.base().join(application);
+        let of_device = |header: &DeviceHeader| Target::Device(header.short_digest()).folder();
+        let anew: Vec<String> = wanted.revoked.iter().map(|(header, _)| of_device(header)).collect();
         for part in names_in(&folder) {
             let there = folder.join(&part);
+            let keeps = |name: &String| names::of_file(name).is_some() || !anew.contains(&part);
+            let names = names_in(&there).into_iter().filter(keeps).collect::<Vec<_>>();
             let files = wanted.parts.entry(part).or_default();
-            for name in names_in(&there) {
+            for name in names {
                 files.entry(name.clone()).or_insert_with(|| there.join(&name));
             }
         }
@@ -208,9 +240,15 @@ impl Home {
             // A file system or a kernel that cannot do it at once.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 let aside = new.path().join("replaced");
-                fs::rename(&live, &aside)?;
-                fs::rename(&folder, &live)?;
-                fs::rename(&aside, &folder)?;
+                if let Err(error) = exchange(&folder, &live, &aside) {
+                    if aside.exists() {
+                        // It could not be put back: it must not be removed with the rest.
+                        let kept = new.keep();
+                        let text = format!("{error}; the base is in {} now", kept.display());
+                        return Err(io::Error::new(error.kind(), text));
+                    }
+                    return Err(error);
+                }
                 true
             }
             Err(error) => return Err(error.into()),
@@ -255,9 +293,14 @@ impl Home {
         Ok(())
     }
 
-    /// Removes what interrupted pulls have left, but for parts of these downloads and those of the last days.
+    /// Removes what interrupted pulls, pushes and builds have left, but for parts of these downloads and those of the
+    /// last days. While a push or a build is at work, nothing but old parts is removed.
     pub(crate) fn clean(&self, needed: &dyn Fn(&Digest) -> bool) {
         const DAYS: Duration = Duration::from_secs(3 * 24 * 3600);
+        let alone = self
+            .open_lock("working")
+            .ok()
+            .filter(|file| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok());
         for name in names_in(&self.temporary()) {
             let path = self.temporary().join(&name);
             let digest = name.strip_suffix(".part").and_then(Digest::parse);
@@ -266,6 +309,7 @@ impl Home {
             match digest {
                 Some(digest) if needed(&digest) || !is_old => {}
                 Some(_) => drop(fs::remove_file(&path)),
+                None if alone.is_none() => {}
                 None if path.is_dir() => drop(fs::remove_dir_all(&path)),
                 None => drop(fs::remove_file(&path)),
             }
@@ -277,6 +321,18 @@ impl Home {
         let found = rustix::fs::statvfs(&self.dir).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
     }
+}
+
+/// Exchanges two folders by renames: nothing is lost if one of them fails.
+fn exchange(new: &Path, live: &Path, aside: &Path) -> io::Result<()> {
+    fs::rename(live, aside)?;
+    if let Err(error) = fs::rename(new, live) {
+        fs::rename(aside, live)?;
+        return Err(error);
+    }
+    // What was replaced may stay aside.
+    let _ = fs::rename(aside, new);
+    Ok(())
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {
@@ -297,4 +353,38 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+    use super::*;
+
+    #[test]
+    fn an_exchange_by_renames_that_fails_changes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let [new, live, aside] = ["new", "live", "aside"].map(|name| root.path().join(name));
+        fs::create_dir(&live).unwrap();
+        fs::write(live.join("base"), "1").unwrap();
+        assert!(exchange(&new, &live, &aside).is_err());
+        assert_eq!((names_in(&live), aside.exists()), (vec!["base".to_owned()], false));
+        fs::create_dir(&new).unwrap();
+        exchange(&new, &live, &aside).unwrap();
+        assert_eq!((names_in(&live), names_in(&new)), (vec![], vec!["base".to_owned()]));
+    }
+
+    #[test]
+    fn folders_of_a_push_stay_while_it_works_and_are_removed_afterwards() {
+        let root = tempfile::tempdir().unwrap();
+        let home = Home::open(&root.path().join("home")).unwrap();
+        let working = home.working("push-").unwrap();
+        fs::write(working.path().join("segment"), "1").unwrap();
+        fs::create_dir(home.temporary().join("push-of-a-dead-one")).unwrap();
+        home.clean(&|_| false);
+        assert_eq!(names_in(working.path()), ["segment"]);
+        drop(working);
+        home.clean(&|_| false);
+        assert!(names_in(&home.temporary()).is_empty());
+    }
 }

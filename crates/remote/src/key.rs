@@ -103,14 +103,22 @@ pub fn create(path: &Path, password: Option<&Option<String>>) -> Result<String, 
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".pub");
     write(path, 0o600, &secret)?;
-    write(&path.with_file_name(name), 0o644, &public)?;
+    if let Err(error) = write(&path.with_file_name(name), 0o644, &public) {
+        // Half a pair would stand in the way of the next attempt.
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
     Ok(pair.pk.to_base64())
 }
 
 fn write(path: &Path, mode: u32, text: &str) -> Result<(), KeyError> {
     let failed = |source| KeyError::File { path: path.to_owned(), source };
     let mut file = File::options().write(true).create_new(true).mode(mode).open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
+    let written = file.write_all(text.as_bytes()).map_err(failed);
+    if written.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    written
 }
 
 fn read_to_string(path: &Path) -> io::Result<String> {

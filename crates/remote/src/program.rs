@@ -66,7 +66,7 @@ struct StoreArgs {
     /// Seconds without a byte after which the store counts as unreachable
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     silence: u64,
-    /// Seconds after which everything is over
+    /// Seconds after which everything is over; default: a day
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<u64>,
     /// Print nothing but errors
@@ -134,6 +134,9 @@ struct BuildArgs {
     /// Run `vkstash prewarm` before publishing
     #[arg(long)]
     prewarm: bool,
+    /// The most applications that are taken which the stash does not have yet, if none are named
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    new_applications: usize,
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -205,7 +208,7 @@ impl From<PushError> for End {
 impl From<build::BuildError> for End {
     fn from(error: build::BuildError) -> End {
         let failure = match &error {
-            build::BuildError::Store(_) => Failure::Offline,
+            build::BuildError::Store(error) => pull::of_store(error),
             _ => Failure::Local,
         };
         End { text: error.to_string(), status: failure as u8 }
@@ -360,14 +363,25 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     let root = root(&args.store)?;
     let progress = Arc::new(Terminal::new(args.store.quiet));
     let told: Arc<dyn Progress> = progress.clone();
-    let request = build::Request { root: root.clone(), applications: args.applications.clone(), now: now() };
+    let request = build::Request {
+        root: root.clone(),
+        applications: args.applications.clone(),
+        new_applications: args.new_applications,
+        now: now(),
+    };
     let taken = run(&args.store, async { Ok(build::take(&bucket, &home, &request, told.clone()).await?) })?;
-    if args.prewarm {
-        prewarm(&root)?;
+    // Also what was taken before: after an update of the driver all of it is to be compiled and published.
+    let found = known(&args.store)?;
+    let chosen: Vec<String> = match args.applications.is_empty() {
+        true => found.into_iter().map(|info| info.folder).collect(),
+        false => choose(&found, &args.applications).into_iter().map(|info| info.folder.clone()).collect(),
+    };
+    if args.prewarm && !chosen.is_empty() {
+        prewarm(&root, (!args.applications.is_empty()).then_some(&chosen[..]), progress.as_ref())?;
     }
     let push = push::Request {
         root,
-        applications: taken.applications.clone(),
+        applications: chosen,
         portable: false,
         replace: false,
         compact: false,
@@ -394,17 +408,42 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     Ok((taken.refused > 0).then_some(Failure::Refused))
 }
 
-/// Compiles what is in the stash with the driver of this machine.
-fn prewarm(root: &Path) -> Result<(), End> {
+/// Compiles what is in the stash with the drivers of this machine, of which the stash may know none. None: of all
+/// applications.
+fn prewarm(root: &Path, applications: Option<&[String]>, progress: &dyn Progress) -> Result<(), End> {
     let beside = std::env::current_exe().ok().map(|path| path.with_file_name("vkstash"));
     let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("vkstash"));
-    let status = std::process::Command::new(&program).arg("prewarm").arg("--dir").arg(root).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(End::local(format!("vkstash prewarm has failed: {status}"))),
-        Err(error) => Err(End::local(format!("{}: {error}", program.display()))),
+    let mut command = std::process::Command::new(&program);
+    command.arg("prewarm").arg("--dir").arg(root).args(["--every-device", "--json"]);
+    match applications {
+        Some(applications) => command.args(applications),
+        None => command.arg("--all"),
+    };
+    // Shaders of strangers are compiled there: what a driver can be led to read must not be worth reading.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if SECRETS.iter().any(|secret| text.starts_with(secret)) {
+            command.env_remove(&name);
+        }
     }
+    let failed = |reason: String| End::local(format!("{} prewarm has failed: {reason}", program.display()));
+    command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::inherit());
+    let output = command.output().map_err(|error| failed(error.to_string()))?;
+    // Whoever has a report has done what could be done.
+    let report: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|_| failed(output.status.to_string()))?;
+    let count = |name: &str| report[name].as_array().map_or(0, Vec::len);
+    if count("quarantined") > 0 {
+        let text = format!("{} pipelines are quarantined and not published", count("quarantined"));
+        progress.line(&text);
+    } else if !output.status.success() {
+        progress.line("vkstash prewarm could not make all pipelines");
+    }
+    Ok(())
 }
+
+/// The beginnings of the names of variables that must not reach a driver.
+const SECRETS: [&str; 4] = ["AWS_", "AZURE_", "GOOGLE_", "VKSTASH_REMOTE_PASSWORD"];
 
 fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
     let home = home(&args.store, &args.to)?;
@@ -454,7 +493,7 @@ fn make_key(args: &KeyArgs) -> Result<Option<Failure>, End> {
 /// Runs until it is done, the user interrupts it, or it takes too long.
 fn run<T>(args: &StoreArgs, work: impl Future<Output = Result<T, End>>) -> Result<T, End> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(End::local)?;
-    let limit = Duration::from_secs(args.deadline.unwrap_or(u64::from(u32::MAX)));
+    let limit = Duration::from_secs(args.deadline.unwrap_or(24 * 3600));
     let done = runtime.block_on(async {
         tokio::select! {
             done = tokio::time::timeout(limit, work) => done.unwrap_or_else(|_| {

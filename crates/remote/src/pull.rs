@@ -131,9 +131,10 @@ enum Refusal {
     Disk(#[from] io::Error),
 }
 
-fn of_store(error: &BucketError) -> Failure {
+/// The exit status of what went wrong with a store.
+pub(crate) fn of_store(error: &BucketError) -> Failure {
     match error {
-        BucketError::Unreachable(_) | BucketError::Missing(_) => Failure::Offline,
+        BucketError::Unreachable(_) | BucketError::Missing(_) | BucketError::Slow => Failure::Offline,
         BucketError::Denied(_) | BucketError::TooLong(_) => Failure::Refused,
         BucketError::Unable(_) | BucketError::File(_) | BucketError::Address(_) => Failure::Local,
     }
@@ -317,31 +318,25 @@ impl Pull<'_> {
             (Found::Unchanged, None) => return Answer::Nothing,
         };
         let (object, saved) = object;
-        match self.accept(application, target, &object.bytes, saved.as_ref()) {
-            Ok(None) => match saved {
-                Some(mut saved) => {
-                    // The same text under another tag.
-                    saved.new = Some((object.bytes.to_vec(), object.version.e_tag));
-                    Answer::Same(saved)
-                }
-                None => Answer::Nothing,
-            },
-            Ok(Some((manifest, content))) => {
+        match self.accept(application, target, &object.bytes) {
+            Ok((manifest, content)) => {
                 let new = Some((object.bytes.to_vec(), object.version.e_tag));
-                Answer::New(Accepted { manifest, content, new })
+                // The same text under another tag, or signed by somebody who may give more or less.
+                let is_known = saved.is_some_and(|saved| saved.manifest == manifest);
+                let accepted = Accepted { manifest, content, new };
+                if is_known { Answer::Same(accepted) } else { Answer::New(accepted) }
             }
             Err(refusal) => Answer::Refused(saved, refusal),
         }
     }
 
-    /// Whether a text from the store counts. None: it is the one that is known.
+    /// Whether a text from the store counts.
     fn accept(
         &self,
         application: &str,
         target: &Target,
         bytes: &[u8],
-        saved: Option<&Accepted>,
-    ) -> Result<Option<(Manifest, Content)>, Refusal> {
+    ) -> Result<(Manifest, Content), Refusal> {
         let (body, content) = self.trust.verify(bytes, application)?;
         let manifest = Manifest::decode(body, application, target)?;
         let headers = self.request.applications.iter().find(|(name, _)| name == application);
@@ -368,11 +363,7 @@ impl Pull<'_> {
         if manifest.expires < self.request.now {
             return Err(Refusal::Expired);
         }
-        Ok(if saved.is_some() && known.as_ref() == Some(&manifest) {
-            None
-        } else {
-            Some((manifest, content))
-        })
+        Ok((manifest, content))
     }
 
     /// Brings one application up to date.
@@ -513,12 +504,10 @@ impl Pull<'_> {
         };
         let lacking: Vec<&Segment> = accepted.segments().filter(is_there).collect();
         let bytes = lacking.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes));
-        let room = self.home.free().unwrap_or(u64::MAX).saturating_sub(STAYS_FREE);
-        if bytes > room {
-            return Err(Refusal::Full { missing: bytes - room });
-        }
-        self.progress.more(bytes);
         let folder = self.home.temporary();
+        let has_room = has_room(&lacking, &folder, self.home.free().unwrap_or(u64::MAX));
+        has_room.map_err(|missing| Refusal::Full { missing })?;
+        self.progress.more(bytes);
         let each = lacking.into_iter().map(|segment| {
             let folder = folder.clone();
             async move {
@@ -589,13 +578,47 @@ impl Pull<'_> {
     }
 }
 
+/// Whether a disk with so many free bytes has room for what these segments lack. The error: how many are missing.
+fn has_room(lacking: &[&Segment], folder: &Path, free: u64) -> Result<(), u64> {
+    let rest = |segment: &&Segment| {
+        let there = folder.join(format!("{}.part", segment.sha256)).symlink_metadata();
+        segment.bytes.saturating_sub(there.map_or(0, |found| found.len()))
+    };
+    let bytes = lacking.iter().map(rest).fold(0, u64::saturating_add);
+    let room = free.saturating_sub(STAYS_FREE);
+    if bytes > room { Err(bytes - room) } else { Ok(()) }
+}
+
 /// Verifies a file, and has the disk keep it. The outer error: the file is refused; the inner one: it cannot be read.
 fn verified(
     folder: &Path,
     name: &str,
     device: Option<&DeviceHeader>,
 ) -> Result<usize, Result<SegmentError, io::Error>> {
-    let records = segment::verify(folder, name, device).map_err(Ok)?;
+    let unread = |error: SegmentError| match error.unread() {
+        Ok(error) => Err(error),
+        Err(verdict) => Ok(verdict),
+    };
+    let verified = segment::verify(folder, name, device, u64::MAX).map_err(unread)?;
     let synced = std::fs::File::open(folder.join(name)).and_then(|file| file.sync_data());
-    synced.map(|()| records).map_err(Err)
+    synced.map(|()| verified.records).map_err(Err)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+    use super::*;
+
+    #[test]
+    fn what_was_fetched_before_needs_no_room_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let segment =
+            |byte, bytes| Segment { sha256: Digest([byte; 32]), bytes, content: Content::Portable, age: 1 };
+        let (one, other) = (segment(1, 1000), segment(2, 3000));
+        let has_room = |free| has_room(&[&one, &other], folder.path(), STAYS_FREE + free);
+        assert_eq!((has_room(4000), has_room(3999), has_room(0)), (Ok(()), Err(1), Err(4000)));
+        std::fs::write(folder.path().join(format!("{}.part", other.sha256)), [0; 2500]).unwrap();
+        assert_eq!((has_room(1500), has_room(1499)), (Ok(()), Err(1)));
+    }
 }

@@ -17,8 +17,8 @@ use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
 
 use crate::bucket::{Bucket, BucketError, Found};
-use crate::envelope::EnvelopeError;
-use crate::gather::{self, Known, New, Wish};
+use crate::envelope::{Envelope, EnvelopeError};
+use crate::gather::{self, Gathered, Known, New};
 use crate::home::{Home, names_in};
 use crate::key::{KeyError, Signer};
 use crate::manifest::{self, Content, Manifest, ManifestError, Reference, Segment};
@@ -91,9 +91,30 @@ pub enum PushError {
     /// What is published there cannot be built on.
     #[error("the manifest that is there cannot be used: {0}; --replace puts a new one in its place")]
     Manifest(ManifestError),
+    /// What is published there cannot be built on.
+    #[error(
+        "{what} is older than what this machine has: counter {found} after {known}; --replace puts a new one in its place"
+    )]
+    Older {
+        /// What it is.
+        what: &'static str,
+        /// Its counter.
+        found: u64,
+        /// The counter that this machine has seen.
+        known: u64,
+    },
+    /// What is published there cannot be built on.
+    #[error("the manifest that is there has expired; --replace signs again what it names")]
+    Expired,
     /// Others were faster all the time.
     #[error("others publish all the time")]
     Busy,
+    /// Everybody reads a list as a whole.
+    #[error("the list of revocations would be longer than anybody reads")]
+    Revocations,
+    /// A mistake of this program.
+    #[error("the new manifest would name nothing of what the one before names")]
+    Loses,
     /// There are more segments than a manifest can name.
     #[error("the manifest names too many segments: pull, then push with --compact")]
     Many,
@@ -104,10 +125,14 @@ impl PushError {
     pub fn failure(&self) -> crate::pull::Failure {
         use crate::pull::Failure;
         match self {
-            PushError::Store(BucketError::Unreachable(_) | BucketError::Missing(_)) => Failure::Offline,
-            PushError::Store(BucketError::Denied(_)) | PushError::Foreign(_) | PushError::Manifest(_) => {
-                Failure::Refused
+            PushError::Store(BucketError::Unreachable(_) | BucketError::Missing(_) | BucketError::Slow) => {
+                Failure::Offline
             }
+            PushError::Store(BucketError::Denied(_))
+            | PushError::Foreign(_)
+            | PushError::Manifest(_)
+            | PushError::Older { .. }
+            | PushError::Expired => Failure::Refused,
             PushError::Busy => Failure::Busy,
             _ => Failure::Local,
         }
@@ -167,8 +192,8 @@ pub async fn revoke(
     for application in &request.applications {
         let Some(app) = names::application(application) else { continue };
         let artifacts = quarantined(&request.root, &app).await?;
-        if let Some(reference) = push.revocations(application, artifacts, &mut pushed).await? {
-            push.refer(application, &reference, &mut pushed).await?;
+        if push.revocations(application, artifacts, &mut pushed).await? {
+            push.refer(application, &mut pushed).await?;
         }
     }
     Ok(pushed)
@@ -211,16 +236,22 @@ pub async fn offer(
         }
         let lists = home.pushed(application, &target);
         names_in(&lists).iter().for_each(|name| known.extend(listed(&lists.join(name))));
-        let wish = Wish { app: &app, device: None, known: &known, also: &[], uses: true };
-        let folder = tempfile::Builder::new().prefix("push-").tempdir_in(home.temporary())?;
-        for new in gather::gather(Some(&stash), &wish, folder.path())? {
+        let folder = home.working("push-")?;
+        let at = folder.path().to_owned();
+        let gathered = tokio::task::spawn_blocking(move || {
+            let request =
+                gather::Request { app: &app, device: None, known: &known, replaced: &[], uses: true };
+            gather::gather(Some(&stash), &request, &at)
+        });
+        let gathered = gathered.await.map_err(io::Error::other)??;
+        for new in gathered.made() {
             progress.more(new.bytes);
             let place = names::in_inbox(application, &new.sha256);
             pushed.bytes += bucket.put_file(&place, &new.path).await?;
             progress.done(new.bytes);
             pushed.segments += 1;
             pushed.records += new.keys.len() as u64;
-            list(&lists, &new)?;
+            list(&lists, new)?;
         }
     }
     Ok(pushed)
@@ -231,93 +262,138 @@ async fn opened(root: &Path, app: &AppName) -> Result<Arc<Stash>, PushError> {
 }
 
 /// What is published for one target now.
-struct Present {
+struct Published {
     manifest: Option<Manifest>,
     over: Option<object_store::UpdateVersion>,
 }
 
+/// The list of an application in the store.
+struct List {
+    /// None: it is not there, or is not believed and to be replaced.
+    list: Option<(Revocations, Reference)>,
+    over: Option<object_store::UpdateVersion>,
+}
+
 /// What one target gets.
-struct Gift<'a> {
+struct Addition<'a> {
     application: &'a str,
     device: Option<&'a DeviceHeader>,
-    /// New segments of the target's own part, and the segments that they replace.
+    /// New segments of the target's own part.
     own: &'a [Segment],
+    /// What they, and new portable ones, replace.
     replaced: &'a BTreeSet<Digest>,
-    revocations: Option<&'a Reference>,
+}
+
+/// A counter that nobody has seen before, also where what was there is gone: time is ahead of all that began at 1.
+fn counter(old: Option<u64>, saved: Option<u64>, now: u64) -> u64 {
+    let after = |counter: Option<u64>| counter.map_or(1, |counter| counter.saturating_add(1));
+    after(old).max(after(saved)).max(now)
 }
 
 impl Push<'_> {
-    /// Adds to the list of an application. None: there is none, and nothing to put into one.
+    /// The list that is in the store, if it can be built on.
+    async fn list(&self, application: &str) -> Result<List, PushError> {
+        let place = names::revocations(application);
+        let found = self.bucket.get(&place, None, revocations::LONGEST).await?;
+        let Found::New(object) = found else { return Ok(List { list: None, over: None }) };
+        let read = self.trust.verify(&object.bytes, application).map_err(PushError::Foreign);
+        let read = read.and_then(|(body, _)| {
+            let list = Revocations::decode(body, application).map_err(PushError::Manifest)?;
+            match self.saved_list(application) {
+                Some(known) if known.counter > list.counter => Err(PushError::Older {
+                    what: "the list of revocations that is there",
+                    found: list.counter,
+                    known: known.counter,
+                }),
+                _ => Ok(list),
+            }
+        });
+        let over = Some(object.version);
+        match read {
+            Ok(list) => {
+                let reference = Reference { counter: list.counter, sha256: Digest::of(&object.bytes) };
+                Ok(List { list: Some((list, reference)), over })
+            }
+            Err(error) if !self.request.replace => Err(error),
+            Err(error) => {
+                self.progress.line(&format!("{application}: the list of revocations is not used: {error}"));
+                Ok(List { list: None, over })
+            }
+        }
+    }
+
+    /// The list that this machine has accepted.
+    fn saved_list(&self, application: &str) -> Option<Revocations> {
+        let (bytes, _) = self.home.saved(application, "revocations", revocations::LONGEST)?;
+        Revocations::decode(self.trust.verify(&bytes, application).ok()?.0, application).ok()
+    }
+
+    /// The counter of the manifest that this machine has accepted, whoever has signed it.
+    fn saved_counter(&self, application: &str, target: &Target) -> Option<u64> {
+        let (bytes, _) = self.home.saved(application, target.name(), manifest::LONGEST)?;
+        let envelope = Envelope::decode(&bytes).ok()?;
+        Manifest::decode(envelope.unverified(), application, target).ok().map(|manifest| manifest.counter)
+    }
+
+    /// Adds to the list of an application. False: there is none, and nothing to put into one.
     async fn revocations(
         &self,
         application: &str,
         artifacts: BTreeSet<Revoked>,
         pushed: &mut Pushed,
-    ) -> Result<Option<Reference>, PushError> {
+    ) -> Result<bool, PushError> {
         let place = names::revocations(application);
         for _ in 0..ATTEMPTS {
-            let found = self.bucket.get(&place, None, revocations::LONGEST).await?;
-            let (old, over) = match &found {
-                Found::New(object) => {
-                    let read = self.trust.verify(&object.bytes, application).map_err(PushError::Foreign);
-                    let list = read.and_then(|(body, _)| {
-                        Revocations::decode(body, application).map_err(PushError::Manifest)
-                    })?;
-                    let sha256 = Digest::of(&object.bytes);
-                    (Some((list, sha256)), Some(&object.version))
-                }
-                _ => (None, None),
-            };
-            let (mut all, counter) =
-                old.as_ref().map_or((BTreeSet::new(), 0), |(list, _)| (list.artifacts.clone(), list.counter));
-            let before = all.len();
-            all.extend(artifacts.iter().cloned());
+            let List { list: old, over } = self.list(application).await?;
+            let old = old.map(|(list, _)| list);
+            // A list that has vanished is put back.
+            let saved = self.saved_list(application);
+            let before = old.as_ref().map_or(0, |list| list.artifacts.len());
+            let mut all = artifacts.clone();
+            all.extend([&old, &saved].into_iter().flatten().flat_map(|list| list.artifacts.iter().cloned()));
             if all.len() == before {
-                return Ok(old.map(|(list, sha256)| Reference { counter: list.counter, sha256 }));
+                return Ok(old.is_some());
             }
             let added = (all.len() - before) as u64;
-            let list =
-                Revocations { application: application.to_owned(), counter: counter + 1, artifacts: all };
+            let of = |list: &Option<Revocations>| list.as_ref().map(|list| list.counter);
+            let counter = counter(of(&old), of(&saved), self.request.now);
+            let list = Revocations { application: application.to_owned(), counter, artifacts: all };
             let bytes = self.signer.sign(&list.encode())?;
-            let reference = Reference { counter: list.counter, sha256: Digest::of(&bytes) };
-            if replace(self.bucket, &place, bytes, over).await? {
+            if list.artifacts.len() > revocations::MOST || bytes.len() as u64 > revocations::LONGEST {
+                return Err(PushError::Revocations);
+            }
+            if replace(self.bucket, &place, bytes, over.as_ref()).await? {
                 pushed.records += added;
-                return Ok(Some(reference));
+                return Ok(true);
             }
             pushed.lost += 1;
         }
         Err(PushError::Busy)
     }
 
-    /// Lets all manifests of an application name that list.
-    async fn refer(
-        &self,
-        application: &str,
-        reference: &Reference,
-        pushed: &mut Pushed,
-    ) -> Result<(), PushError> {
+    /// Lets all manifests of an application name its list.
+    async fn refer(&self, application: &str, pushed: &mut Pushed) -> Result<(), PushError> {
         let folder = names::manifests().join(application);
         for listed in self.bucket.list(&folder, manifest::MOST_SEGMENTS).await? {
             let [name] = listed.name.as_slice() else { continue };
             let Some(target) = Target::parse(name) else { continue };
-            let present = match self.present(application, &target).await {
-                Ok(present) => present,
-                Err(error @ (PushError::Foreign(_) | PushError::Manifest(_))) => {
+            let published = match self.published(application, &target).await {
+                Ok(published) => published,
+                Err(
+                    error @ (PushError::Foreign(_)
+                    | PushError::Manifest(_)
+                    | PushError::Older { .. }
+                    | PushError::Expired),
+                ) => {
                     self.progress.line(&format!("{application}, {name}: {error}"));
                     continue;
                 }
                 Err(error) => return Err(error),
             };
-            let Some(manifest) = &present.manifest else { continue };
+            let Some(manifest) = &published.manifest else { continue };
             let (device, replaced) = (manifest.device.clone(), BTreeSet::new());
-            let gift = Gift {
-                application,
-                device: device.as_ref(),
-                own: &[],
-                replaced: &replaced,
-                revocations: Some(reference),
-            };
-            self.publish(present, &gift, pushed).await?;
+            let addition = Addition { application, device: device.as_ref(), own: &[], replaced: &replaced };
+            self.publish(published, &addition, pushed).await?;
         }
         Ok(())
     }
@@ -330,41 +406,51 @@ impl Push<'_> {
             devices.extend(parts.into_iter().filter(|part| part.segments > 0).filter_map(|part| part.device));
         }
         let stash = opened(&self.request.root, &app).await?;
-        let present = self.present(application, &Target::Portable).await?;
-        let (own, replaced) = self.segments(&app, None, &stash, &present, pushed).await?;
-        let gift = Gift { application, device: None, own: &own, replaced: &replaced, revocations: None };
-        self.publish(present, &gift, pushed).await?;
+        let published = self.published(application, &Target::Portable).await?;
+        let (own, replaced) = self.segments(&app, None, &stash, &published, pushed).await?;
+        let addition = Addition { application, device: None, own: &own, replaced: &replaced };
+        self.publish(published, &addition, pushed).await?;
         for header in &devices {
             let target = Target::Device(header.short_digest());
-            let present = self.present(application, &target).await?;
-            let (own, gone) = self.segments(&app, Some(header), &stash, &present, pushed).await?;
+            let published = self.published(application, &target).await?;
+            let (own, gone) = self.segments(&app, Some(header), &stash, &published, pushed).await?;
             let replaced = replaced.union(&gone).copied().collect();
-            let gift =
-                Gift { application, device: Some(header), own: &own, replaced: &replaced, revocations: None };
-            self.publish(present, &gift, pushed).await?;
+            let addition = Addition { application, device: Some(header), own: &own, replaced: &replaced };
+            self.publish(published, &addition, pushed).await?;
         }
         Ok(())
     }
 
     /// What is there, if it can be built on.
-    async fn present(&self, application: &str, target: &Target) -> Result<Present, PushError> {
+    async fn published(&self, application: &str, target: &Target) -> Result<Published, PushError> {
         let place = names::manifest(application, target);
         let object = match self.bucket.get(&place, None, manifest::LONGEST).await? {
             Found::New(object) => object,
-            _ => return Ok(Present { manifest: None, over: None }),
+            _ => return Ok(Published { manifest: None, over: None }),
         };
         let over = Some(object.version);
         let read = self.trust.verify(&object.bytes, application).map_err(PushError::Foreign);
         let read = read.and_then(|(body, content)| {
             let mut manifest = Manifest::decode(body, application, target).map_err(PushError::Manifest)?;
+            let found = manifest.counter;
+            match self.saved_counter(application, target) {
+                Some(known) if known > found => {
+                    return Err(PushError::Older { what: "the manifest that is there", found, known });
+                }
+                _ => {}
+            }
+            // A store may show an old one to whoever knows no newer one. Somebody who replaces it has decided.
+            if manifest.expires < self.request.now && !self.request.replace {
+                return Err(PushError::Expired);
+            }
             // What its signer may not give gets no other signature.
             manifest.segments.retain(|segment| segment.content <= content);
             Ok(manifest)
         });
         match read {
-            Ok(manifest) => Ok(Present { manifest: Some(manifest), over }),
+            Ok(manifest) => Ok(Published { manifest: Some(manifest), over }),
             Err(error) if !self.request.replace => Err(error),
-            Err(_) => Ok(Present { manifest: None, over }),
+            Err(_) => Ok(Published { manifest: None, over }),
         }
     }
 
@@ -374,12 +460,12 @@ impl Push<'_> {
         app: &AppName,
         device: Option<&DeviceHeader>,
         stash: &Arc<Stash>,
-        present: &Present,
+        published: &Published,
         pushed: &mut Pushed,
     ) -> Result<(Vec<Segment>, BTreeSet<Digest>), PushError> {
         let content = if device.is_some() { Content::Artifacts } else { Content::Portable };
         let target = device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
-        let named = present.manifest.iter().flat_map(|manifest| &manifest.segments);
+        let named = published.manifest.iter().flat_map(|manifest| &manifest.segments);
         let named: Vec<&Segment> = named.filter(|segment| segment.content == content).collect();
         let part = self.home.part(&app.folder, &target);
         let in_base = |segment: &Segment| {
@@ -388,11 +474,10 @@ impl Push<'_> {
         };
         let here: Option<Vec<PathBuf>> = named.iter().map(|segment| in_base(segment)).collect();
         let merges = self.request.compact || named.len() >= MANY;
-        let (mut known, mut also, mut replaced) = (Known::new(), Vec::new(), BTreeSet::new());
+        let (mut known, mut replaced) = (Known::new(), Vec::new());
         match here {
             Some(files) if merges && named.len() > 1 => {
-                also = files;
-                replaced = named.iter().map(|segment| segment.sha256).collect();
+                replaced = named.iter().map(|segment| segment.sha256).zip(files).collect();
             }
             _ => {
                 let lists = self.home.pushed(&app.folder, &target);
@@ -406,72 +491,84 @@ impl Push<'_> {
                 }
             }
         }
-        let folder = tempfile::Builder::new().prefix("push-").tempdir_in(self.home.temporary())?;
+        let folder = self.home.working("push-")?;
         let (app, device, stash) = (app.clone(), device.cloned(), stash.clone());
         let (at, application) = (folder.path().to_owned(), app.folder.clone());
         let gathered = tokio::task::spawn_blocking(move || {
-            let wish = Wish { app: &app, device: device.as_ref(), known: &known, also: &also, uses: false };
-            gather::gather(Some(&stash), &wish, &at)
+            let (known, replaced) = (&known, &replaced[..]);
+            let request =
+                gather::Request { app: &app, device: device.as_ref(), known, replaced, uses: false };
+            gather::gather(Some(&stash), &request, &at)
         });
-        let gathered = gathered.await.map_err(io::Error::other)??;
-        gathered.iter().for_each(|new| self.progress.more(new.bytes));
+        let gathered: Gathered = gathered.await.map_err(io::Error::other)??;
+        gathered.made().iter().for_each(|new| self.progress.more(new.bytes));
         let mut segments = Vec::new();
-        for new in gathered {
+        for new in gathered.made() {
             pushed.bytes += self.bucket.put_file(&names::segment(&new.sha256), &new.path).await?;
             self.progress.done(new.bytes);
             pushed.segments += 1;
             pushed.records += new.keys.len() as u64;
-            list(&self.home.pushed(&application, &target), &new)?;
+            list(&self.home.pushed(&application, &target), new)?;
             segments.push(Segment { sha256: new.sha256, bytes: new.bytes, content, age: new.age });
         }
-        Ok((segments, replaced))
+        Ok((segments, gathered.replaced().clone()))
     }
 
     /// Writes the manifest. If somebody else was faster, theirs is read and what is new is added to it.
     async fn publish(
         &self,
-        mut present: Present,
-        gift: &Gift<'_>,
+        mut published: Published,
+        addition: &Addition<'_>,
         pushed: &mut Pushed,
     ) -> Result<(), PushError> {
-        let target = gift.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
+        let target = addition.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
         for _ in 0..ATTEMPTS {
             // Every device gets all portable segments. Their manifest is read after that of the device: whoever changed
             // the latter has changed the former before.
-            let portable = match gift.device {
-                Some(_) => self.present(gift.application, &Target::Portable).await?.manifest,
+            let portable = match addition.device {
+                Some(_) => self.published(addition.application, &Target::Portable).await?.manifest,
                 None => None,
             };
-            let portable = portable.map(|manifest| manifest.segments).unwrap_or_default();
-            let Some(manifest) = self.next(&present, &portable, gift)? else { return Ok(()) };
-            let place = names::manifest(gift.application, &target);
+            let portable = portable.map(|manifest| manifest.segments);
+            let list = self.list(addition.application).await?.list.map(|(_, reference)| reference);
+            let saved = self.saved_counter(addition.application, &target);
+            let next = self.next(&published, portable.as_deref(), list.as_ref(), addition, saved)?;
+            let Some(manifest) = next else { return Ok(()) };
+            let place = names::manifest(addition.application, &target);
             let bytes = self.signer.sign(&manifest.encode())?;
-            if replace(self.bucket, &place, bytes, present.over.as_ref()).await? {
+            if replace(self.bucket, &place, bytes, published.over.as_ref()).await? {
                 pushed.manifests += 1;
-                return Ok(());
+                if published.manifest.is_some() {
+                    return Ok(());
+                }
+                // Whoever revokes lets all manifests name the new list, but for one that was not there yet. The next
+                // round finds that out.
+            } else {
+                pushed.lost += 1;
             }
-            pushed.lost += 1;
-            present = self.present(gift.application, &target).await?;
+            published = self.published(addition.application, &target).await?;
         }
         Err(PushError::Busy)
     }
 
-    /// The manifest that takes the place of the present one. None: it says all that there is, for long enough.
+    /// The manifest that takes the place of the published one. None: it says all that there is, for long enough.
     fn next(
         &self,
-        present: &Present,
-        portable: &[Segment],
-        gift: &Gift<'_>,
+        published: &Published,
+        portable: Option<&[Segment]>,
+        list: Option<&Reference>,
+        addition: &Addition<'_>,
+        saved: Option<u64>,
     ) -> Result<Option<Manifest>, PushError> {
         let mut segments: Vec<Segment> = Vec::new();
         let mut known = BTreeSet::new();
-        let before = present.manifest.iter().flat_map(|manifest| &manifest.segments);
+        let before = published.manifest.iter().flat_map(|manifest| &manifest.segments);
         // A portable segment that is not in the portable manifest any more was merged.
         let before = before.filter(|segment| {
-            !gift.replaced.contains(&segment.sha256)
-                && (gift.device.is_none() || segment.content == Content::Artifacts)
+            !addition.replaced.contains(&segment.sha256)
+                && (portable.is_none() || segment.content == Content::Artifacts)
         });
-        for segment in portable.iter().chain(before).chain(gift.own) {
+        for segment in portable.into_iter().flatten().chain(before).chain(addition.own) {
             if known.insert(segment.sha256) {
                 segments.push(segment.clone());
             }
@@ -479,8 +576,12 @@ impl Push<'_> {
         if segments.len() > manifest::MOST_SEGMENTS {
             return Err(PushError::Many);
         }
-        let old = present.manifest.as_ref();
-        let lists = gift.revocations.into_iter().chain(old.and_then(|old| old.revocations.as_ref()));
+        let old = published.manifest.as_ref();
+        if segments.is_empty() && old.is_some_and(|old| !old.segments.is_empty()) {
+            return Err(PushError::Loses);
+        }
+        // What the list was that the manifest names counts also if the list is gone: nobody takes anything without it.
+        let lists = list.into_iter().chain(old.and_then(|old| old.revocations.as_ref()));
         let revocations = lists.max_by_key(|list| list.counter).cloned();
         let now = self.request.now;
         match old {
@@ -495,10 +596,9 @@ impl Push<'_> {
             _ => {}
         }
         let manifest = Manifest {
-            application: gift.application.to_owned(),
-            device: gift.device.cloned(),
-            // A manifest that is replaced unread may have had any counter: time is ahead of all.
-            counter: old.map_or(if present.over.is_some() { now } else { 0 }, |old| old.counter) + 1,
+            application: addition.application.to_owned(),
+            device: addition.device.cloned(),
+            counter: counter(old.map(|old| old.counter), saved, now),
             created: now,
             expires: now.saturating_add(self.request.valid),
             segments,

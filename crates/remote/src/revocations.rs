@@ -53,7 +53,7 @@ impl Revocations {
             counter: self.counter,
             artifacts: self.artifacts.iter().cloned().collect(),
         };
-        let mut bytes = serde_json::to_vec_pretty(&text).unwrap_or_default();
+        let mut bytes = serde_json::to_vec(&text).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }

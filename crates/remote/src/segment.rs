@@ -13,20 +13,55 @@ const ARTIFACT_PREFIX: usize = 8;
 /// The forms of a driver's data.
 const FORMS: [u8; 2] = [1, 2];
 
+/// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at once
+/// (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
+pub const MOST_RAW: u64 = 192 << 20;
+
 /// Why a segment is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// It is not a complete segment of this part.
     #[error(transparent)]
     Strict(#[from] StrictError),
+    /// Its records are longer than those of any segment that this program makes.
+    #[error("its records have {0} bytes when decompressed")]
+    Raw(u64),
     /// A record is not what its key says, or may not stand in such a segment.
     #[error("a record is not what its key says, or does not belong there ({0})")]
     Record(&'static str),
 }
 
-/// Reads every record of a file. Returns their number.
-pub fn verify(folder: &Path, file: &str, device: Option<&DeviceHeader>) -> Result<usize, SegmentError> {
+impl SegmentError {
+    /// The error, if the file could not be read: it says nothing about the content.
+    pub(crate) fn unread(self) -> Result<std::io::Error, SegmentError> {
+        match self {
+            SegmentError::Strict(StrictError::Unread(error)) => Ok(error),
+            verdict => Err(verdict),
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Records.
+    pub records: usize,
+    /// Their bytes when decompressed.
+    pub raw_bytes: u64,
+}
+
+/// Reads every record of a file, which may have `most` bytes when decompressed.
+pub fn verify(
+    folder: &Path,
+    file: &str,
+    device: Option<&DeviceHeader>,
+    most: u64,
+) -> Result<Verified, SegmentError> {
     let segment = Strict::open(folder, file, device)?;
+    let verified = Verified { records: segment.records(), raw_bytes: segment.raw_bytes() };
+    if verified.raw_bytes > most {
+        return Err(SegmentError::Raw(verified.raw_bytes));
+    }
     let mut wrong = None;
     segment.for_each(&mut |kind, key, payload| {
         let is_good = match (device, kind) {
@@ -44,5 +79,5 @@ pub fn verify(folder: &Path, file: &str, device: Option<&DeviceHeader>) -> Resul
         }
         is_good
     })?;
-    wrong.map_or(Ok(segment.records()), |kind| Err(SegmentError::Record(kind)))
+    wrong.map_or(Ok(verified), |kind| Err(SegmentError::Record(kind)))
 }

@@ -178,3 +178,72 @@ fn a_base_that_was_removed_is_fetched_again() {
     assert_eq!(other.pull(&world, NOW).segments, 2);
     assert_eq!(other.served(0..3).len(), 3);
 }
+
+#[test]
+fn a_manifest_that_was_lost_is_followed_by_one_that_everybody_takes() {
+    let world = World::new();
+    let publisher = world.published(0..3);
+    let other = world.machine("other");
+    // Two publications within a second.
+    fill(&publisher.stash(), "game", 3..4);
+    publisher.push(&world, &world.bucket(), NOW).unwrap();
+    other.pull(&world, NOW + 1);
+    fs::remove_dir_all(world.store().join("v1/manifests")).unwrap();
+    publisher.pull(&world, NOW + 1);
+    fill(&publisher.stash(), "game", 4..5);
+    publisher.push(&world, &world.bucket(), NOW + 2).unwrap();
+    assert_eq!(other.pull(&world, NOW + 3).failures, [], "{}", other.lines.all());
+    assert_eq!(other.served(0..9), [0, 1, 2, 3, 4]);
+    // Nor does a clock that goes wrong matter to a machine that has seen the lost one.
+    publisher.pull(&world, NOW + 3);
+    fs::remove_dir_all(world.store().join("v1/manifests")).unwrap();
+    publisher.push(&world, &world.bucket(), NOW - 1000).unwrap();
+    assert_eq!(other.pull(&world, NOW + 3).failures, [], "{}", other.lines.all());
+}
+
+#[test]
+fn nothing_is_signed_that_was_rolled_back_or_has_expired() {
+    let world = World::new();
+    let publisher = world.published(0..3);
+    let old = fs::read(world.manifest()).unwrap();
+    fill(&publisher.stash(), "game", 3..4);
+    publisher.push(&world, &world.bucket(), NOW + 1).unwrap();
+    publisher.pull(&world, NOW + 1);
+    let new = fs::read(world.manifest()).unwrap();
+    fs::write(world.manifest(), &old).unwrap();
+    fill(&publisher.stash(), "game", 4..5);
+    let refused = publisher.push(&world, &world.bucket(), NOW + 2).unwrap_err();
+    assert!(refused.to_string().contains("older than what this machine has"), "{refused}");
+    assert_eq!(refused.failure(), Failure::Refused);
+    assert!(fs::read(world.manifest()).unwrap() == old);
+    fs::write(world.manifest(), &new).unwrap();
+    let refused = publisher.push(&world, &world.bucket(), NOW + 91 * DAY).unwrap_err();
+    assert!(refused.to_string().contains("has expired"), "{refused}");
+    // Somebody may decide otherwise, and loses nothing.
+    let request = vkstash_remote::push::Request { replace: true, ..push_request(&publisher, NOW + 91 * DAY) };
+    let (bucket, trust, progress) = (world.bucket(), world.trust(), publisher.lines.clone());
+    wait(vkstash_remote::push::push(&bucket, &publisher.home, &trust, &world.signer, &request, progress))
+        .unwrap();
+    let other = world.machine("other");
+    assert_eq!(other.pull(&world, NOW + 91 * DAY).failures, [], "{}", other.lines.all());
+    assert_eq!(other.served(0..9), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn whoever_may_read_the_folder_can_wait_for_those_who_write() {
+    let world = World::new();
+    fs::create_dir(world.store()).unwrap();
+    fs::set_permissions(world.store(), fs::Permissions::from_mode(0o777)).unwrap();
+    world.published(0..1);
+    let lock = world.store().join(".lock");
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o666);
+}
+
+#[test]
+fn half_a_pair_of_keys_is_not_left_behind() {
+    let folder = scratch();
+    let key = folder.path().join("key");
+    fs::write(folder.path().join("key.pub"), "of another one").unwrap();
+    assert!(vkstash_remote::key::create(&key, None).is_err());
+    assert!(!key.exists());
+}

@@ -306,6 +306,7 @@ fn servers_that_fail_change_nothing() {
         (Fault::Endless, false, Failure::Refused, "not what its name says"),
         (Fault::Endless, true, Failure::Refused, "longer than it may be"),
         (Fault::Huge, true, Failure::Refused, "longer than it may be"),
+        (Fault::Trickle, false, Failure::Offline, "fewer than 512 bytes a second"),
     ] {
         let scene = Scene::new();
         let faulty = Faulty::new(&scene.world.store(), fault, everywhere);
@@ -350,6 +351,75 @@ fn a_part_of_a_download_that_was_changed_is_fetched_again() {
     }
     assert_eq!(other.pull(&world, NOW).updated, 1, "{}", other.lines.all());
     assert_eq!(other.served(0..40).len(), 40);
+}
+
+#[test]
+fn a_server_that_sends_whole_objects_alone_is_asked_for_the_whole_after_an_interruption() {
+    let world = World::new();
+    world.published(0..40);
+    let other = world.machine("other");
+    let half = Faulty::new(&world.store(), Fault::Half, false);
+    other.pull_from(&half.bucket(Duration::from_secs(60)), &world.trust(), NOW).unwrap();
+    assert!(!files(&other.dir.join("remote/tmp")).is_empty());
+    let other = Machine { lines: Default::default(), ..other };
+    let whole = Faulty::new(&world.store(), Fault::NoParts, false);
+    let pulled = other.pull_from(&whole.bucket(Duration::from_secs(60)), &world.trust(), NOW).unwrap();
+    assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", other.lines.all());
+    // Each byte is told once, however often it came.
+    let told = [&other.lines.more, &other.lines.done];
+    assert_eq!(told.map(|bytes| bytes.load(std::sync::atomic::Ordering::Relaxed)), [pulled.bytes; 2]);
+}
+
+/// The writer of a download that was given up may still be at work.
+#[test]
+fn a_part_of_a_download_that_somebody_writes_is_left_alone() {
+    let world = World::new();
+    world.published(0..3);
+    let other = world.machine("other");
+    let [one, _] =
+        files(&world.store().join("v1/segments")).into_keys().collect::<Vec<_>>().try_into().unwrap();
+    let part = other.dir.join("remote/tmp").join(format!("{}.part", one.display()));
+    fs::write(&part, "of another one").unwrap();
+    let writer = fs::File::open(&part).unwrap();
+    rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let store = Faulty::new(&world.store(), Fault::None, false);
+    let pulled = other.pull_from(&store.bucket(Duration::from_millis(100)), &world.trust(), NOW).unwrap();
+    assert_eq!(pulled.failures, [Failure::Local], "{}", other.lines.all());
+    assert_eq!(fs::read(&part).unwrap(), b"of another one");
+    drop(writer);
+    assert_eq!(other.pull(&world, NOW).failures, [], "{}", other.lines.all());
+    assert_eq!(other.served(0..3).len(), 3);
+}
+
+#[test]
+fn what_its_new_signer_may_not_give_is_dropped_although_the_manifest_is_the_same() {
+    let scene = Scene::new();
+    scene.other.pull(&scene.world, NOW + 2);
+    assert_eq!(scene.other.served(0..9), [0, 1, 2, 3]);
+    let portable = Signer::generate().unwrap();
+    let manifest = scene.manifest();
+    fs::write(scene.world.manifest(), portable.sign(&manifest.encode()).unwrap()).unwrap();
+    let both = scene.world.trust().and(trust(&portable, "*", Content::Portable));
+    for _ in 0..2 {
+        let pulled = scene.other.pull_from(&scene.world.bucket(), &both, NOW + 2).unwrap();
+        assert_eq!(pulled.failures, [], "{}", scene.other.lines.all());
+        assert!(scene.other.served(0..9).is_empty());
+    }
+}
+
+#[test]
+fn a_segment_that_is_much_longer_than_its_file_is_refused_where_that_is_asked_for() {
+    let folder = scratch();
+    let bytes = segment(true, |stash| {
+        let code = vec![0; 1 << 20];
+        let identity = VkLayer_vkstash::recipe::identifier::module_identity(Default::default(), &code);
+        assert!(stash.portable().put(Kind::Module, &identity, [&[0; 4][..], &code].concat().into()));
+    });
+    assert!(bytes.len() < 100_000);
+    fs::write(folder.path().join("x.vks"), bytes).unwrap();
+    let verify = |most| vkstash_remote::segment::verify(folder.path(), "x.vks", None, most);
+    assert_eq!(verify(2 << 20).unwrap().records, 1);
+    assert!(verify(1 << 20).unwrap_err().to_string().contains("when decompressed"));
 }
 
 #[test]

@@ -114,19 +114,31 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// The lines that were told.
+/// The lines that were told, and the bytes that were to be copied and were.
 #[derive(Default)]
-pub(crate) struct Lines(pub(crate) Mutex<Vec<String>>);
+pub(crate) struct Lines {
+    lines: Mutex<Vec<String>>,
+    pub(crate) more: AtomicU64,
+    pub(crate) done: AtomicU64,
+}
 
 impl Progress for Lines {
     fn line(&self, text: &str) {
-        self.0.lock().unwrap().push(text.to_owned());
+        self.lines.lock().unwrap().push(text.to_owned());
+    }
+
+    fn more(&self, bytes: u64) {
+        self.more.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn done(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
 impl Lines {
     pub(crate) fn all(&self) -> String {
-        self.0.lock().unwrap().join("\n")
+        self.lines.lock().unwrap().join("\n")
     }
 }
 
@@ -271,6 +283,10 @@ pub(crate) enum Fault {
     Endless,
     /// The announced length is huge.
     Huge,
+    /// What asks for a part of an object gets an error.
+    NoParts,
+    /// A byte comes now and then.
+    Trickle,
 }
 
 /// A store that misbehaves for segments, and counts requests.
@@ -338,6 +354,10 @@ impl ObjectStore for Faulty {
 
     async fn get_opts(&self, place: &Place, options: GetOptions) -> Result<GetResult> {
         let fault = self.fail(place).await?;
+        if fault == Fault::NoParts && options.range.is_some() {
+            let source = "Received non-partial response when range requested".into();
+            return Err(object_store::Error::Generic { store: "faulty", source });
+        }
         let mut got = self.inner.get_opts(place, options).await?;
         let (meta, range, attributes, extensions) =
             (got.meta.clone(), got.range.clone(), got.attributes.clone(), got.extensions.clone());
@@ -360,6 +380,14 @@ impl ObjectStore for Faulty {
             Ok(bytes)
         });
         let stream = match fault {
+            Fault::Trickle => {
+                let bytes = stream.map(|bytes| bytes.unwrap().to_vec()).concat().await;
+                let slowly = futures_util::stream::iter(bytes).then(|byte| async move {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    Ok(vec![byte].into())
+                });
+                slowly.boxed()
+            }
             Fault::Endless => {
                 stream.chain(futures_util::stream::repeat_with(|| Ok(vec![7; 4096].into()))).boxed()
             }
