@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::work::{self, Shader, Work};
@@ -34,12 +35,15 @@ fn machine(scenario: &Scenario, env: &Env, name: &str) -> Env {
 
 /// `vkstash run` with these options, of a program that makes pipelines.
 fn run(scenario: &Scenario, env: &Env, tool: &Path, options: &[&str]) -> String {
+    run_work(scenario, env, tool, options, &Work { shader: Shader::Compute, count: 20, ..Work::default() })
+}
+
+fn run_work(scenario: &Scenario, env: &Env, tool: &Path, options: &[&str], work: &Work) -> String {
     let mut command = Command::new(tool);
     env.apply(&mut command);
     command.env("VKSTASH_LIBRARY", paths::layer_library()).arg("run").args(options).arg("--");
     command.arg(std::env::current_exe().unwrap());
-    let work = Work { shader: Shader::Compute, count: 20, ..Work::default() };
-    said(&scenario.as_step(&mut command, "work", &work).output().unwrap())
+    said(&scenario.as_step(&mut command, "work", work).output().unwrap())
 }
 
 fn said(output: &Output) -> String {
@@ -78,5 +82,92 @@ fn what_one_machine_published_another_one_serves_in_its_first_run() {
         // A store that was never reached.
         let fourth = run(scenario, &machine(scenario, &two, "three"), &tool, &["--remote", &gone]);
         assert!(fourth.contains("20 compiled"), "{fourth}");
+    });
+}
+
+/// A store, and a key that all machines believe. Returns the address and the file of the key.
+fn store(scenario: &Scenario, remote: &Path, machines: &[&str]) -> (String, std::path::PathBuf) {
+    let (store, key) = (scenario.folder().join("store"), scenario.folder().join("key"));
+    fs::create_dir(&store).unwrap();
+    let made = Command::new(remote).arg("key").arg(&key).arg("--no-password").output().unwrap();
+    said(&made);
+    for name in machines {
+        fs::write(scenario.folder().join(name).join("config/vkstash/signers.toml"), &made.stdout).unwrap();
+    }
+    (format!("file://{}", store.display()), key)
+}
+
+/// A word that nothing but the modules of the next test has.
+const FIRST: u32 = 0x5eed_0101;
+
+fn under(scenario: &Scenario, name: &str, script: Value) -> Env {
+    machine(scenario, &scenario.on(Driver::Test(script)).unwrap(), name)
+}
+
+#[test]
+fn a_builder_compiles_what_players_offered_and_publishes_it_also_after_an_update_of_the_driver() {
+    scenario(STEPS, |scenario| {
+        let Some([tool, remote]) = tools() else { return };
+        let fault = json!([{ "command": "vkCreateComputePipelines", "word": FIRST + 2, "die": "segv" }]);
+        let player = under(scenario, "player", json!({}));
+        let builder = under(scenario, "builder", json!({ "faults": fault }));
+        let other = under(scenario, "other", json!({}));
+        let (url, key) = store(scenario, &remote, &["player", "builder", "other"]);
+        let work = Work { first: FIRST, count: 8, ..Work::default() };
+        // Without a key: recipes and modules alone.
+        run_work(scenario, &player, &tool, &["--remote", &url, "--push"], &work);
+        let build = |env: &Env| {
+            let mut command = Command::new(&remote);
+            env.apply(&mut command);
+            command.env("VKSTASH_LIBRARY", paths::layer_library()).args(["build", "--to", &url, "--prewarm"]);
+            command.arg("--dir").arg(scenario.folder().join("builder/stash")).arg("--key").arg(&key);
+            said(&command.output().unwrap())
+        };
+        let built = build(&builder);
+        assert!(built.contains("1 pipelines are quarantined and not published"), "{built}");
+        assert!(built.contains("1 objects with") && built.contains("2 manifests signed"), "{built}");
+        let served = run_work(scenario, &other, &tool, &["--remote", &url], &work);
+        assert!(served.contains("7 served") && served.contains("1 compiled"), "{served}");
+        // The inbox is empty, and the driver is new.
+        let update =
+            json!({ "driver_version": 2, "pipeline_cache_uuid": "00000000000000000000000000000002" });
+        let built = build(&under(scenario, "builder", update.clone()));
+        assert!(built.contains("0 objects with") && built.contains("1 manifests signed"), "{built}");
+        let updated = under(scenario, "updated", update);
+        fs::copy(
+            scenario.folder().join("other/config/vkstash/signers.toml"),
+            scenario.folder().join("updated/config/vkstash/signers.toml"),
+        )
+        .unwrap();
+        let served = run_work(scenario, &updated, &tool, &["--remote", &url], &work);
+        assert!(served.contains("8 served (100.0 %), 0 compiled"), "{served}");
+    });
+}
+
+#[test]
+fn a_base_whose_path_cannot_be_named_is_left_out_and_a_program_fetches_its_own_application_alone() {
+    scenario(STEPS, |scenario| {
+        let Some([tool, remote]) = tools() else { return };
+        let player = under(scenario, "player", json!({}));
+        let other = under(scenario, "other", json!({}));
+        let (url, key) = store(scenario, &remote, &["player", "other"]);
+        let work = Work { first: FIRST, count: 3, ..Work::default() };
+        let options = ["--remote", &url, "--push", "--remote-key", key.to_str().unwrap()];
+        run_work(scenario, &player, &tool, &options, &work);
+        // Something of another program, signed by the same key.
+        let manifests = scenario.folder().join("store/v1/manifests");
+        let own = fs::read_dir(&manifests).unwrap().next().unwrap().unwrap().path();
+        let foreign = manifests.join("foreign-0123456789abcdef");
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join("portable"), "never asked for").unwrap();
+        let served = run_work(scenario, &other, &tool, &["--remote", &url], &work);
+        assert!(served.contains("3 served (100.0 %), 0 compiled"), "{served}");
+        assert!(!served.contains("foreign"), "{served}");
+        assert!(own.is_dir());
+        let strange = other.var("XDG_DATA_HOME", scenario.folder().join("other/with:colon"));
+        let strange = strange.stash(scenario.folder().join("other/stash2"));
+        let ran = run_work(scenario, &strange, &tool, &["--remote", &url], &work);
+        assert!(ran.contains("a base cannot have a colon in its path"), "{ran}");
+        assert!(ran.contains("3 compiled"), "{ran}");
     });
 }

@@ -5,6 +5,7 @@
 //!
 //! - [`program`] the command line
 //! - [`build`] from the inbox into a stash; [`push`] from a stash into a store
+//! - `machine` what is known before a program runs
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time
@@ -20,6 +21,7 @@ mod gather;
 pub mod home;
 pub mod key;
 mod lease;
+mod machine;
 pub mod manifest;
 pub mod names;
 pub mod program;

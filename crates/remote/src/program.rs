@@ -18,7 +18,8 @@ use crate::bucket::Bucket;
 use crate::build;
 use crate::home::Home;
 use crate::key::{self, Signer};
-use crate::names::Digest;
+use crate::machine::{self, Program};
+use crate::names::{self, Digest};
 use crate::progress::Progress;
 use crate::pull::{self, Failure, PullError};
 use crate::push::{self, PushError};
@@ -94,6 +95,9 @@ struct PullArgs {
     /// Print the folder of the base first, on standard output
     #[arg(long)]
     print_base: bool,
+    /// Only what this command may ask for, as far as that is known before it runs
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["applications", "all"])]
+    command: Vec<OsString>,
     #[command(flatten)]
     store: StoreArgs,
 }
@@ -251,11 +255,18 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         return Err(End::local("no signer is pinned, so nothing can be believed (docs/remote.md)"));
     }
     let found = known(&args.store)?;
-    let chosen = if args.applications.is_empty() && !args.all {
+    let program = Program::of(&args.command, std::env::var_os("PATH").as_deref());
+    let mut chosen: Vec<&ApplicationInfo> = if args.applications.is_empty() && !args.all {
         found.iter().collect()
     } else {
         choose(&found, &args.applications)
     };
+    let program = program.as_ref();
+    let may_be = |folder: &str| program.is_some_and(|program| program.may_be(folder));
+    let is_known = chosen.iter().any(|info| may_be(&info.folder));
+    if is_known {
+        chosen.retain(|info| may_be(&info.folder));
+    }
     let headers = |info: &ApplicationInfo| {
         let devices = info.parts.iter().filter_map(|part| part.device.clone());
         if args.all_devices { Vec::new() } else { devices.collect() }
@@ -263,7 +274,7 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     let mut applications: Vec<_> = chosen.iter().map(|info| (info.folder.clone(), headers(info))).collect();
     for name in &args.applications {
         // What only the store has is named by its folder.
-        if crate::names::application(name).is_some() && !applications.iter().any(|(known, _)| known == name) {
+        if names::application(name).is_some() && !applications.iter().any(|(known, _)| known == name) {
             applications.push((name.clone(), Vec::new()));
         }
     }
@@ -277,9 +288,9 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         )));
     }
     let all = args.all || (args.applications.is_empty() && found.is_empty());
-    let request = pull::Request {
+    let mut request = pull::Request {
         applications,
-        kept: args.applications.is_empty(),
+        kept: args.applications.is_empty() && args.command.is_empty(),
         all,
         rate: args.max_rate,
         patience: Duration::from_secs(args.store.deadline.unwrap_or(600)),
@@ -289,8 +300,27 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     let told: Arc<dyn Progress> = progress.clone();
     let silence = Duration::from_secs(args.store.silence.max(1));
     let bucket = Bucket::open(&args.from, silence, false).map_err(PullError::Store)?;
-    let pulled =
-        run(&args.store, async move { Ok(pull::pull(&bucket, &home, &trust, &request, told).await?) });
+    let pulled = run(&args.store, async move {
+        // What is done before a program is bounded by what that program may use.
+        let mut gpus = None;
+        if !args.command.is_empty() && !args.all_devices {
+            gpus = machine::gpus(Path::new("/sys/bus/pci/devices"));
+            if !is_known && program.is_some() {
+                let folders = match bucket.folders(&names::manifests()).await {
+                    // Servers of plain files have no lists.
+                    Err(_) if !request.applications.is_empty() => Vec::new(),
+                    folders => folders.map_err(PullError::Store)?,
+                };
+                let of_program: Vec<_> = folders.into_iter().filter(|folder| may_be(folder)).collect();
+                if !of_program.is_empty() {
+                    request.all = false;
+                    request.applications =
+                        of_program.into_iter().map(|folder| (folder, Vec::new())).collect();
+                }
+            }
+        }
+        Ok(pull::pull_for(&bucket, &home, &trust, &request, gpus.as_deref(), told).await?)
+    });
     progress.clear();
     let pulled = pulled?;
     if !args.store.quiet {
@@ -545,7 +575,7 @@ fn known(args: &StoreArgs) -> Result<Vec<ApplicationInfo>, End> {
 }
 
 fn display(folder: &str) -> String {
-    crate::names::application(folder).map(|name| name.display).unwrap_or_default()
+    names::application(folder).map(|name| name.display).unwrap_or_default()
 }
 
 fn choose<'a>(found: &'a [ApplicationInfo], names: &[String]) -> Vec<&'a ApplicationInfo> {

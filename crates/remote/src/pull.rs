@@ -184,7 +184,12 @@ enum Answer {
     Refused(Option<Accepted>, Refusal),
 }
 
+/// Vendor and device of a GPU, as Vulkan and PCI number them.
+pub type Gpu = (u32, u32);
+
 struct Pull<'a> {
+    /// Of the devices that are not named, these alone. None: all.
+    gpus: Option<&'a [Gpu]>,
     bucket: &'a Bucket,
     home: &'a Home,
     trust: &'a Trust,
@@ -201,9 +206,22 @@ pub async fn pull(
     request: &Request,
     progress: Arc<dyn Progress>,
 ) -> Result<Pulled, PullError> {
+    pull_for(bucket, home, trust, request, None, progress).await
+}
+
+/// [`pull`] that leaves out devices of vendors of GPUs that this machine does not have. Devices that the request names
+/// count all the same, and so does what is no GPU.
+pub async fn pull_for(
+    bucket: &Bucket,
+    home: &Home,
+    trust: &Trust,
+    request: &Request,
+    gpus: Option<&[Gpu]>,
+    progress: Arc<dyn Progress>,
+) -> Result<Pulled, PullError> {
     let _locked = home.lock(request.patience).await.map_err(PullError::Home)?.ok_or(PullError::Busy)?;
     let rate = Rate::new(request.rate);
-    Pull { bucket, home, trust, request, rate, progress }.run().await
+    Pull { gpus, bucket, home, trust, request, rate, progress }.run().await
 }
 
 impl Pull<'_> {
@@ -319,6 +337,7 @@ impl Pull<'_> {
         };
         let (object, saved) = object;
         match self.accept(application, target, &object.bytes) {
+            Ok((manifest, _)) if !self.is_usable(application, &manifest) => Answer::Nothing,
             Ok((manifest, content)) => {
                 let new = Some((object.bytes.to_vec(), object.version.e_tag));
                 // The same text under another tag, or signed by somebody who may give more or less.
@@ -328,6 +347,16 @@ impl Pull<'_> {
             }
             Err(refusal) => Answer::Refused(saved, refusal),
         }
+    }
+
+    /// Whether this machine may have that device.
+    fn is_usable(&self, application: &str, manifest: &Manifest) -> bool {
+        let (Some(gpus), Some(header)) = (self.gpus, &manifest.device) else { return true };
+        let mut named = self.request.applications.iter().filter(|(name, _)| name == application);
+        // Software has numbers that PCI does not have.
+        header.vendor_id > 0xffff
+            || gpus.contains(&(header.vendor_id, header.device_id))
+            || named.any(|(_, devices)| devices.contains(header))
     }
 
     /// Whether a text from the store counts.

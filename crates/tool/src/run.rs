@@ -93,9 +93,18 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         dir: args.dir.as_deref(),
         key: args.remote_key.as_deref(),
         seconds: args.remote_seconds,
+        command: &args.command,
     });
     let mut chosen = args.base.clone();
-    chosen.extend(remote.as_ref().and_then(Remote::pull));
+    let fetched = remote.as_ref().and_then(Remote::pull);
+    // Nobody has chosen its path, so it is no reason not to run the command.
+    chosen.extend(fetched.filter(|base| match bases(std::slice::from_ref(base)) {
+        Ok(_) => true,
+        Err(error) => {
+            eprint_line(&format_args!("{error}; running without it"));
+            false
+        }
+    }));
     if let Some(bases) = bases(&chosen)? {
         command.env(BASE, bases);
     }

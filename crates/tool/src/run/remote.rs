@@ -29,6 +29,8 @@ pub(super) struct Remote<'a> {
     pub(super) dir: Option<&'a Path>,
     pub(super) key: Option<&'a Path>,
     pub(super) seconds: u64,
+    /// What will run.
+    pub(super) command: &'a [OsString],
 }
 
 impl Remote<'_> {
@@ -36,6 +38,7 @@ impl Remote<'_> {
     pub(super) fn pull(&self) -> Option<PathBuf> {
         let mut command = self.command("pull", "--from");
         command.arg("--print-base").stdout(Stdio::piped());
+        command.arg("--").args(self.command);
         let mut child = self.start(command)?;
         let (send, receive) = mpsc::channel();
         let output = child.stdout.take();
