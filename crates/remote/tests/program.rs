@@ -1,6 +1,7 @@
 //! The program as people run it: its exit statuses, a full disk, Ctrl-C.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -130,4 +131,42 @@ fn an_interrupted_pull_changes_nothing_and_the_next_one_goes_on() {
     assert!(files(&scene.base()) == before);
     is(&scene.pull().output().unwrap(), 0, "updated");
     assert_eq!(served(&scene.base(), "game", 0..99).len(), 60);
+}
+
+#[test]
+fn a_build_compiles_for_every_device_and_shows_drivers_no_secrets() {
+    let scene = Scene::new();
+    let folder = scene.world.folder.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(PROGRAM, folder.join("vkstash-remote")).unwrap();
+    let said = folder.join("said");
+    let script = format!("#!/bin/sh\n{{ echo \"$@\"; env; }} > {}\necho '{{}}'\nexit 1\n", said.display());
+    fs::write(folder.join("vkstash"), script).unwrap();
+    fs::set_permissions(folder.join("vkstash"), fs::Permissions::from_mode(0o755)).unwrap();
+    let stash = scene.world.folder.path().join("stash");
+    let build = |name: &str, arguments: &[&str]| {
+        let plain = scene.program("build", "--to", name, &stash);
+        let mut command = Command::new(folder.join("vkstash-remote"));
+        command.args(plain.get_args()).arg("--prewarm").arg("--key").arg(&scene.key).args(arguments);
+        for secret in ["AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_KEY", "GOOGLE_SERVICE_ACCOUNT_KEY"] {
+            command.env(secret, "secret");
+        }
+        command.env("VKSTASH_REMOTE_PASSWORD", "secret").env("OTHER", "kept").output().unwrap()
+    };
+    // An empty inbox: what the stash has is compiled and published all the same.
+    is(&build("builder", &[]), 0, "0 objects with");
+    let text = fs::read_to_string(&said).unwrap();
+    let first = text.lines().next().unwrap();
+    assert_eq!(first, format!("prewarm --dir {} --every-device --json --all", stash.display()));
+    assert!(text.contains("OTHER=kept") && !text.contains("=secret"), "{text}");
+    let application = app("game").folder;
+    is(&build("builder", &[&application]), 0, "0 objects with");
+    let text = fs::read_to_string(&said).unwrap();
+    assert!(
+        text.lines().next().unwrap().ends_with(&format!("--every-device --json {application}")),
+        "{text}"
+    );
+    // Whoever says nothing has failed.
+    fs::write(folder.join("vkstash"), "#!/bin/sh\nexit 2\n").unwrap();
+    is(&build("builder", &[]), 1, "prewarm has failed");
 }
