@@ -258,7 +258,8 @@ impl Builder {
         let request = push_of(&root, changed.into_iter().collect(), now);
         let (trust, signer) = (fleet.world.trust(), &fleet.world.signer);
         let pushed = wait(push::push(&bucket(), &home, &trust, signer, &request, Arc::new(Quiet))).unwrap();
-        wait(build::remove(&bucket(), &taken)).unwrap();
+        assert!(pushed.refused.is_empty(), "{pushed:?}");
+        wait(build::remove(&bucket(), &taken, &[])).unwrap();
         let (objects, took) = (taken.objects.len(), began.elapsed());
         Night { objects, segments: pushed.segments, bytes: pushed.bytes, took }
     }

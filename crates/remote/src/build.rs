@@ -292,10 +292,14 @@ fn bring(from: &Path, parts: &[(String, String)], to: &Path) -> Result<import::I
     })
 }
 
-/// Removes what was taken.
-pub async fn remove(bucket: &Bucket, taken: &Taken) -> Result<(), BucketError> {
+/// Removes what was taken, but for what is of these applications.
+pub async fn remove(bucket: &Bucket, taken: &Taken, but: &[String]) -> Result<(), BucketError> {
+    let folders: Vec<Place> =
+        but.iter().map(|application| names::inbox().join(application.as_str())).collect();
     for place in &taken.objects {
-        bucket.delete(place).await?;
+        if !folders.iter().any(|folder| place.prefix_matches(folder)) {
+            bucket.delete(place).await?;
+        }
     }
     Ok(())
 }

@@ -382,7 +382,7 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
             (false, ..) => format!("{what} in the inbox"),
         });
     }
-    Ok(None)
+    Ok((!pushed.refused.is_empty()).then_some(Failure::Refused))
 }
 
 fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
@@ -420,7 +420,7 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     };
     let pushed = run(&args.store, async {
         let pushed = push::push(&bucket, &home, &trust, &signer, &push, told).await?;
-        build::remove(&bucket, &taken).await.map_err(PushError::Store)?;
+        build::remove(&bucket, &taken, &pushed.refused).await.map_err(PushError::Store)?;
         Ok(pushed)
     });
     progress.clear();
@@ -435,7 +435,7 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
             pushed.manifests
         ));
     }
-    Ok((taken.refused > 0).then_some(Failure::Refused))
+    Ok((taken.refused > 0 || !pushed.refused.is_empty()).then_some(Failure::Refused))
 }
 
 /// Compiles what is in the stash with the drivers of this machine, of which the stash may know none. None: of all

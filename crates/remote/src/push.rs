@@ -24,6 +24,7 @@ use crate::key::{KeyError, Signer};
 use crate::manifest::{self, Content, Manifest, ManifestError, Reference, Segment};
 use crate::names::{self, Digest, Target};
 use crate::progress::Progress;
+use crate::pull::Failure;
 use crate::replace::replace;
 use crate::revocations::{self, Revocations, Revoked};
 use crate::trust::Trust;
@@ -66,6 +67,8 @@ pub struct Pushed {
     pub manifests: u64,
     /// How often somebody else was faster.
     pub lost: u64,
+    /// Applications whose manifests cannot be built on: for each a line was told.
+    pub refused: Vec<String>,
 }
 
 /// Why it was not published.
@@ -122,8 +125,7 @@ pub enum PushError {
 
 impl PushError {
     /// The exit status.
-    pub fn failure(&self) -> crate::pull::Failure {
-        use crate::pull::Failure;
+    pub fn failure(&self) -> Failure {
         match self {
             PushError::Store(BucketError::Unreachable(_) | BucketError::Missing(_) | BucketError::Slow) => {
                 Failure::Offline
@@ -148,7 +150,7 @@ struct Push<'a> {
     progress: Arc<dyn Progress>,
 }
 
-/// Publishes and signs.
+/// Publishes and signs. What is refused of one of several applications keeps nobody from publishing the others.
 pub async fn push(
     bucket: &Bucket,
     home: &Home,
@@ -161,7 +163,13 @@ pub async fn push(
     let push = Push { bucket, home, trust, signer, request, progress };
     let mut pushed = Pushed::default();
     for application in &request.applications {
-        push.application(application, &mut pushed).await?;
+        match push.application(application, &mut pushed).await {
+            Err(error) if error.failure() == Failure::Refused && request.applications.len() > 1 => {
+                push.progress.line(&format!("{application}: {error}"));
+                pushed.refused.push(application.clone());
+            }
+            outcome => outcome?,
+        }
     }
     Ok(pushed)
 }

@@ -49,7 +49,7 @@ fn what_is_offered_without_a_key_reaches_everybody_through_a_builder() {
     assert_eq!(stash.portable().len(Kind::Module), 5);
     drop(stash);
     builder.push(&world, &bucket, NOW).unwrap();
-    wait(build::remove(&bucket, &taken)).unwrap();
+    wait(build::remove(&bucket, &taken, &[])).unwrap();
     assert_eq!(files(&inbox).len(), 1);
     let other = world.machine("other");
     let pulled = other.pull(&world, NOW);
@@ -221,4 +221,24 @@ fn strangers_cannot_block_the_inbox() {
     assert_eq!((taken.applications.len(), taken.objects.len()), (3, 3), "{}", builder.lines.all());
     assert!(!game.join("0".repeat(64)).exists());
     assert!(builder.lines.all().contains(&format!("{} in the inbox is removed", "0".repeat(64))));
+}
+
+#[test]
+fn an_application_that_cannot_be_published_keeps_no_other_one_back() {
+    let world = World::new();
+    let (player, builder) = (world.machine("player"), world.machine("builder"));
+    let [game, tool] = ["game", "tool"].map(|name| app(name).folder);
+    fill(&player.stash(), "game", 0..1);
+    fill(&player.stash(), "tool", 1..2);
+    let request = push_request(&player, NOW);
+    wait(push::offer(&world.bucket(), &player.home, &request, player.lines.clone())).unwrap();
+    fs::create_dir_all(world.manifest().parent().unwrap()).unwrap();
+    fs::write(world.manifest().with_file_name("portable"), "junk").unwrap();
+    let request = build_request(&builder);
+    let taken = wait(build::take(&world.bucket(), &builder.home, &request, builder.lines.clone())).unwrap();
+    let pushed = builder.push(&world, &world.bucket(), NOW).unwrap();
+    assert_eq!((pushed.manifests, &pushed.refused[..]), (1, &[game.clone()][..]), "{}", builder.lines.all());
+    wait(build::remove(&world.bucket(), &taken, &pushed.refused)).unwrap();
+    let left = |application: &str| files(&world.store().join("v1/inbox").join(application)).len();
+    assert_eq!((left(&game), left(&tool)), (1, 0));
 }

@@ -119,7 +119,8 @@ fn an_interrupted_pull_changes_nothing_and_the_next_one_goes_on() {
     is(&scene.pull().output().unwrap(), 0, "updated");
     let before = files(&scene.base());
     scene.publish(3..60);
-    let slow = scene.pull().args(["--max-rate", "1KB"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let slow =
+        scene.pull().args(["--max-rate", "20KB"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while files(&scene.world.folder.path().join("other/tmp")).values().all(Vec::is_empty) {
         assert!(began.elapsed() < Duration::from_secs(60), "something comes");
