@@ -1,6 +1,7 @@
 //! Walking pNext chains, and copying them where a call must be changed.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -126,14 +127,15 @@ pub fn refuse_plain(extensions: &Extensions<'_>) -> Result<(), Refusal> {
 /// Room for copies of structures. Its address must not change while copies are in use, which the borrow of
 /// the pointers it gives out cannot say: keep it in a local variable of the function that makes the call.
 pub struct Arena {
-    fixed: [u64; 64],
+    fixed: [MaybeUninit<u64>; 64],
     used: usize,
     spill: Vec<Box<[u64]>>,
 }
 
 impl Default for Arena {
     fn default() -> Self {
-        Arena { fixed: [0; 64], used: 0, spill: Vec::new() }
+        // Most calls copy nothing.
+        Arena { fixed: [const { MaybeUninit::uninit() }; 64], used: 0, spill: Vec::new() }
     }
 }
 
@@ -147,7 +149,7 @@ impl Arena {
         let target: *mut u64 = if self.used + words <= self.fixed.len() {
             let start = self.used;
             self.used += words;
-            self.fixed[start..].as_mut_ptr()
+            self.fixed[start..].as_mut_ptr().cast()
         } else {
             self.spill.push(vec![0; words].into_boxed_slice());
             self.spill.last_mut().map_or(std::ptr::null_mut(), |block| block.as_mut_ptr())

@@ -29,6 +29,8 @@ struct Buffers {
 /// What a thread keeps of its buffer for artifacts at most.
 const KEPT_BYTES: usize = 1 << 20;
 
+// Not touched by a call that the driver answers before anything is described: the first use in a thread registers a
+// destructor.
 thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 
 /// Serves one create info.
@@ -36,24 +38,6 @@ thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 /// # Safety
 /// The call's create info is valid, and its base pipeline is named by handle; the allocator is the program's.
 pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
-    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
-    let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
-    let mut buffers = taken.ok().flatten().unwrap_or_default();
-    // SAFETY: the caller's contract.
-    let answer = unsafe { serve_with(call, &mut buffers) };
-    // One large artifact must not keep its memory in every thread.
-    if buffers.artifact.capacity() > KEPT_BYTES {
-        buffers.artifact = Vec::new();
-    }
-    // If thread-local storage is gone, the next call allocates again.
-    let _ = BUFFERS.try_with(|kept| kept.try_borrow_mut().map(|mut kept| *kept = buffers));
-    answer
-}
-
-/// # Safety
-/// As [`serve`].
-unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -> Answer {
-    let Buffers { recipe, artifact } = buffers;
     let mut arena = Arena::default();
     let allowed;
     let mut call = *call;
@@ -95,22 +79,51 @@ unsafe fn serve_with<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -
             Rung::Missed(now) => question = now,
         }
     }
+    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
+    let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
+    let mut buffers = taken.ok().flatten().unwrap_or_default();
+    // SAFETY: the caller's contract.
+    let answer = unsafe { serve_described(&call, parks, question, timed, &mut buffers) };
+    // One large artifact must not keep its memory in every thread.
+    if buffers.artifact.capacity() > KEPT_BYTES {
+        buffers.artifact = Vec::new();
+    }
+    // If thread-local storage is gone, the next call allocates again.
+    let _ = BUFFERS.try_with(|kept| kept.try_borrow_mut().map(|mut kept| *kept = buffers));
+    answer
+}
+
+/// What needs a description. Not a part of its caller: what the driver answers before would touch the stack that a
+/// description takes, two pages in each new thread.
+///
+/// # Safety
+/// As [`serve`].
+#[inline(never)]
+unsafe fn serve_described<I: CreateInfo>(
+    call: &Call<'_, I>,
+    parks: bool,
+    question: Question,
+    timed: Timed,
+    Buffers { recipe, artifact }: &mut Buffers,
+) -> Answer {
+    let device = call.device;
+    let forbids = call.parsed().fails_on_compile_required();
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
         // SAFETY: the call's create info is valid (the caller's contract).
-        Err(refusal) => return unsafe { bypass::bypass(&call, refusal) },
+        Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
-        modules::with_request(&call, &described, |request| climb(request, parks, question, timed, artifact))
+        modules::with_request(call, &described, |request| climb(request, parks, question, timed, artifact))
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }
     if forbids && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
         // SAFETY: the call's create info is valid (the caller's contract).
-        unsafe { note_refused(&call) };
+        unsafe { note_refused(call) };
     }
     count_result(device, answer.result);
     answer

@@ -6,6 +6,7 @@ use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
 use vkstash_store::base::memory::Taken;
+use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// A shader module.
@@ -16,6 +17,15 @@ pub struct Module {
     pub unhashed: Option<Unhashed>,
     /// Why pipelines with it must bypass: an unknown structure in its chain.
     pub refusal: Option<Refusal>,
+}
+
+impl Module {
+    /// The program has destroyed it, so its code will not be hashed any more.
+    pub fn drop_code(&self) {
+        if let Some(unhashed) = &self.unhashed {
+            drop(lock(&unhashed.record).take());
+        }
+    }
 }
 
 /// Code that was copied when the module was created and may never have to be hashed: the driver may have
