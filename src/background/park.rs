@@ -10,6 +10,7 @@ use super::make::{self, NotMade, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
+use crate::config::Background;
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
@@ -57,6 +58,8 @@ struct Parker {
     ran_dry: AtomicBool,
     /// A chain has ended because of that, or because there is no room.
     is_done: AtomicBool,
+    /// What the stash has is not worth a worker.
+    is_idle: AtomicBool,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -102,6 +105,7 @@ pub fn start(device: &Arc<Device>) {
         releases: AtomicBool::new(false),
         ran_dry: AtomicBool::new(false),
         is_done: AtomicBool::new(false),
+        is_idle: AtomicBool::new(false),
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
@@ -158,6 +162,10 @@ impl Parker {
     fn begin(self: &Arc<Parker>, device: &Device) {
         // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
         if device.stored().is_some() && !device.leaves_all_to_driver() {
+            // Who has set the number of workers wants them.
+            if device.has_too_few_to_park() && Background::from_environment().workers.is_none() {
+                return self.is_idle.store(true, Ordering::Relaxed);
+            }
             // What workers count is in the report of a program that creates no pipelines, too.
             device.session();
             pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
@@ -346,7 +354,9 @@ impl Producer for AsProducer {
         self.device().is_some_and(|device| {
             let compiled =
                 [Count::Compiled, Count::CompiledUnrecorded].map(|what| device.counters().get(what));
-            device.parked.plan().is_none_or(Plan::was_surprised) || compiled != [0; 2]
+            let is_idle = self.0.upgrade().is_some_and(|parker| parker.is_idle.load(Ordering::Relaxed));
+            let is_unknown = !is_idle && device.parked.plan().is_none_or(Plan::was_surprised);
+            is_unknown || compiled != [0; 2]
         })
     }
 

@@ -163,6 +163,19 @@ impl Part {
         self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
     }
 
+    /// Whether there are certainly fewer than so many records of that kind. Reads no index, so what is in several
+    /// segments, or in one without an index, counts several times. Of a part that is not read as a whole, and of bases
+    /// that have some, it is not known.
+    pub fn has_fewer_than(&self, limit: usize, kind: Kind) -> bool {
+        let in_bases = || {
+            let (bases, place) = self.bases();
+            bases.have_any(&self.shared, &place, kind)
+        };
+        let in_segments =
+            || self.view.segments().iter().map(|segment| segment.count(kind) as usize).sum::<usize>();
+        !self.may_have_more() && self.index.len(kind) + in_segments() < limit && !in_bases()
+    }
+
     /// Whether the part itself has the record, or a base has it with these bytes. A base is not corrected: what a
     /// program cannot use of it is recorded in its own stash.
     pub fn has(&self, kind: Kind, key: &Key, bytes: &[u8]) -> bool {

@@ -301,7 +301,12 @@ impl Segment {
 
     /// Whether its own table has records of that kind.
     pub(crate) fn has_any(&self, kind: Kind) -> bool {
-        self.tally().counts[kind.position()] > 0
+        self.count(kind) > 0
+    }
+
+    /// The number of records of that kind in its own table.
+    pub(crate) fn count(&self, kind: Kind) -> u32 {
+        self.tally().counts[kind.position()]
     }
 
     /// Calls `each` with the rows of this hash, the newest first, until it says true.

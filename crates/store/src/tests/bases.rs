@@ -55,6 +55,7 @@ fn what_a_base_has_is_there_and_nothing_is_written_to_it() {
             assert_eq!(numbers(part, kind, 0..30), (0..25).collect::<Vec<_>>());
             assert!((0..25).all(|number| part.contains(kind, &key(number))));
             assert!(!part.contains(kind, &key(25)) && part.has_any(kind));
+            assert!(!part.has_fewer_than(100, kind), "of bases that have some it is not known");
         }
         assert!(stash.note_taken(&device, &key(3)));
         put_all(&device, Kind::Artifact, 100..101);
