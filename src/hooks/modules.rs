@@ -81,8 +81,8 @@ pub unsafe extern "system" fn destroy(
 ) {
     // SAFETY: a live device.
     let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
-    // Forgotten first: the driver may give the handle to another thread at once. The next copy of code gets the memory of
-    // this one: memory that nobody has used yet costs a page fault for each 4 KiB.
+    // Forgotten first: the driver may give the handle to another thread at once. The next copy of code gets the memory
+    // of this one: memory that nobody has used yet costs a page fault for each 4 KiB.
     let forget = || device.modules.remove_last(module, Module::drop_code);
     guard("vkDestroyShaderModule", forget, || ());
     if let Some(next) = device.table.destroy_shader_module {

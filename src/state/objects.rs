@@ -71,8 +71,8 @@ impl<T: Send + Sync + 'static> Objects<T> {
         self.remove_last(handle, |_| ());
     }
 
-    /// An object was destroyed. If nothing of this handle is live any more, `last` frees what need not wait until the map
-    /// drops the object, which it does for dozens of objects together.
+    /// An object was destroyed. If nothing of this handle is live any more, `last` frees what need not wait until the
+    /// map drops the object, which it does for dozens of objects together.
     pub fn remove_last(&self, handle: impl Handle, last: impl Fn(&T)) {
         if !tls_destroyed() {
             remove(&self.live, handle.as_raw(), &|object| object.downcast_ref().into_iter().for_each(&last));
