@@ -279,10 +279,10 @@ impl Stash {
         }
     }
 
-    /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits for
-    /// that as long as when the stash is closed, but not each time ([`Shared::rest`]). False: the stash must be closed
-    /// and opened again, because a guard file would be left if the process ends in another way, it could not be used, or
-    /// it keeps many files open.
+    /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits
+    /// for that as long as when the stash is closed, but not each time ([`Shared::rest`]). False: the stash must be
+    /// closed and opened again, because a guard file would be left if the process ends in another way, it could not be
+    /// used, or it keeps many files open.
     pub fn rest(&self) -> bool {
         let is_sound = || {
             let parts = self.shared.live_parts();
