@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::StreamExt as _;
 
 use vkstash_store::format::device::DeviceHeader;
 
@@ -568,14 +569,26 @@ impl Pull<'_> {
                 }
             }
         });
+        // After a failure the downloads under way go on to their ends, which the next pull need not fetch again.
+        let has_failed = AtomicBool::new(false);
+        let each = each.take_while(|_| !has_failed.load(Ordering::Relaxed));
         let mut each = futures_util::stream::iter(each).buffer_unordered(SEGMENTS_AT_ONCE);
-        while let Some((segment, path, records)) = each.try_next().await? {
-            pulled.segments += 1;
-            pulled.bytes += segment.bytes;
-            pulled.records += records as u64;
-            here.insert(segment.sha256, path);
+        let mut first = Ok(());
+        while let Some(fetched) = each.next().await {
+            match fetched {
+                Ok((segment, path, records)) => {
+                    pulled.segments += 1;
+                    pulled.bytes += segment.bytes;
+                    pulled.records += records as u64;
+                    here.insert(segment.sha256, path);
+                }
+                Err(refusal) => {
+                    has_failed.store(true, Ordering::Relaxed);
+                    first = first.and(Err(refusal));
+                }
+            }
         }
-        Ok(())
+        first
     }
 
     /// What the application's folder is to have, and where it is now.
