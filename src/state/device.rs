@@ -118,7 +118,7 @@ pub struct Device {
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Driver identifiers to module identities, as far as met in this process.
-    pub(super) pairs: papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>,
+    pairs: OnceLock<papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>>,
     stats: Arc<DeviceStats>,
     instance: Arc<Instance>,
     decided: Decided,
@@ -216,7 +216,7 @@ impl Device {
             asked_before_stash: Finds::default(),
             parked: Parked::default(),
             companions: Mutex::default(),
-            pairs: papaya::HashMap::with_hasher(FxBuildHasher),
+            pairs: OnceLock::new(),
             cache_data,
             stats,
             instance,
@@ -279,6 +279,11 @@ impl Device {
             // SAFETY: a cache of the layer's on this device, created without an allocator, and out of use.
             unsafe { destroy(self.handle, cache, std::ptr::null()) };
         }
+    }
+
+    /// Driver identifiers to module identities. Made when the first one is met.
+    pub(super) fn pairs(&self) -> &papaya::HashMap<NativeIdentifier, Key, FxBuildHasher> {
+        self.pairs.get_or_init(Default::default)
     }
 
     /// Adds one to a counter.

@@ -96,7 +96,7 @@ impl Device {
 
     /// Learns that a driver's identifier stands for a module: the driver has just said so.
     fn learn_pair(&self, native: &NativeIdentifier, identity: &Key) {
-        let before = self.pairs.pin().insert(*native, *identity).copied();
+        let before = self.pairs().pin().insert(*native, *identity).copied();
         if before == Some(*identity) || switches::is_off(CacheKinds::CONVERSIONS) {
             return;
         }
@@ -110,7 +110,7 @@ impl Device {
     }
 
     pub(super) fn pair(&self, native: &NativeIdentifier) -> Option<Key> {
-        let pairs = self.pairs.pin();
+        let pairs = self.pairs().pin();
         if let Some(identity) = pairs.get(native) {
             return Some(*identity);
         }

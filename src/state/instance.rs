@@ -270,19 +270,22 @@ impl Instance {
     /// implicit layers again for it.
     fn listed(&self, device: vk::PhysicalDevice) -> Option<Vec<vk::ExtensionProperties>> {
         let enumerate = self.table.enumerate_device_extension_properties?;
-        let mut list = Vec::new();
+        let mut list: Vec<vk::ExtensionProperties> = Vec::new();
         // More than any driver has, so that one call does; a list that grows meanwhile is asked for again.
         let mut count = 512;
         for _ in 0..3 {
-            list.resize(count as usize, vk::ExtensionProperties::default());
+            // Not initialized: 512 of them are 33 pages, of which most stay untouched.
+            list.reserve_exact(count as usize);
+            let room = count;
             // SAFETY: a live physical device, and room for as many as the count says.
             match unsafe { enumerate(device, std::ptr::null(), &mut count, list.as_mut_ptr()) } {
                 vk::Result::SUCCESS => {
-                    list.truncate(count as usize);
+                    // SAFETY: there is room for `room`, and the driver has written as many as it says.
+                    unsafe { list.set_len(count.min(room) as usize) };
                     list.shrink_to_fit();
                     return Some(list);
                 }
-                vk::Result::INCOMPLETE => count = list.len() as u32 * 2,
+                vk::Result::INCOMPLETE => count = room * 2,
                 _ => return None,
             }
         }
