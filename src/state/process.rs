@@ -11,7 +11,7 @@ use super::device_stats::DeviceStats;
 use super::run_report::{ReportSource, SessionReport};
 use super::switches;
 use crate::config::Config;
-use crate::guard::guard;
+use crate::guard::{guard, tls_destroyed};
 use crate::log;
 use crate::recipe;
 use crate::stats::Count;
@@ -119,6 +119,10 @@ pub fn rest(session: Arc<Session>) {
     let is_kept = lock(sessions).by_application.iter().any(keeps);
     // This reference, and the one that is kept.
     let is_used = Arc::strong_count(&session) > 2;
+    // The maps of the store need thread-local storage.
+    if let Some(stash) = session.stash().filter(|_| !tls_destroyed()) {
+        stash.forget_uses();
+    }
     if !is_kept || is_used || session.stash().is_some_and(|stash| stash.rest()) {
         return;
     }

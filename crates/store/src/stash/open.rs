@@ -280,9 +280,9 @@ impl Stash {
     }
 
     /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits
-    /// for that as long as when the stash is closed, but not each time ([`Shared::rest`]). False: the stash must be
-    /// closed and opened again, because a guard file would be left if the process ends in another way, it could not be
-    /// used, or it keeps many files open.
+    /// for that as long as when the stash is closed, but not each time. False: the stash must be closed and opened
+    /// again, because it could not be used, it keeps many files open, or there is a guard file, which would be left if
+    /// the process ends in another way.
     pub fn rest(&self) -> bool {
         let is_sound = || {
             let parts = self.shared.live_parts();
@@ -296,6 +296,14 @@ impl Stash {
         self.shared.rest();
         // The writer may have made a guard file meanwhile.
         is_sound()
+    }
+
+    /// The next device asks anew, so its pipelines are made ahead anew: uses are noted again. The writer knows which ones
+    /// it has written.
+    pub fn forget_uses(&self) {
+        if !self.shared.is_inert() {
+            self.portable.unnote_all();
+        }
     }
 
     /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the
