@@ -123,6 +123,11 @@ pub struct Listed {
     pub(crate) modified: i64,
 }
 
+fn listed_below(folder: &Path, meta: &ObjectMeta) -> Option<Listed> {
+    let name = meta.location.prefix_match(folder)?.map(|part| part.as_ref().to_owned()).collect();
+    Some(Listed { name, bytes: meta.size, modified: meta.last_modified.timestamp() })
+}
+
 /// An object store, below a prefix.
 #[derive(Clone)]
 pub struct Bucket {
@@ -366,7 +371,17 @@ impl Bucket {
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(BucketError::of(error)),
         };
-        if now.as_ref() != over.map(|version| &version.e_tag) {
+        let is_known = match (now, over) {
+            (None, None) => true,
+            (Some(Some(now)), Some(UpdateVersion { e_tag: Some(then), .. })) => now == *then,
+            (None, Some(_)) | (Some(_), None) => false,
+            (Some(_), Some(_)) => {
+                return Err(BucketError::Unable(
+                    "it does not tell versions of an object apart (ETag)".to_owned(),
+                ));
+            }
+        };
+        if !is_known {
             return Ok(false);
         }
         self.put(path, bytes).await.map(|()| true)
@@ -432,6 +447,17 @@ impl Bucket {
         Ok(found)
     }
 
+    /// The objects directly in a folder; not those in folders in it, which some stores do not list at once.
+    pub(crate) async fn children(&self, folder: &Path) -> Result<Vec<Listed>, BucketError> {
+        let place = self.place(folder);
+        let listed = match self.in_time(self.store.list_with_delimiter(Some(&place))).await {
+            Ok(listed) => listed.objects,
+            Err(Error::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(BucketError::of(error)),
+        };
+        Ok(listed.iter().filter_map(|meta| listed_below(&place, meta)).collect())
+    }
+
     /// The objects whose names come next after `after`, at most `most` of those that are wanted. Not all stores list
     /// names in their order.
     pub(crate) async fn list_after(
@@ -471,10 +497,8 @@ impl Bucket {
             for _ in 0..MOST_LOOKED_AT {
                 let next = self.in_time(async { stream.next().await.transpose() }).await;
                 let Some(meta) = next.map_err(BucketError::of)? else { break };
-                let Some(parts) = meta.location.prefix_match(folder) else { continue };
-                let name = parts.map(|part| part.as_ref().to_owned()).collect();
-                let modified = meta.last_modified.timestamp();
-                if !each(Listed { name, bytes: meta.size, modified }) {
+                let Some(listed) = listed_below(folder, &meta) else { continue };
+                if !each(listed) {
                     break;
                 }
             }

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use object_store::path::Path;
 use vkstash_store::base::util::random;
 
-use crate::bucket::{Bucket, BucketError};
+use crate::bucket::{Bucket, BucketError, Listed};
 
 /// The longest break before the next attempt.
 const LONGEST_BREAK_MS: u64 = 2_000;
-/// More announcements than this are not looked at.
-const MOST: usize = 1_000;
+/// After this time an announcement does not count. Its publisher must have ended before half of it, and a request that it
+/// gave up then has the other half to arrive.
+const LIFETIME: Duration = Duration::from_secs(600);
 
 /// The right to write one object, until it is given up or expires.
 pub(crate) struct Lease<'a> {
@@ -25,16 +26,9 @@ pub(crate) struct Lease<'a> {
     began: Instant,
 }
 
-/// After this time an announcement does not count: its publisher must have ended before half of it, and each of its
-/// requests before another half.
-fn lifetime(bucket: &Bucket) -> Duration {
-    bucket.silence() * 4 + Duration::from_secs(60)
-}
-
 impl<'a> Lease<'a> {
     /// Waits until nobody else is writing the object, for at most as long as an announcement counts.
     pub(crate) async fn acquire(bucket: &'a Bucket, object: &Path) -> Result<Lease<'a>, BucketError> {
-        let lifetime = lifetime(bucket);
         let folder: Path =
             ["v1", "publishing"].into_iter().map(Into::into).chain(object.parts().skip(1)).collect();
         let (began, mut longest_break) = (Instant::now(), 50);
@@ -43,7 +37,7 @@ impl<'a> Lease<'a> {
             let lease =
                 Lease { bucket, announcement: folder.clone().join(name.as_str()), began: Instant::now() };
             bucket.put(&lease.announcement, Vec::new()).await?;
-            match lease.is_alone(&folder, &name, lifetime).await {
+            match lease.is_alone(&folder, &name).await {
                 Ok(true) => return Ok(lease),
                 Ok(false) => lease.release().await?,
                 Err(error) => {
@@ -52,7 +46,7 @@ impl<'a> Lease<'a> {
                     return Err(error);
                 }
             }
-            if began.elapsed() > lifetime + bucket.silence() {
+            if began.elapsed() > LIFETIME + LIFETIME / 4 {
                 return Err(BucketError::Unreachable(
                     "somebody else publishes there all the time".to_owned(),
                 ));
@@ -62,12 +56,12 @@ impl<'a> Lease<'a> {
         }
     }
 
-    async fn is_alone(&self, folder: &Path, name: &str, lifetime: Duration) -> Result<bool, BucketError> {
-        let listed = self.bucket.list(folder, MOST).await?;
-        let is_own = |name_parts: &[String]| name_parts.len() == 1 && name_parts[0] == name;
-        let Some(own) = listed.iter().find(|listed| is_own(&listed.name)) else { return Ok(false) };
-        for other in listed.iter().filter(|listed| !is_own(&listed.name)) {
-            if own.modified.saturating_sub(other.modified) <= lifetime.as_secs() as i64 {
+    async fn is_alone(&self, folder: &Path, name: &str) -> Result<bool, BucketError> {
+        let listed = self.bucket.children(folder).await?;
+        let is_own = |listed: &&Listed| listed.name == [name];
+        let Some(own) = listed.iter().find(is_own) else { return Ok(false) };
+        for other in listed.iter().filter(|listed| !is_own(listed)) {
+            if own.modified.saturating_sub(other.modified) <= LIFETIME.as_secs() as i64 {
                 return Ok(false);
             }
             let place = other.name.iter().fold(folder.clone(), |place, part| place.join(part.as_str()));
@@ -76,9 +70,9 @@ impl<'a> Lease<'a> {
         Ok(true)
     }
 
-    /// Whether there is time left to write.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.began.elapsed() < lifetime(self.bucket) / 2
+    /// The time that is left to write.
+    pub(crate) fn left(&self) -> Duration {
+        (LIFETIME / 2).saturating_sub(self.began.elapsed())
     }
 
     pub(crate) async fn release(self) -> Result<(), BucketError> {

@@ -3,7 +3,7 @@
 //! For each application and device one manifest is asked for; what it names and the base lacks is fetched, verified and
 //! put into the base. Whatever goes wrong with a manifest, what the base has by the one before stays as it was.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -476,8 +476,11 @@ impl Pull<'_> {
         if let Err(error) = outcome {
             self.progress.line(&format!("{application}: {error}; what was there stays"));
             pulled.failures.push(Failure::Local);
+            return;
         }
-        for path in here.values() {
+        // What belongs to a manifest that could not be followed need not be fetched again by the next pull.
+        let linked: HashSet<&PathBuf> = wanted.parts.values().flat_map(BTreeMap::values).collect();
+        for path in here.values().filter(|path| linked.contains(path)) {
             let _ = std::fs::remove_file(path);
         }
     }

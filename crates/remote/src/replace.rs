@@ -20,10 +20,8 @@ pub async fn replace(
         return bucket.put_over(object, bytes, over).await;
     }
     let lease = Lease::acquire(bucket, object).await?;
-    let put = match lease.is_valid() {
-        true => bucket.put_if_unchanged(object, bytes, over).await,
-        false => Err(BucketError::Unreachable("no answer in time".to_owned())),
-    };
+    let put = tokio::time::timeout(lease.left(), bucket.put_if_unchanged(object, bytes, over)).await;
+    let put = put.unwrap_or_else(|_| Err(BucketError::Unreachable("no answer in time".to_owned())));
     // Without an answer nobody knows when the store will write: the announcement stays until it expires.
     if put.is_ok() {
         lease.release().await?;

@@ -339,6 +339,35 @@ fn a_download_goes_on_where_it_broke_off() {
 }
 
 #[test]
+fn what_was_fetched_of_a_manifest_that_could_not_be_followed_is_not_fetched_again() {
+    let world = World::new();
+    let publisher = world.published(0..20);
+    fill(&publisher.stash(), "game", 20..40);
+    publisher.push(&world, &world.bucket(), NOW + 1).unwrap();
+    // The smallest one is missing for a while.
+    let segments = world.store().join("v1/segments");
+    let all = files(&segments);
+    let total: usize = all.values().map(Vec::len).sum();
+    let (missing, bytes) = all.iter().min_by_key(|(_, bytes)| bytes.len()).unwrap();
+    std::fs::remove_file(segments.join(missing)).unwrap();
+    let other = world.machine("other");
+    let pull = || {
+        let store = Faulty::new(&world.store(), Fault::None, false);
+        let pulled =
+            other.pull_from(&store.bucket(Duration::from_secs(60)), &world.trust(), NOW + 1).unwrap();
+        (pulled, store.bytes.load(std::sync::atomic::Ordering::Relaxed) as usize)
+    };
+    let (pulled, first) = pull();
+    assert!(!pulled.failures.is_empty() && first > bytes.len(), "{first} {}", other.lines.all());
+    std::fs::write(segments.join(missing), bytes).unwrap();
+    let (pulled, second) = pull();
+    assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", other.lines.all());
+    // Manifests are counted, too.
+    assert!(first + second < total + bytes.len() / 2, "{first} + {second} of {total}");
+    assert_eq!(other.served(0..40).len(), 40);
+}
+
+#[test]
 fn a_part_of_a_download_that_was_changed_is_fetched_again() {
     let world = World::new();
     world.published(0..40);
