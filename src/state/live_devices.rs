@@ -27,7 +27,7 @@ pub enum Entry {
 }
 
 /// What the map holds. It frees what is removed from it when it sees fit, so it must not own a device: the
-/// last reference joins threads, and that has to happen in vkDestroyDevice (contract 1.11).
+/// last reference may join threads, and that has to happen in vkDestroyDevice or vkDestroyInstance (contract 1.11).
 #[derive(Clone)]
 enum Registered {
     Active(Weak<Device>),

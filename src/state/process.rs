@@ -170,6 +170,9 @@ impl Session {
             Some(known) => match known.session.upgrade() {
                 Some(session) => {
                     known.keep(&session, keeper);
+                    if let (Some(_), Ok(stash)) = (keeper, &session.stash) {
+                        stash.wake();
+                    }
                     return session;
                 }
                 None => {

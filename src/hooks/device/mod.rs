@@ -263,7 +263,8 @@ pub unsafe extern "system" fn destroy_device(
     let next = match guard(command, || unsafe { live_devices::remove(handle) }, || None) {
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
-            // Threads are joined with the last reference to the stash, before the call goes down (contract 1.11).
+            // Workers are joined here, before the call goes down; the writer with the last reference to the stash, which
+            // the instance keeps (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
             if !guard(command, || unsafe { park::leave(&device) }, || false) {

@@ -245,6 +245,14 @@ impl Part {
         matches!(self.guard.get(), Some(Some(_)))
     }
 
+    /// Whether this process has a guard file in the part, or the writer is to make one.
+    pub(crate) fn expects_guard(&self) -> bool {
+        match self.guard.get() {
+            Some(made) => made.is_some(),
+            None => self.wants_guard.load(Ordering::Relaxed),
+        }
+    }
+
     /// For the writer: the process ends in an orderly way, so nothing in flight has killed it.
     pub(crate) fn ends_in_order(&self) {
         if let Some(Some(guard)) = self.guard.get().filter(|_| !self.shared.is_inert()) {

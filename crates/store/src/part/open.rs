@@ -74,7 +74,7 @@ pub struct Part {
     pub(super) worker_calls: AtomicU32,
     /// Guard files of dead processes whose crash counts are not written yet.
     pub(super) counted_guards: Mutex<Vec<StaleGuard>>,
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// The age of the newest segment, as its name says.
     newest: AtomicU64,
     /// No record is accepted until this time ([`Shared::now_ms`]); 0 if the last write succeeded.

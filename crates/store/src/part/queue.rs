@@ -272,7 +272,7 @@ impl<P: Destination> Shared<P> {
         self.waited_for_read_only.store(0, Ordering::Relaxed);
     }
 
-    /// Another device uses the stash.
+    /// Another device uses the stash: the program may wait at its end anew.
     pub(crate) fn wakes(&self) {
         self.waited_at_rest.store(0, Ordering::Relaxed);
     }
@@ -595,18 +595,23 @@ impl<P: Destination> Shared<P> {
     /// Has the writer write everything that is queued, and waits for that at most for `limit`. False: it is not known
     /// to be written.
     pub(crate) fn flush(self: &Arc<Self>, limit: Duration) -> bool {
-        if !self.is_open() || self.is_drained() && !self.writer.is_running() {
-            return false;
-        }
-        self.flush_in_any_case(limit)
+        self.has_to_flush() && self.flush_in_any_case(limit)
+    }
+
+    fn has_to_flush(&self) -> bool {
+        self.is_open() && (!self.is_drained() || self.writer.is_running())
     }
 
     /// [`Shared::flush`], and the writer seals what it has written to, as at its end. What it writes afterwards goes to
     /// new segments.
     pub(crate) fn flush_and_seal(self: &Arc<Self>, limit: Duration) -> bool {
+        // Without a writer there is nothing to seal; a later one writes other segments.
+        if !self.has_to_flush() {
+            return false;
+        }
         // Before the flush, so that the writer that answers it has seen this.
         self.seals.store(true, Ordering::SeqCst);
-        self.flush(limit)
+        self.flush_in_any_case(limit)
     }
 
     /// Whether the writer is to seal its segments.

@@ -139,7 +139,6 @@ impl Stash {
             let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
             return devices.get(&digest).cloned().ok_or(OpenError::Forked);
         }
-        self.shared.wakes();
         let mut devices = lock(&self.devices);
         if let Some(part) = devices.get(&digest) {
             return Ok(part.clone());
@@ -281,13 +280,14 @@ impl Stash {
 
     /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits
     /// for that as long as when the stash is closed, but not each time. False: the stash must be closed and opened
-    /// again, because it could not be used, it keeps many files open, or there is a guard file, which would be left if
-    /// the process ends in another way.
+    /// again, because it could not be used, it keeps many files open, a part is not read yet, for which only a writer at
+    /// its end does not wait, or there is or will be a guard file, which would be left if the process ends in another
+    /// way.
     pub fn rest(&self) -> bool {
         let is_sound = || {
             let parts = self.shared.live_parts();
             self.shared.is_open()
-                && !parts.iter().any(|part| part.has_guard() || part.is_refused())
+                && !parts.iter().any(|part| part.expects_guard() || part.is_refused() || part.holds_back())
                 && lock(&self.devices).len() <= MOST_AT_REST
         };
         if self.shared.is_inert() || !is_sound() {
@@ -296,6 +296,11 @@ impl Stash {
         self.shared.rest();
         // The writer may have made a guard file meanwhile.
         is_sound()
+    }
+
+    /// Another device of the program uses the stash after [`Stash::rest`].
+    pub fn wake(&self) {
+        self.shared.wakes();
     }
 
     /// The next device asks anew, so its pipelines are made ahead anew: uses are noted again. The writer knows which ones

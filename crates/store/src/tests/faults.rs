@@ -275,7 +275,7 @@ fn every_file_operation_from_one_on_may_fail() {
         let began = std::time::Instant::now();
         // What is interrupted again and again waits as long.
         for fault in every_fault().filter(|fault| *fault != Fault::Error(Errno::INTR)) {
-            let calls = iterations(each_call(fault, true, 3 * step(fault)), |hit| !hit.is_empty());
+            let calls = iterations(each_call(fault, true, 3 * step(fault) + 1), |hit| !hit.is_empty());
             eprintln!("{fault:?}: {calls} iterations, {:?}", began.elapsed());
         }
     });

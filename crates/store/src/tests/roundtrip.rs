@@ -350,3 +350,20 @@ fn modules_are_stored_compressed_and_read_as_they_were() {
     assert!(stored * 5 < raw as u64, "{stored} {raw}");
     assert_eq!(reader.report().damaged_records, 0);
 }
+
+/// vkDestroyDevice and vkDestroyInstance share one limit, whatever is opened between them.
+#[test]
+fn waiting_at_rest_counts_until_the_program_has_another_device() {
+    let root = root();
+    let stash = open(root.path());
+    let device = stash.device(&header()).unwrap();
+    put_all(&device, Kind::Artifact, 0..3);
+    let whole = device.shared.left_for_end();
+    assert!(stash.rest());
+    let left = device.shared.left_for_end();
+    assert!(left < whole, "{left:?} of {whole:?}");
+    stash.device(&header()).unwrap();
+    assert_eq!(device.shared.left_for_end(), left);
+    stash.wake();
+    assert_eq!(device.shared.left_for_end(), whole);
+}
