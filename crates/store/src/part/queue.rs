@@ -135,6 +135,8 @@ pub(crate) struct Shared<P> {
     waited_for_read_only: AtomicU64,
     /// When the stash last came to rest and was written, in [`Shared::now_ms`]; 0: never.
     rested_at: AtomicU64,
+    /// No device uses the stash.
+    at_rest: AtomicBool,
     /// Time that the program has waited for that since the last device was created, in microseconds.
     waited_at_rest: AtomicU64,
     rewrites: AtomicU64,
@@ -193,6 +195,7 @@ impl<P: Destination> Shared<P> {
             waited: AtomicU64::new(0),
             waited_for_read_only: AtomicU64::new(0),
             rested_at: AtomicU64::new(0),
+            at_rest: AtomicBool::new(false),
             waited_at_rest: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
             parts: Mutex::default(),
@@ -256,6 +259,7 @@ impl<P: Destination> Shared<P> {
     /// that makes devices in turn would wait for each of them. What is written later is lost in the same cases as the
     /// records of a device that lives.
     pub(crate) fn rest(self: &Arc<Self>) {
+        self.at_rest.store(true, Ordering::Relaxed);
         let rested_at = self.rested_at.load(Ordering::Relaxed);
         let is_recent = rested_at != 0 && self.now_ms() < rested_at + RESTS_EVERY.as_millis() as u64;
         if !is_recent {
@@ -274,7 +278,13 @@ impl<P: Destination> Shared<P> {
 
     /// Another device uses the stash: the program may wait at its end anew.
     pub(crate) fn wakes(&self) {
+        self.at_rest.store(false, Ordering::Relaxed);
         self.waited_at_rest.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether no device uses the stash, which is kept for the next one.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.at_rest.load(Ordering::Relaxed)
     }
 
     /// How long the program may wait until the stash is closed: both ends share one limit.

@@ -280,9 +280,8 @@ impl Stash {
 
     /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits
     /// for that as long as when the stash is closed, but not each time. False: the stash must be closed and opened
-    /// again, because it could not be used, it keeps many files open, a part is not read yet, for which only a writer at
-    /// its end does not wait, or there is or will be a guard file, which would be left if the process ends in another
-    /// way.
+    /// again. It could not be used, it keeps many files open, a part is not read yet (a writer at its end does not wait
+    /// for that), or there is or will be a guard file, which would be left if the process ends in another way.
     pub fn rest(&self) -> bool {
         let is_sound = || {
             let parts = self.shared.live_parts();
@@ -303,8 +302,8 @@ impl Stash {
         self.shared.wakes();
     }
 
-    /// The next device asks anew, so its pipelines are made ahead anew: uses are noted again. The writer knows which ones
-    /// it has written.
+    /// The next device asks anew, so its pipelines are made ahead anew: uses are noted again. The writer knows which
+    /// ones it has written.
     pub fn forget_uses(&self) {
         if !self.shared.is_inert() {
             self.portable.unnote_all();

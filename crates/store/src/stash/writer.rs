@@ -157,7 +157,10 @@ impl Writer {
             if self.answer(flush) || self.shared.is_closing() {
                 continue;
             }
-            self.call_the_helper(active.elapsed());
+            // Most programs end now: the helper would outlast them.
+            if !self.shared.is_at_rest() {
+                self.call_the_helper(active.elapsed());
+            }
             self.sleep(active.elapsed(), stirred.elapsed());
         };
         if !self.held.is_empty() {
