@@ -20,13 +20,15 @@ use crate::home::{Home, Working};
 use crate::manifest::{Content, LARGEST_SEGMENT, SMALLEST_SEGMENT, Segment};
 use crate::names::{self, Digest};
 use crate::progress::{Progress, Rate};
-use crate::segment;
+use crate::segment::{self, MOST_RAW};
 
 /// The most objects that are taken at once, the most bytes of them, and the most bytes of their records when
 /// decompressed. Each application gets its share.
 const MOST: usize = 10_000;
 const MOST_BYTES: u64 = 4 << 30;
 const MOST_RAW_BYTES: u64 = 16 << 30;
+/// An ordinary object has at most 48 MiB of payloads.
+const LEAST_BYTES: u64 = 64 << 20;
 /// So many objects in a row that the store does not deliver are an end.
 const MOST_IN_VAIN: u32 = 3;
 
@@ -78,13 +80,13 @@ struct Budget {
 }
 
 impl Budget {
-    /// The share of one of so many.
+    /// The share of one of so many: at least what one ordinary object needs, while there is as much.
     fn share(self, of: usize) -> Budget {
         let of = of.max(1);
         Budget {
             objects: (self.objects / of).max(1),
-            bytes: self.bytes / of as u64,
-            raw_bytes: self.raw_bytes / of as u64,
+            bytes: (self.bytes / of as u64).max(LEAST_BYTES).min(self.bytes),
+            raw_bytes: (self.raw_bytes / of as u64).max(MOST_RAW).min(self.raw_bytes),
         }
     }
 }
@@ -155,8 +157,11 @@ impl Build<'_> {
         }
         let (mut known, mut new): (Vec<String>, Vec<String>) =
             folders.into_iter().partition(|folder| self.request.root.join(folder).is_dir());
-        // In an order that nobody can choose names for.
-        new.sort_by_cached_key(|folder| Digest::of(format!("{} {folder}", self.request.now).as_bytes()));
+        // In an order that nobody can choose names for, and that lets each be the first one some time.
+        for folders in [&mut known, &mut new] {
+            folders
+                .sort_by_cached_key(|folder| Digest::of(format!("{} {folder}", self.request.now).as_bytes()));
+        }
         if new.len() > self.request.new_applications {
             let (most, all) = (self.request.new_applications, new.len());
             self.progress.line(&format!("{most} of {all} applications are taken that are new here"));
@@ -302,4 +307,18 @@ pub async fn remove(bucket: &Bucket, taken: &Taken, but: &[String]) -> Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_has_room_for_an_ordinary_object_while_there_is_any() {
+        let all = Budget { objects: MOST, bytes: MOST_BYTES, raw_bytes: MOST_RAW_BYTES };
+        let share = all.share(1_000);
+        assert!(share.bytes >= LEAST_BYTES && share.raw_bytes >= MOST_RAW);
+        let little = Budget { bytes: 1, raw_bytes: 1, ..all }.share(1_000);
+        assert_eq!((little.bytes, little.raw_bytes), (1, 1));
+    }
 }

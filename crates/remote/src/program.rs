@@ -472,8 +472,22 @@ fn prewarm(root: &Path, applications: Option<&[String]>, progress: &dyn Progress
     Ok(())
 }
 
-/// The beginnings of the names of variables that must not reach a driver.
-const SECRETS: [&str; 4] = ["AWS_", "AZURE_", "GOOGLE_", "VKSTASH_REMOTE_PASSWORD"];
+/// The beginnings of the names of variables that must not reach a driver: keys, and proxies with passwords.
+const SECRETS: [&str; 13] = [
+    "AWS_",
+    "AZURE_",
+    "GOOGLE_",
+    "SERVICE_ACCOUNT",
+    "MSI_",
+    "IDENTITY_",
+    "VKSTASH_REMOTE_PASSWORD",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+];
 
 fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
     let home = home(&args.store, &args.to)?;
