@@ -12,12 +12,15 @@ use object_store::path::Path;
 use vkstash_store::base::util::random;
 
 use crate::bucket::{Bucket, BucketError, Listed};
+use crate::progress::Progress;
 
 /// The longest break before the next attempt.
 const LONGEST_BREAK_MS: u64 = 2_000;
 /// After this time an announcement does not count. Its publisher must have ended before half of it, and a request that it
 /// gave up then has the other half to arrive.
-const LIFETIME: Duration = Duration::from_secs(600);
+const LIFETIME: Duration = Duration::from_secs(120);
+/// Whoever waits longer says so.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// The right to write one object, until it is given up or expires.
 pub(crate) struct Lease<'a> {
@@ -28,10 +31,15 @@ pub(crate) struct Lease<'a> {
 
 impl<'a> Lease<'a> {
     /// Waits until nobody else is writing the object, for at most as long as an announcement counts.
-    pub(crate) async fn acquire(bucket: &'a Bucket, object: &Path) -> Result<Lease<'a>, BucketError> {
+    pub(crate) async fn acquire(
+        bucket: &'a Bucket,
+        object: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Lease<'a>, BucketError> {
         let folder: Path =
             ["v1", "publishing"].into_iter().map(Into::into).chain(object.parts().skip(1)).collect();
-        let (began, mut longest_break) = (Instant::now(), 50);
+        // Announcements of waiters that are killed are in the way, too, so most of the time there is none.
+        let (began, mut longest_break, mut is_told) = (Instant::now(), 500, false);
         loop {
             let name = format!("{:016x}{:016x}", random(), random());
             let lease =
@@ -49,6 +57,12 @@ impl<'a> Lease<'a> {
             if began.elapsed() > LIFETIME + LIFETIME / 4 {
                 return Err(BucketError::Unreachable(
                     "somebody else publishes there all the time".to_owned(),
+                ));
+            }
+            if began.elapsed() > QUIET && !std::mem::replace(&mut is_told, true) {
+                let most = LIFETIME.as_secs();
+                progress.line(&format!(
+                    "waiting: somebody else writes {object}, or was killed while doing so (then for up to {most} s)"
                 ));
             }
             tokio::time::sleep(Duration::from_millis(random() % longest_break)).await;

@@ -370,7 +370,7 @@ impl Push<'_> {
             if list.artifacts.len() > revocations::MOST || bytes.len() as u64 > revocations::LONGEST {
                 return Err(PushError::Revocations);
             }
-            if replace(self.bucket, &place, bytes, over.as_ref()).await? {
+            if replace(self.bucket, &place, bytes, over.as_ref(), &*self.progress).await? {
                 pushed.records += added;
                 return Ok(true);
             }
@@ -544,7 +544,7 @@ impl Push<'_> {
             let Some(manifest) = next else { return Ok(()) };
             let place = names::manifest(addition.application, &target);
             let bytes = self.signer.sign(&manifest.encode())?;
-            if replace(self.bucket, &place, bytes, published.over.as_ref()).await? {
+            if replace(self.bucket, &place, bytes, published.over.as_ref(), &*self.progress).await? {
                 pushed.manifests += 1;
                 if published.manifest.is_some() {
                     return Ok(());

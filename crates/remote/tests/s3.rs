@@ -63,3 +63,26 @@ fn push_at_once(world: &World, server: &Server) {
     assert!(pulled.failures.is_empty(), "{}", other.lines.all());
     assert_eq!(other.served(0..12), (0..9).collect::<Vec<_>>());
 }
+
+/// A publisher that was killed while it wrote.
+#[test]
+fn whoever_waits_for_a_publisher_says_so() {
+    let world = World::new();
+    let folder = world.folder.path().join("s3");
+    let server = Server::careless(&folder);
+    let machine = world.machine("publisher");
+    fill(&machine.stash(), "game", 0..3);
+    let of_manifest = format!("some/prefix/v1/publishing/manifests/{}/portable", app("game").folder);
+    let left = folder.join("bucket").join(of_manifest).join("0123456789abcdef0123456789abcdef");
+    std::fs::create_dir_all(left.parent().unwrap()).unwrap();
+    std::fs::write(&left, "").unwrap();
+    std::thread::scope(|scope| {
+        let pushing = scope.spawn(|| machine.push(&world, &server.bucket(), NOW));
+        while !machine.lines.all().contains("waiting: somebody else writes") {
+            assert!(!pushing.is_finished(), "{}", machine.lines.all());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        std::fs::remove_file(&left).unwrap();
+        assert_eq!(pushing.join().unwrap().unwrap().manifests, 2);
+    });
+}
