@@ -44,6 +44,11 @@ report() {
         say "all steps passed; SKIPPED: ${text%; }"
     fi
     [ -z "${scratch:-}" ] || rm -rf "$scratch"
+    if [ -n "${beside_process:-}" ]; then
+        kill -- -"$beside_process" 2>/dev/null || true
+        wait "$beside_process" 2>/dev/null || true
+    fi
+    [ -z "${beside:-}" ] || rm -rf "$beside"
 }
 trap report EXIT
 
@@ -71,7 +76,9 @@ minimum_rust() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     case $(rust_version) in "$version" | "$version".*) return ;; esac
-    if ! have rustup || ! timeout 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
+    # --foreground: in a process group of its own it would outlive a step that fails meanwhile.
+    if ! have rustup ||
+        ! timeout --foreground 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
         skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
@@ -102,6 +109,17 @@ library_symbols() {
     fi
     say "needs: $(tr '\n' ' ' <<<"$needed")"
     say "exports: $(tr '\n' ' ' <<<"$exported")"
+}
+
+# Only where somebody has built it: a release build takes minutes.
+library_size() {
+    local status=0
+    "$repository/scripts/size.sh" || status=$?
+    case $status in
+    0) ;;
+    3) skipped "the library's size" "there is no release build of these sources: scripts/size.sh --build" ;;
+    *) return "$status" ;;
+    esac
 }
 
 # This driver comes from the network. If its source is not available, its tests are skipped with a reason, and nothing fails. If the
@@ -162,14 +180,46 @@ dependencies() {
     fi
 }
 
+# What no test needs is done beside the tests, which wait for drivers and clocks much of the time, at the lowest priority.
+beside= beside_process=
+begin_beside() {
+    beside=$(mktemp -d)
+    # A process group of its own: if a step fails, Cargo and the compilers are ended with the subshell.
+    set -m
+    (
+        trap - EXIT
+        renice -n 19 -p "$BASHPID" >/dev/null
+        left_out=()
+        local each
+        for each in minimum_rust documentation dependencies; do
+            local began=$SECONDS
+            say "== $each"
+            "$each"
+            say "$each: $((SECONDS - began)) s"
+        done
+        printf '%s\n' "${left_out[@]}" >"$beside/skipped"
+    ) >"$beside/log" 2>&1 &
+    beside_process=$!
+    set +m
+}
+finish_beside() {
+    local status=0 line
+    wait "$beside_process" || status=$?
+    beside_process=
+    cat "$beside/log"
+    [ "$status" = 0 ] || return "$status"
+    while read -r line; do [ -z "$line" ] || left_out+=("$line"); done <"$beside/skipped"
+}
+
 step "set-up" "$repository/scripts/setup.sh"
 step "corpus" "$repository/scripts/corpus.sh"
 step "programs" "$repository/scripts/programs.sh"
 step "format and lints" lints
 step "build" cargo build --workspace
-step "minimum Rust" minimum_rust
 step "library" library_symbols
+step "library size" library_size
 step "khronos test driver" khronos_test_driver
+step "build of the tests" cargo test --workspace --no-run
+begin_beside
 step "tests" tests
-step "documentation" documentation
-step "dependencies" dependencies
+step "what was done beside the tests, and is left of it" finish_beside

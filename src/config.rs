@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vkstash_store::disk::home::MOST_BASES;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::BackgroundMode;
 
@@ -11,7 +12,8 @@ use vkstash_store::settings::BackgroundMode;
 pub const DISABLE: &str = "VKSTASH_DISABLE";
 /// Folder of all stashes; the user's cache directory by default.
 pub const DIR: &str = "VKSTASH_DIR";
-/// Stashes that are looked into after that one and never written, separated by colons (docs/bases.md).
+/// Stashes that are looked into after that one and never written, separated by colons. Those of the settings come after
+/// these (docs/bases.md).
 pub const BASE: &str = "VKSTASH_BASE";
 /// `off`, `error`, `warn` (the default), `info`, `debug` or `trace`.
 pub const LOG: &str = "VKSTASH_LOG";
@@ -87,7 +89,7 @@ pub enum AskFirst {
 pub struct Config {
     /// Folder of all stashes; None where there is no home.
     pub root: Option<PathBuf>,
-    /// Stashes that are looked into after that one, and never written.
+    /// Stashes that are looked into after that one, and never written; the settings may name more.
     pub bases: Vec<PathBuf>,
     /// Identifiers.
     pub identifiers: Identifiers,
@@ -203,9 +205,6 @@ fn bases(value: &OsStr) -> Vec<PathBuf> {
     }
     bases
 }
-
-/// More bases than these are ignored.
-const MOST_BASES: usize = 16;
 
 /// The folder of all stashes where VKSTASH_DIR names none.
 pub fn default_root() -> Option<PathBuf> {

@@ -9,8 +9,17 @@ use vkstash_store::base::signals;
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
 pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl FnOnce() -> R) -> R {
-    // A cancelled thread is unwound by force, which Rust's frames answer with an abort.
-    let _uncancelled = signals::Uncancelled::begin();
+    guard_within(&signals::Uncancelled::begin(), command, body, fallback)
+}
+
+/// The same where the thread cannot be cancelled anyway: a cancelled thread is unwound by force, which Rust's frames
+/// answer with an abort. What is called for each pipeline asks for that once.
+pub fn guard_within<R>(
+    _: &signals::Uncancelled,
+    command: &'static str,
+    body: impl FnOnce() -> R,
+    fallback: impl FnOnce() -> R,
+) -> R {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         say(|| tracing::error!("internal failure in {command}; the driver gets the call"));
         fallback()

@@ -57,6 +57,14 @@ counters! {
     NotReady => "not_ready",
     /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
     DriverHad => "driver_had",
+    /// Of those, the ones that took many times as long as a served call: background work is to record them.
+    LeftToWorkers => "left_to_workers",
+    /// Of those, the ones that background work has recorded.
+    RecordedByWorkers => "recorded_by_workers",
+    /// Those that the driver did not have beside an empty cache.
+    RefusedToWorkers => "refused_to_workers",
+    /// Those that background work could not make again, or the driver answered with an error or gave no data of.
+    RecordingFailed => "recording_failed",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.
     Compiled => "compiled",
     /// Pipelines that the driver compiled and of which no artifact could or should be recorded. A recipe may be.

@@ -106,6 +106,27 @@ fn a_base_that_others_may_write_to_is_not_used_and_one_line_says_so() {
     });
 }
 
+#[test]
+fn bases_of_the_settings_are_used_unless_others_may_write_to_the_file() {
+    scenario(STEPS, |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let base = scenario.folder().join("base");
+        run(scenario, &env.clone().stash(&base), &program(Shader::Compute));
+        for (mode, served) in [(0o644, COUNT), (0o664, 0)] {
+            let own = scenario.folder().join(format!("own {mode:o}"));
+            fs::create_dir(&own).unwrap();
+            fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
+            fs::write(own.join("settings"), format!("base = {}\n", base.display())).unwrap();
+            fs::set_permissions(own.join("settings"), fs::Permissions::from_mode(mode)).unwrap();
+            let again = run(scenario, &env.clone().stash(&own), &program(Shader::Compute));
+            let seen = ["from_base", "compiled"].map(|name| again.reports.sum(name));
+            assert_eq!(seen, [u64::from(served), u64::from(COUNT - served)], "{:?}", again.reports);
+            let lines = again.stderr.lines().filter(|line| line.contains("others may write to this file"));
+            assert!((lines.count() > 0) == (served == 0), "{}", again.stderr);
+        }
+    });
+}
+
 /// Mounts the base read-only, where only this thread and those that it starts see that, and does the work. The answer is
 /// null where the machine does not allow it.
 fn on_a_read_only_file_system(input: &Value) -> Value {

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -169,5 +171,40 @@ fn a_base_whose_path_cannot_be_named_is_left_out_and_a_program_fetches_its_own_a
         let ran = run_work(scenario, &strange, &tool, &["--remote", &url], &work);
         assert!(ran.contains("a base cannot have a colon in its path"), "{ran}");
         assert!(ran.contains("3 compiled"), "{ran}");
+    });
+}
+
+/// Whatever the server does, and for as long as it does, the program runs, and one line says why it has no base.
+#[test]
+fn a_program_runs_without_a_server_that_is_down_slow_or_wrong() {
+    scenario(STEPS, |scenario| {
+        let Some([tool, remote]) = tools() else { return };
+        let player = under(scenario, "player", json!({})).var("AWS_ALLOW_HTTP", "1");
+        store(scenario, &remote, &["player"]);
+        let work = Work { first: FIRST, count: 3, ..Work::default() };
+        // So that several manifests are asked for.
+        run_work(scenario, &player, &tool, &[], &work);
+        let other = json!({ "driver_version": 2 });
+        run_work(scenario, &under(scenario, "player", other), &tool, &[], &work);
+        let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Takes connections, and says nothing for as long as this test runs.
+        let slow = TcpListener::bind("127.0.0.1:0").unwrap();
+        let wrong = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addresses = [down, slow.local_addr().unwrap(), wrong.local_addr().unwrap()];
+        std::thread::spawn(move || {
+            for socket in wrong.incoming() {
+                let _ = socket.unwrap().write_all(b"220 this is no such server\r\n");
+            }
+        });
+        for address in addresses {
+            let url = format!("http://{address}/store");
+            let ran = run_work(scenario, &player, &tool, &["--remote", &url, "--remote-seconds", "2"], &work);
+            assert!(ran.contains("3 served"), "{ran}");
+            let lines = ran.lines().filter(|line| line.starts_with("vkstash-remote: "));
+            assert_eq!(lines.count(), 1, "{ran}");
+        }
+        // An address that is none is a line, too.
+        let ran = run_work(scenario, &player, &tool, &["--remote", "file:store?x"], &work);
+        assert!(ran.contains("is no address of a store") && ran.contains("3 served"), "{ran}");
     });
 }

@@ -27,17 +27,31 @@ const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
 const SHARDS: usize = 16;
 
-/// A counter on cache lines of its own.
+/// Creation calls of some threads, on cache lines of its own: how many have begun in the upper half, how many are under
+/// way in the lower one.
 #[repr(align(128))]
 #[derive(Default)]
-struct Shard(AtomicU32);
+struct Shard(AtomicU64);
+
+impl Shard {
+    const UNDER_WAY: u64 = 1;
+    const BEGUN: u64 = 1 << 32;
+
+    fn under_way(&self) -> u32 {
+        self.0.load(Ordering::SeqCst) as u32
+    }
+
+    fn begun(&self) -> u32 {
+        (self.0.load(Ordering::SeqCst) >> 32) as u32
+    }
+}
 
 /// The gate of a process, or of a test.
 #[derive(Default)]
 pub(super) struct Gate {
     /// Driver calls of workers under way.
     inside: AtomicU32,
-    /// Creation calls of the program under way, by thread.
+    /// Creation calls of the program, by thread.
     calls: [Shard; SHARDS],
     workers: AtomicU32,
     /// Forks under way.
@@ -110,6 +124,19 @@ pub fn must_end() -> bool {
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
 }
 
+/// A number that changes with every creation call that the program begins while there are workers. None: one is under
+/// way.
+pub fn begun_calls() -> Option<u32> {
+    let running = RUNNING.try_with(|running| running.borrow().clone()).ok().flatten();
+    let gate = running.map_or_else(|| of_process().clone(), |running| running.gate);
+    (!gate.has_calls()).then(|| gate.begun_calls())
+}
+
+/// Whether this process has workers.
+pub fn has_workers() -> bool {
+    HAS_WORKERS.load(Ordering::Relaxed)
+}
+
 /// Says that a thread of the program creates pipelines. Without workers this is one relaxed load.
 pub fn program_call() -> ProgramCall<'static> {
     if !HAS_WORKERS.load(Ordering::Relaxed) {
@@ -138,12 +165,16 @@ impl Gate {
     pub(super) fn program_call(&self) -> ProgramCall<'_> {
         // A thread that is leaving has no local storage any more.
         let shard = &self.calls[SHARD.try_with(|shard| *shard).unwrap_or(0)];
-        shard.0.fetch_add(1, Ordering::SeqCst);
+        shard.0.fetch_add(Shard::BEGUN + Shard::UNDER_WAY, Ordering::SeqCst);
         ProgramCall(Some(shard))
     }
 
     pub(super) fn has_calls(&self) -> bool {
-        self.calls.iter().any(|shard| shard.0.load(Ordering::SeqCst) != 0)
+        self.calls.iter().any(|shard| shard.under_way() != 0)
+    }
+
+    fn begun_calls(&self) -> u32 {
+        self.calls.iter().fold(0, |sum, shard| sum.wrapping_add(shard.begun()))
     }
 
     /// Runs a task on this thread: [`enter_driver`] in it fails once `stop` is set.
@@ -310,7 +341,7 @@ impl Drop for InDriver {
 impl Drop for ProgramCall<'_> {
     fn drop(&mut self) {
         if let Some(shard) = self.0 {
-            shard.0.fetch_sub(1, Ordering::SeqCst);
+            shard.0.fetch_sub(Shard::UNDER_WAY, Ordering::SeqCst);
         }
     }
 }

@@ -1,14 +1,18 @@
-//! Work that nobody has asked for yet: pipelines that are finished before the program requests them.
+//! Work that nobody waits for: pipelines that are finished before the program requests them, and artifacts that are
+//! recorded after it did.
 //!
 //! - [`park`] parked pipelines: who makes them, and when they are given up
-//! - [`make`] one pipeline; `order` which ones the program is likely to ask for
+//! - [`make`] one pipeline; `again` its call, from the recipe; `order` which ones the program is likely to ask for
+//! - [`late`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
 //! - [`gate`] when a worker may call a driver
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+mod again;
 pub mod gate;
+pub mod late;
 pub mod make;
 pub mod mode;
 pub mod objects;

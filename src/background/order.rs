@@ -3,6 +3,7 @@
 
 use super::gate;
 use crate::state::stored::Stored;
+use vkstash_store::base::sort;
 use vkstash_store::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 
 /// One noted use.
@@ -42,7 +43,7 @@ pub fn of(stored: &Stored) -> Option<Order> {
 /// same time look like many short ones: then the order is that of their times. `is_used_now`: by this process, whose
 /// uses are not those of an earlier run.
 fn in_order(mut noted: Vec<Noted>, is_used_now: impl Fn(&Key) -> bool) -> Order {
-    noted.sort_unstable();
+    sort::sort(&mut noted);
     let mut order = Order::default();
     let mut is_known = false;
     for run in noted.chunk_by(|one, next| one.sequence < next.sequence).rev() {

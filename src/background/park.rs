@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::make::{self, NotMade, Way};
+use super::again::NotMade;
+use super::make::{self, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};

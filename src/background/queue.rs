@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use vkstash_store::base::sort;
 
 /// Why a task is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +187,7 @@ impl<T, E, O> Queue<T, E, O> {
     fn receive_those(&mut self, which: impl Fn(&Later<T>) -> bool) {
         let (mut due, rest) = self.later.drain(..).partition::<Vec<_>, _>(which);
         self.later = rest;
-        due.sort_by_key(|later| later.at);
+        sort::by_key(&mut due, |later| later.at);
         due.into_iter().for_each(|later| self.receive(later.owner, later.task, None));
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ash::vk;
 
-use crate::background::park;
+use crate::background::{late, park};
 use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
@@ -130,6 +130,7 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
+    guard("vkDestroyInstance", || late::leave_instance(handle), || ());
     guard("vkDestroyInstance", || park::leave_instance(handle), || ());
     let Some(instance) = removed else {
         return guard("vkDestroyInstance", || process::release(handle), || ());

@@ -7,7 +7,7 @@ use ash::vk::{self, Handle};
 
 use crate::background::gate::{self, ProgramCall};
 use crate::faults;
-use crate::guard::{guard, tls_destroyed};
+use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, Call};
 use crate::resolve::create_info::{CreateInfo, Creation};
@@ -18,6 +18,7 @@ use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::stats::Count;
 use crate::trace::spans::{self, Span};
+use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create_compute(
@@ -28,8 +29,11 @@ pub unsafe extern "system" fn create_compute(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
+    let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -39,9 +43,9 @@ pub unsafe extern "system" fn create_compute(
     // SAFETY: the program's valid arguments.
     let batch = || unsafe {
         let _begun = begin("vkCreateComputePipelines", count);
-        create(&device, cache, count, infos, allocator, pipelines, untouched)
+        create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
     };
-    guard("vkCreateComputePipelines", batch, || {
+    guard_within(&uncancelled, "vkCreateComputePipelines", batch, || {
         device.count(Count::InternalFailures);
         untouched()
     })
@@ -56,8 +60,11 @@ pub unsafe extern "system" fn create_graphics(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
+    let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -67,9 +74,9 @@ pub unsafe extern "system" fn create_graphics(
     // SAFETY: the program's valid arguments.
     let batch = || unsafe {
         let _begun = begin("vkCreateGraphicsPipelines", count);
-        create(&device, cache, count, infos, allocator, pipelines, untouched)
+        create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
     };
-    guard("vkCreateGraphicsPipelines", batch, || {
+    guard_within(&uncancelled, "vkCreateGraphicsPipelines", batch, || {
         device.count(Count::InternalFailures);
         untouched()
     })
@@ -106,7 +113,9 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
 ///
 /// # Safety
 /// The arguments of vkCreate*Pipelines.
+#[allow(clippy::too_many_arguments, reason = "those of the command, and what its hook has begun with")]
 pub(super) unsafe fn create<I: CreateInfo>(
+    uncancelled: &Uncancelled,
     device: &Device,
     cache: vk::PipelineCache,
     count: u32,
@@ -140,14 +149,16 @@ pub(super) unsafe fn create<I: CreateInfo>(
         // The arena stays on this stack frame.
         let creation = unsafe {
             let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
-            Creation::of(&*infos.add(index)).alone(&mut arena, made)
+            let mut creation = Creation::of(&*infos.add(index));
+            creation.stand_alone(&mut arena, made);
+            creation
         };
         let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
         let call = Call { device, passed, allocator, creation: &creation };
         // What stands before it in the batch is made: what fails here fails for this one alone.
         // SAFETY: the create info is valid (the caller's contract), and its base pipeline is named by handle.
-        let answer =
-            guard("vkCreate*Pipelines", || unsafe { element(&call) }, || unsafe { after_failure(&call) });
+        let (serve, after) = (|| unsafe { element(&call) }, || unsafe { after_failure(&call) });
+        let answer = guard_within(uncancelled, "vkCreate*Pipelines", serve, after);
         // SAFETY: valid for `count`, which `index` is below.
         unsafe { *pipelines.add(index) = answer.pipeline };
         if answer.result == vk::Result::SUCCESS {
@@ -211,10 +222,11 @@ pub unsafe extern "system" fn destroy(
     pipeline: vk::Pipeline,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
+    let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else { return };
     // Forgotten first: the driver may give the handle to another thread at once.
-    guard("vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
+    guard_within(&uncancelled, "vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
     if let Some(next) = device.table.destroy_pipeline {
         // SAFETY: the program's valid arguments.
         unsafe { next(handle, pipeline, allocator) };

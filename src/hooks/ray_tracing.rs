@@ -3,12 +3,13 @@
 use ash::vk::{self, Handle};
 
 use super::pipelines::{self, passed};
-use crate::guard::{guard, tls_destroyed};
+use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::resolve::create_info::Creation;
 use crate::resolve::deferred;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::stats::{BypassReason, Count};
+use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateRayTracingPipelinesKHR.
 pub unsafe extern "system" fn create_khr(
@@ -20,8 +21,11 @@ pub unsafe extern "system" fn create_khr(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
+    let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let untouched = || unsafe {
@@ -33,7 +37,16 @@ pub unsafe extern "system" fn create_khr(
         unsafe {
             let _begun = pipelines::begin("vkCreateRayTracingPipelinesKHR", count);
             if operation.is_null() {
-                return pipelines::create(&device, cache, count, infos, allocator, pipelines, untouched);
+                return pipelines::create(
+                    &uncancelled,
+                    &device,
+                    cache,
+                    count,
+                    infos,
+                    allocator,
+                    pipelines,
+                    untouched,
+                );
             }
             if tls_destroyed() {
                 return untouched();
@@ -50,7 +63,7 @@ pub unsafe extern "system" fn create_khr(
             deferred::create(&device, operation, &passed, &creations, infos, allocator, pipelines)
         }
     };
-    guard("vkCreateRayTracingPipelinesKHR", batch, || {
+    guard_within(&uncancelled, "vkCreateRayTracingPipelinesKHR", batch, || {
         device.count(Count::InternalFailures);
         untouched()
     })

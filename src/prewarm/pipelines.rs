@@ -315,6 +315,9 @@ unsafe fn allowed<I: CreateInfo>(info: &I, forbid: bool, arena: &mut Arena) -> R
         return Ok(*info);
     }
     // SAFETY: the caller's contract.
-    let copy = unsafe { Creation::of(info).without_compiling(arena).map(|creation| creation.info) };
+    let copy = unsafe {
+        let mut creation = Creation::of(info);
+        creation.forbid_compiling(arena).then_some(creation.info)
+    };
     copy.ok_or(MakeError::NoCopy)
 }

@@ -14,7 +14,7 @@ use crate::state::application::Application;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, InstanceTable, device_resolver, instance_resolver};
-use crate::state::live_devices;
+use crate::state::live_devices::{self, Entry};
 
 /// Why there is no such program.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +160,7 @@ impl Program {
         let handle = raw.handle();
         // SAFETY: the device was just created, through the loader's look-up.
         unsafe {
-            let Some(layer) = live_devices::find(handle) else {
+            let Some(Entry::Active(layer)) = live_devices::entry(handle) else {
                 raw.destroy_device(None);
                 return Err(ProgramError::NoLayer);
             };

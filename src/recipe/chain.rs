@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::model::{Bytes, Extension, Extensions, Flattened, Words};
 use super::structures::{self, Handling};
 use crate::stats::BypassReason;
+use vkstash_store::base::sort;
 
 /// Why a create info has no recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +94,8 @@ pub unsafe fn scan<'a>(
             }
         }
     }
-    extensions.plain.sort_unstable();
-    extensions.flattened.sort_unstable();
+    sort::sort(&mut extensions.plain);
+    sort::sort(&mut extensions.flattened);
     Ok(extensions)
 }
 

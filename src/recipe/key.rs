@@ -1,6 +1,8 @@
 //! Encoding and hashing: the one place where the key's bytes are decided.
 
 use bincode::config::Configuration;
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,8 +28,22 @@ pub enum CodecError {
 /// Encodes into a buffer that is cleared first and reused by the caller.
 pub fn encode<T: Serialize>(value: &T, buffer: &mut Vec<u8>) -> Result<(), CodecError> {
     buffer.clear();
-    bincode::serde::encode_into_std_write(value, buffer, CONFIGURATION)?;
+    bincode::serde::encode_into_writer(value, Appended(buffer), CONFIGURATION)?;
     Ok(())
+}
+
+/// Appends to a buffer. Most pieces of a recipe are one byte, which needs no call.
+struct Appended<'a>(&'a mut Vec<u8>);
+
+impl Writer for Appended<'_> {
+    #[inline(always)]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            _ => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
 }
 
 /// Decodes a whole buffer; text and bytes are borrowed from it.

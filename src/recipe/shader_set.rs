@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::model::{Code, Pipeline, Stage};
+use vkstash_store::base::sort;
 
 /// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Others
 /// may have the same by chance: whoever uses them asks the driver. Empty where nothing is known.
@@ -22,7 +23,7 @@ impl ShaderSet {
     pub fn of(pipeline: &Pipeline<'_>) -> ShaderSet {
         let mut set: SmallVec<[u64; 5]> = pipeline.stages().iter().map(number_of).collect();
         set.extend(pipeline.libraries().iter().map(|library| FxBuildHasher.hash_one(library)));
-        set.sort_unstable();
+        sort::sort(&mut set);
         set.dedup();
         ShaderSet(set)
     }

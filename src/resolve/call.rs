@@ -94,6 +94,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         match met {
             Met::Together => None,
             Met::Apart => Some(&self.device.mixed_shaders),
+            Met::Never => Some(&self.device.only_on_disk),
             Met::Perhaps => Some(&self.device.unknown_contents),
         }
     }

@@ -76,7 +76,10 @@ pub(super) unsafe fn ask_again<I: CreateInfo>(call: &Call<'_, I>) -> Option<Serv
     let mut arena = Arena::default();
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     unsafe {
-        let creation = call.creation.without_compiling(&mut arena)?;
+        let mut creation = *call.creation;
+        if !creation.forbid_compiling(&mut arena) {
+            return None;
+        }
         put_question(call, &creation.info, beside(call)?)
     }
 }
@@ -102,10 +105,11 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
-    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
+    let at = Instant::now();
+    let took = (answer.result == vk::Result::SUCCESS).then(|| at - started);
     // SAFETY: the caller's contract.
     unsafe { recent::note(call, Holder::Companion, took) };
-    took?;
+    let took = took?;
     beside.note_find();
     match call.passed {
         // The driver may have found it on disk, and put it into the companion.
@@ -113,7 +117,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // SAFETY: the driver has filled the program's structure.
         Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
     }
-    Some(Served { answer, origin: Origin::Driver })
+    Some(Served { answer, origin: Origin::Driver { at, took } })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.

@@ -247,64 +247,70 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         unsafe { self.info.capture(&self.parsed, objects, scratch) }
     }
 
-    /// The create info for a call of its own: a base pipeline of the same batch is named by its handle (contract 3.3),
-    /// which `made` tells. Where there is none it is no derivative; being one is only a hint.
+    /// Makes it the create info of a call of its own: a base pipeline of the same batch is named by its handle (contract
+    /// 3.3), which `made` tells. Where there is none it is no derivative; being one is only a hint.
     ///
     /// # Safety
-    /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
-    pub unsafe fn alone(
-        mut self,
-        arena: &mut Arena,
-        made: impl FnOnce(usize) -> vk::Pipeline,
-    ) -> Creation<'a, I> {
+    /// A valid create info; it is used only while `arena` and the original live and stay where they are.
+    pub unsafe fn stand_alone(&mut self, arena: &mut Arena, made: impl FnOnce(usize) -> vk::Pipeline) {
         if !self.parsed.is_derivative() {
-            return self;
+            return;
         }
         let (base, base_index) = self.info.base_mut();
-        let Ok(from) = usize::try_from(*base_index) else { return self };
+        let Ok(from) = usize::try_from(*base_index) else { return };
         (*base, *base_index) = (made(from), -1);
-        if !base.is_null() {
-            return self;
+        if base.is_null() {
+            // Where the chain cannot be copied, it stays a derivative of VK_NULL_HANDLE.
+            // SAFETY: the caller's contract.
+            unsafe { self.change_flags(0, DERIVATIVE, arena) };
         }
-        // SAFETY: the caller's contract.
-        unsafe { self.with_flags(0, DERIVATIVE, arena) }.unwrap_or(self)
     }
 
-    /// A copy with these bits of VkPipelineCreateFlags2 added and removed, wherever the effective flags stand. None
-    /// where the chain cannot be copied.
+    /// Adds and removes these bits of VkPipelineCreateFlags2, wherever the effective flags stand. False where the chain
+    /// cannot be copied: nothing is changed.
     ///
     /// # Safety
-    /// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+    /// A valid create info; it is used only while `arena` and the original live and stay where they are.
+    pub unsafe fn change_flags(&mut self, add: u64, remove: u64, arena: &mut Arena) -> bool {
+        let changed = |flags: u64| (flags | add) & !remove;
+        if self.parsed.flags2 {
+            // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
+            let head = unsafe {
+                chain::copy_chain(arena, self.info.p_next(), chain::table_size, |node| {
+                    if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
+                        let flags = &mut (*node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>()).flags;
+                        *flags = vk::PipelineCreateFlags2KHR::from_raw(changed(flags.as_raw()));
+                    }
+                    Edit::Keep
+                })
+            };
+            let Some(head) = head else { return false };
+            *self.info.p_next_mut() = head;
+        } else {
+            let flags = self.info.flags_mut();
+            *flags = vk::PipelineCreateFlags::from_raw(changed(u64::from(flags.as_raw())) as u32);
+        }
+        self.parsed.flags = changed(self.parsed.flags);
+        true
+    }
+
+    /// A copy with changed flags. None where the chain cannot be copied.
+    ///
+    /// # Safety
+    /// As [`Creation::change_flags`].
     pub unsafe fn with_flags(&self, add: u64, remove: u64, arena: &mut Arena) -> Option<Creation<'a, I>> {
         let mut copy = *self;
-        let changed = |flags: u64| (flags | add) & !remove;
-        copy.parsed.flags = changed(self.parsed.flags);
-        if !self.parsed.flags2 {
-            let flags = copy.info.flags_mut();
-            *flags = vk::PipelineCreateFlags::from_raw(changed(u64::from(flags.as_raw())) as u32);
-            return Some(copy);
-        }
-        // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
-        let head = unsafe {
-            chain::copy_chain(arena, copy.info.p_next(), chain::table_size, |node| {
-                if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
-                    let flags = &mut (*node.cast::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>()).flags;
-                    *flags = vk::PipelineCreateFlags2KHR::from_raw(changed(flags.as_raw()));
-                }
-                Edit::Keep
-            })
-        }?;
-        *copy.info.p_next_mut() = head;
-        Some(copy)
+        // SAFETY: the caller's contract.
+        unsafe { copy.change_flags(add, remove, arena) }.then_some(copy)
     }
 
-    /// A copy that may not compile (VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT).
+    /// Forbids compiling (VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT).
     ///
     /// # Safety
-    /// As [`Creation::with_flags`].
-    pub unsafe fn without_compiling(&self, arena: &mut Arena) -> Option<Creation<'a, I>> {
+    /// As [`Creation::change_flags`].
+    pub unsafe fn forbid_compiling(&mut self, arena: &mut Arena) -> bool {
         // SAFETY: the caller's contract.
-        unsafe { self.with_flags(FAIL_ON, 0, arena) }
+        unsafe { self.change_flags(FAIL_ON, 0, arena) }
     }
 
     /// A copy with other stages.

@@ -18,7 +18,7 @@ use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::refuse::refuse_all;
 use super::request::{DescribedPipeline, Request};
-use super::{ladder, modules, parked, record};
+use super::{ladder, late, modules, parked, record};
 use crate::guard::guard;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
@@ -156,7 +156,8 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs stays on this stack frame.
     unsafe {
-        let alone = call.creation.alone(&mut arena, base);
+        let mut alone = *call.creation;
+        alone.stand_alone(&mut arena, base);
         let call = call.with(&alone);
         modules::with_request(&call, &described, |request| climb(request, base_is_missing, tried))
     }
@@ -187,9 +188,7 @@ unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: A
         let artifact = match climb {
             Climb::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
-                if matches!(served.origin, Origin::Driver) {
-                    record::record_alone(request, None);
-                }
+                late::note_found(request, &served);
                 return Attempt { had: Some(served), asked, ..tried };
             }
             Climb::GoUntouched { recorded } => {

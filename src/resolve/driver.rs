@@ -11,23 +11,27 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
-use super::passed::{Contents, Passed};
+use super::passed::{Contents, Met, Passed};
 use super::refuse::refuse;
 use super::request::Request;
-use super::{binary, companion, compile, recent};
+use super::{binary, companion, compile, late, recent};
 use crate::recipe::capture::flags;
 use crate::recipe::chain::{self, Arena};
 use crate::recipe::newer::PIPELINE_BINARY_INFO;
 use crate::recipe::shader_set::ShaderSet;
 use crate::recipe::structures::{self, Handling};
+use crate::state::app_cache::AppCache;
 use crate::state::asked_first::Holder;
 use crate::stats::Count;
 use vkstash_store::format::comparison::AskedFirst;
+use vkstash_store::format::record::Key;
 
 /// Why the driver is asked before anything is described.
 enum Early {
     /// It has answered earlier runs of the program sooner, or it is this run's turn to find that out.
     Sooner,
+    /// The run began with an empty stash. What the driver has on its slow disk background work records later.
+    FirstRun,
     /// It has lately had a pipeline of the same stages in memory.
     RecentHit(Holder),
     /// The program has loaded the cache, or the stash has nothing to serve.
@@ -35,14 +39,19 @@ enum Early {
 }
 
 /// Rung 4 before any other, where the driver's turn comes before the stash's. `parks`: pipelines may be parked.
+/// `started`: when the call began, if it is a moment ago.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Rung<Question> {
+pub unsafe fn ask_before_stash<I: CreateInfo>(
+    call: &Call<'_, I>,
+    parks: bool,
+    started: Option<Instant>,
+) -> Rung<Question> {
     // SAFETY: the caller's contract.
     unsafe {
         match comes_first(call, parks) {
-            Ok(why) => ask_first(call, why),
+            Ok(why) => ask_first(call, why, started.unwrap_or_else(Instant::now)),
             Err(question) => Rung::Missed(question),
         }
     }
@@ -58,7 +67,9 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
     if !device.may_ask_driver_first() || device.knows_failures() {
         return Err(Question::NotAsked);
     }
-    let is_first = passed.habit().is_some_and(|habit| device.asked_first(habit) == AskedFirst::Driver);
+    let asked_first =
+        |habit| device.comparisons.known_way(habit).unwrap_or_else(|| device.asked_first(habit));
+    let is_first = passed.habit().is_some_and(|habit| asked_first(habit) == AskedFirst::Driver);
     if is_first && device.asked_before_stash.is_worth_asking() {
         return Ok(Early::Sooner);
     }
@@ -75,6 +86,13 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
     if passed.loaded().is_some() {
         return Ok(Early::MayHaveAnything);
     }
+    // Before the first pipeline is recorded.
+    if device.leaves_first_run_to_workers() && call.parsed().stages.len() > 1 {
+        let is_shared = matches!(passed, Passed::Known { contents: Contents::Anything, .. });
+        if is_shared && late::may_be_left_to_workers(call) && device.only_on_disk.is_worth_asking() {
+            return Ok(Early::FirstRun);
+        }
+    }
     if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
         // SAFETY: the caller's contract.
         let stages = unsafe { call.number_of_stages() };
@@ -89,7 +107,7 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
 ///
 /// # Safety
 /// The call's create info is valid.
-unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
+unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early, started: Instant) -> Rung<Question> {
     // SAFETY: the caller's contract.
     if !unsafe { may_forbid_compiling(call) } {
         return Rung::Missed(Question::NotAsked);
@@ -100,15 +118,20 @@ unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Quest
     unsafe {
         match why {
             Early::Sooner if call.device.caches_hold(call.class()) => {
-                put_question(call, &shaders, Knowledge::Nothing)
+                put_question(call, &shaders, Knowledge::Nothing, started)
             }
-            Early::RecentHit(Holder::ProgramsCache) => put_question(call, &shaders, Knowledge::Stages),
+            Early::FirstRun => put_question(call, &shaders, Knowledge::FirstRun, started),
+            Early::RecentHit(Holder::ProgramsCache) => {
+                put_question(call, &shaders, Knowledge::Stages, started)
+            }
             Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
                 Some(served) => Rung::Served(served),
                 None => Rung::Missed(Question::NotAsked),
             },
-            Early::MayHaveAnything if call.device.caches_hold(call.class()) && may_have(call, &shaders) => {
-                put_question(call, &shaders, Knowledge::Shaders)
+            Early::MayHaveAnything
+                if call.device.caches_hold(call.class()) && may_have(call, &shaders, None) =>
+            {
+                put_question(call, &shaders, Knowledge::Shaders, started)
             }
             Early::Sooner | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
@@ -156,11 +179,12 @@ pub unsafe fn ask_programs_cache<I: CreateInfo>(
         Question::InVain => !device.policy.free_recording || call.parsed().fails_on_compile_required(),
         _ => false,
     };
-    if !(device.cache_control && recorded && is_open && may_have(call, shaders)) {
+    if !(device.cache_control && recorded && is_open && may_have(call, shaders, Some(&request.pipeline.key)))
+    {
         return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders) };
+    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders, Instant::now()) };
     if question == Question::InVain && matches!(answer, Rung::Served(_)) {
         device.asked_before_stash.note(true);
     }
@@ -172,13 +196,15 @@ pub unsafe fn ask_programs_cache<I: CreateInfo>(
 enum Knowledge {
     /// Its shaders are unknown, and are not looked up: the driver is asked before everything.
     Nothing,
+    /// The same in a run that began with an empty stash.
+    FirstRun,
     /// The driver has had a pipeline of most likely the same stages, so its shader set need not be noted again.
     Stages,
     /// Its shaders; the empty set if they are unknown.
     Shaders,
 }
 
-/// The question itself.
+/// The question itself. `started`: the time now, or a moment ago.
 ///
 /// # Safety
 /// The call's create info is valid.
@@ -186,19 +212,25 @@ unsafe fn put_question<I: CreateInfo>(
     call: &Call<'_, I>,
     shaders: &ShaderSet,
     knowledge: Knowledge,
+    started: Instant,
 ) -> Rung<Question> {
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
+    let mut creation = *call.creation;
     // SAFETY: the caller's contract; the arena stays on this stack frame.
-    let Some(creation) = (unsafe { call.creation.without_compiling(&mut arena) }) else {
+    if !unsafe { creation.forbid_compiling(&mut arena) } {
         return Rung::Missed(Question::NotAsked);
+    }
+    let finds = match knowledge {
+        Knowledge::Nothing => Some(&device.asked_before_stash),
+        Knowledge::FirstRun => Some(&device.only_on_disk),
+        Knowledge::Stages => None,
+        Knowledge::Shaders => call.finds_of(passed.met(device, shaders)),
     };
-    let finds =
-        if knowledge == Knowledge::Shaders { call.finds_of(passed.met(device, shaders)) } else { None };
-    let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
-    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
+    let at = Instant::now();
+    let took = (answer.result == vk::Result::SUCCESS).then(|| at - started);
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then, and is not
     // counted. An error says nothing of what the driver has.
     let is_miss = answer.result.as_raw() >= 0 && !call.parsed().fails_on_compile_required();
@@ -206,15 +238,12 @@ unsafe fn put_question<I: CreateInfo>(
     if let Some(finds) = finds.filter(|_| is_judged) {
         finds.note(took.is_some());
     }
-    if knowledge == Knowledge::Nothing && is_judged {
-        device.asked_before_stash.note(took.is_some());
-    }
     // A loaded cache has a judgement of its own, of all that it is asked for.
     if let Some(loaded) = passed.loaded() {
         if is_judged {
             loaded.loaded_cache_first.note(took);
         }
-    } else if knowledge != Knowledge::Nothing {
+    } else if matches!(knowledge, Knowledge::Stages | Knowledge::Shaders) {
         // SAFETY: the call's create info is valid (the caller's contract).
         unsafe { recent::note(call, Holder::ProgramsCache, took) };
     }
@@ -230,13 +259,13 @@ unsafe fn put_question<I: CreateInfo>(
         // Without capture the shaders are unknown (the empty set), so the cache may now hold any pipeline.
         passed.mark_filled_with(device, shaders);
     }
-    Rung::Served(Served { answer, origin: Origin::Driver })
+    Rung::Served(Served { answer, origin: Origin::Driver { at, took: took.unwrap_or_default() } })
 }
 
 /// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on
-/// disk. Where recording is free, or a driver's disk is dear beside a cache, the disk is asked by the call that
-/// records.
-fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
+/// disk. Where recording is free, the disk is asked by the call that records; so it is where a driver's disk is dear
+/// beside a cache and that call costs the program no more.
+fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet, key: Option<&Key>) -> bool {
     let policy = &call.device.policy;
     let is_worth_asking = || call.may_be_found(call.passed.met(call.device, shaders));
     match call.passed {
@@ -244,16 +273,42 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet) -> bool {
         Passed::Null if !policy.free_recording || binary::applies(call) => true,
         Passed::Null => call.device.null.filled.may_have(shaders) && is_worth_asking(),
         Passed::Known { contents: Contents::Nothing, .. } => false,
-        Passed::Known { contents: Contents::SameBatch, cache, .. } => cache.filled.may_have(shaders),
+        Passed::Known { contents: Contents::SameBatch, cache, .. } => {
+            cache.filled.may_have(shaders) || is_left_to_workers(call, cache, shaders, key)
+        }
         Passed::Known { contents: Contents::Anything, cache, .. } => {
             let is_loaded = cache.holds_earlier_runs();
             let disk_comes_later = policy.dear_disk_beside_cache || policy.free_recording && !is_loaded;
             // A loaded cache whose hits have come from the disk is no better than an empty one.
             let is_empty = is_loaded && !cache.loaded_cache_first.is_worth_it();
-            !disk_comes_later || !is_empty && cache.filled.may_have(shaders) && is_worth_asking()
+            !disk_comes_later
+                || !is_empty && cache.filled.may_have(shaders) && is_worth_asking()
+                || is_left_to_workers(call, cache, shaders, key)
         }
         Passed::Unknown(_) => false,
     }
+}
+
+/// Whether the program's cache is asked for what only a dear disk can complete, and background work records it later.
+///
+/// A cache that has met some of the shaders reads the others alone. The call that records would read them all: with a
+/// cache of the layer's it took up to twice as long (docs/measurements.md). A single shader that was never met is read
+/// as a whole either way. If the pipelines beside the cache have all of the shaders, the companion is asked. What
+/// background work has failed to record is recorded by the call.
+fn is_left_to_workers<I: CreateInfo>(
+    call: &Call<'_, I>,
+    cache: &AppCache,
+    shaders: &ShaderSet,
+    key: Option<&Key>,
+) -> bool {
+    let device = call.device;
+    let has_failed = |key| device.stored().is_none_or(|stored| late::has_failed(stored, key));
+    device.policy.dear_disk_beside_cache
+        && shaders.numbers().len() > 1
+        && late::may_be_left_to_workers(call)
+        && !key.is_some_and(has_failed)
+        && cache.beside.of(shaders).is_none()
+        && call.may_be_found(Met::Never)
 }
 
 /// The program itself forbids compiling: whatever the driver says is the answer. If it has said so already, it is not

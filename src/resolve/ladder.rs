@@ -8,13 +8,13 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
-use super::outcome::{Climb, Origin, Question, Rung};
+use super::outcome::{Climb, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, note_refused, refuse, was_just_refused};
 use super::request::{DescribedPipeline, Request};
 use super::timed::Timed;
 use super::{
-    artifact, bypass, companion, compile, compile_stored, driver, emulated, modules, parked, record,
+    artifact, bypass, companion, compile, compile_stored, driver, emulated, late, modules, parked, record,
 };
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
@@ -67,13 +67,15 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let parks = device.parked.is_in_use();
     if question == Question::NotAsked {
         // SAFETY: the call's create info is valid (the caller's contract).
-        match unsafe { driver::ask_before_stash(&call, parks) } {
+        match unsafe { driver::ask_before_stash(&call, parks, timed.since()) } {
             Rung::Served(served) => {
                 if call.parsed().naming.lacks_code {
                     device.count(Count::IdentifierRequests);
                 }
                 served.count(device, call.parsed().naming.lacks_code);
-                timed.end(device);
+                timed.end(device, served.at());
+                // SAFETY: the caller's contract.
+                unsafe { late::describe_found(&call, &served) };
                 return served.answer;
             }
             Rung::Missed(now) => question = now,
@@ -171,10 +173,8 @@ unsafe fn climb<I: CreateInfo>(
         match climb {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
-                timed.end(call.device);
-                if matches!(served.origin, Origin::Driver) {
-                    record::record_alone(request, None);
-                }
+                timed.end(call.device, served.at());
+                late::note_found(request, &served);
                 served.answer
             }
             Climb::GoUntouched { recorded } => go_untouched(request, recorded),
@@ -205,7 +205,7 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if question != Question::NotAsked {
             return Climb::missed(question);
         }
-        match driver::ask_before_stash(&request.call, false) {
+        match driver::ask_before_stash(&request.call, false, None) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

@@ -11,6 +11,7 @@
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
+//! - [`late`] what the driver had, recorded by background work
 //! - [`compile_stored`] rung 6 with stored SPIR-V, for stages that are named by identifier only
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`failed`] what the program gets where the layer itself has failed
@@ -38,6 +39,7 @@ mod emulated;
 pub mod failed;
 mod feedback;
 pub mod ladder;
+pub mod late;
 pub mod modules;
 mod offered;
 pub mod outcome;

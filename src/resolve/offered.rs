@@ -37,10 +37,10 @@ impl<'a> Offered<'a> {
             // SAFETY: the caller's contract.
             creation = unsafe { self.modules.put_in(&creation, recipe, stored) }?;
         }
-        if self.device.cache_control {
+        let may_be_asked = !self.device.cache_control || {
             // SAFETY: the create info, or its copy with modules, is valid; the caller keeps the arena where it is.
-            creation = unsafe { creation.without_compiling(&mut self.arena) }?;
-        }
-        Some(creation.info)
+            unsafe { creation.forbid_compiling(&mut self.arena) }
+        };
+        may_be_asked.then_some(creation.info)
     }
 }

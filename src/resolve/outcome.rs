@@ -1,6 +1,6 @@
 //! What the rungs answer with. Each says what has come of it, and the ladder passes that on to those below.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::call::Answer;
 use super::private_cache::PrivateCache;
@@ -21,7 +21,12 @@ pub struct Served {
 #[derive(Clone, Copy)]
 pub enum Origin {
     /// The driver: the driver's caches, the program's, or the companion of one of them.
-    Driver,
+    Driver {
+        /// When it answered: the clock is read once for all who want to know.
+        at: Instant,
+        /// Time that the driver's call took.
+        took: Duration,
+    },
     /// Background work, which had made it before the program asked.
     Parked {
         /// As in [`Origin::Stash`].
@@ -55,6 +60,11 @@ pub enum Form {
 }
 
 impl Served {
+    /// When it was there, if that is known.
+    pub fn at(&self) -> Option<Instant> {
+        if let Origin::Driver { at, .. } = self.origin { Some(at) } else { None }
+    }
+
     /// Counts it: the program gets it. `by_identifier`: it had named a stage by identifier only.
     pub fn count(&self, device: &Device, by_identifier: bool) {
         let counters = device.counters();
@@ -64,7 +74,7 @@ impl Served {
             nanos
         };
         match self.origin {
-            Origin::Driver => return counters.count(Count::DriverHad),
+            Origin::Driver { .. } => return counters.count(Count::DriverHad),
             Origin::Parked { cost, spent, source } => {
                 counters.count(Count::Parked);
                 counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
@@ -86,7 +96,9 @@ impl Served {
             | Origin::Parked { source: Some(Source::Sibling), .. } => counters.count(Count::FromSibling),
             Origin::Stash { form: Form::Blob(Source::Base), .. }
             | Origin::Parked { source: Some(Source::Base), .. } => counters.count(Count::FromBase),
-            Origin::Stash { form: Form::Blob(Source::Own), .. } | Origin::Driver | Origin::Parked { .. } => {}
+            Origin::Stash { form: Form::Blob(Source::Own), .. }
+            | Origin::Driver { .. }
+            | Origin::Parked { .. } => {}
         }
         if by_identifier {
             counters.count(Count::IdentifierServed);

@@ -46,6 +46,8 @@ pub enum Met {
     Together,
     /// In different pipelines.
     Apart,
+    /// Not all of them: only its disk may have the pipeline.
+    Never,
     /// Not, but it has got calls that nobody has described.
     Perhaps,
 }
@@ -114,8 +116,12 @@ impl Passed {
     pub fn met(&self, device: &Device, shaders: &ShaderSet) -> Met {
         let filled = match self {
             Passed::Null => &device.null.filled,
-            // A loaded cache has a judgement of its own.
-            Passed::Known { cache, .. } if cache.holds_earlier_runs() => return Met::Together,
+            // A loaded cache has a judgement of its own, until its hits have come from the disk.
+            Passed::Known { cache, .. } if cache.holds_earlier_runs() => {
+                let is_worth_it = cache.loaded_cache_first.is_worth_it();
+                let has_met = is_worth_it || cache.filled.has_met_together(shaders);
+                return if has_met { Met::Together } else { Met::Never };
+            }
             Passed::Known { cache, .. } => &cache.filled,
             Passed::Unknown(_) => return Met::Together,
         };
@@ -125,8 +131,10 @@ impl Passed {
             Met::Perhaps
         } else if shaders.is_unknown() {
             Met::Together
-        } else {
+        } else if filled.may_have(shaders) {
             Met::Apart
+        } else {
+            Met::Never
         }
     }
 

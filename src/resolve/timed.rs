@@ -23,6 +23,7 @@ impl Timed {
                 && !call.parsed().is_library()
                 && !device.knows_failures()
                 && !device.has_no_artifacts()
+                && !device.leaves_first_run_to_workers()
         };
         let timed = call.passed.habit().filter(|&habit| {
             !device.comparisons.is_measured(habit) && is_comparable() && {
@@ -33,10 +34,16 @@ impl Timed {
         Timed(timed.map(|habit| (habit, Instant::now())))
     }
 
-    /// The pipeline was had without a compile.
-    pub fn end(self, device: &Device) {
+    /// When it began, if it is timed.
+    pub fn since(&self) -> Option<Instant> {
+        self.0.map(|(_, since)| since)
+    }
+
+    /// The pipeline was had without a compile, at that time; None: now.
+    pub fn end(self, device: &Device, at: Option<Instant>) {
         let Some((habit, since)) = self.0 else { return };
-        let Some(now) = device.comparisons.note_call(habit, since, since.elapsed()) else { return };
+        let took = at.unwrap_or_else(Instant::now) - since;
+        let Some(now) = device.comparisons.note_call(habit, since, took) else { return };
         if !compiles_much(device) {
             device.record_comparison(habit, &now);
         }
@@ -61,16 +68,19 @@ pub fn end_run(device: &Device) {
     }
 }
 
-/// Whether more than an eighth of this run's pipelines were compiled, whatever the habit: such a run says nothing of those
-/// that will be served.
+/// Whether more than an eighth of this run's pipelines were compiled, or are to be recorded by workers, whatever the
+/// habit: such a run says nothing of those that will be served.
 fn compiles_much(device: &Device) -> bool {
     let (compiled, others) = made(device);
     8 * compiled > compiled + others
 }
 
-/// How many pipelines of this run were compiled, and how many were had otherwise.
+/// How many pipelines of this run were compiled or are to be recorded by workers, and how many were had otherwise.
 fn made(device: &Device) -> (u64, u64) {
-    let sum = |counts: &[Count]| counts.iter().map(|count| device.counters().get(*count)).sum();
+    let sum = |counts: &[Count]| -> u64 { counts.iter().map(|count| device.counters().get(*count)).sum() };
     let compiled = sum(&[Count::Compiled, Count::CompiledUnrecorded]);
-    (compiled, sum(&[Count::Served, Count::Offered, Count::Parked, Count::DriverHad]))
+    let others = sum(&[Count::Served, Count::Offered, Count::Parked, Count::DriverHad]);
+    // Among what the driver had.
+    let left = sum(&[Count::LeftToWorkers]).min(others);
+    (compiled + left, others - left)
 }

@@ -14,6 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::asked_first::RecentHits;
 use super::budget::Room;
 use crate::recipe::shader_set::ShaderSet;
+use vkstash_store::base::sort;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
@@ -98,7 +99,7 @@ impl Beside {
             let all = further.keys.pin();
             keys.extend(all.iter().map(|(key, (order, shaders))| (*order, *key, shaders.clone())));
         }
-        keys.sort_unstable_by_key(|(order, ..)| *order);
+        sort::by_key(&mut keys, |(order, ..)| *order);
         let further = keys.into_iter().map(|(_, key, shaders)| (key, shaders));
         self.first.get().cloned().into_iter().chain(further).collect()
     }

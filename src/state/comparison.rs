@@ -123,6 +123,11 @@ impl Comparisons {
         })
     }
 
+    /// Who is asked first, if that was asked before in this run.
+    pub fn known_way(&self, habit: CacheHabit) -> Option<AskedFirst> {
+        self.habits[habit.position()].start.get().map(|start| start.way)
+    }
+
     /// Who is asked first.
     pub fn way(&self, ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> AskedFirst {
         self.start(ask, stored, habit).way

@@ -29,6 +29,7 @@ use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, Policy};
 use super::process::{self, Session};
+use super::slow_hits::SlowHits;
 use super::stored::Stored;
 use super::switches::{self, CacheKinds};
 use super::width::Width;
@@ -100,6 +101,8 @@ pub struct Device {
     pub caches: Objects<AppCache>,
     /// VK_NULL_HANDLE in the place of one.
     pub null: NullCache,
+    /// Whether the stash had no artifacts before this run.
+    began_empty: OnceLock<bool>,
     /// Keys that the driver is known to answer with an error, counted when somebody first asks.
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
@@ -111,10 +114,14 @@ pub struct Device {
     /// Whether asking finds anything in a cache that may have anything, because the driver got it in calls that nobody
     /// has described.
     pub unknown_contents: Finds,
+    /// Whether asking finds pipelines on the driver's disk of which a cache cannot have the shaders.
+    pub only_on_disk: Finds,
     /// Whether asking the driver before the stash finds anything.
     pub asked_before_stash: Finds,
     /// Pipelines that background work has finished.
     pub parked: Parked,
+    /// What the driver had, and background work is to record.
+    pub slow_hits: SlowHits,
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Driver identifiers to module identities, as far as met in this process.
@@ -203,6 +210,7 @@ impl Device {
             render_passes: Objects::default(),
             libraries: Objects::default(),
             caches: Objects::default(),
+            began_empty: OnceLock::new(),
             failures: OnceLock::new(),
             null: NullCache {
                 beside: Beside::default(),
@@ -213,8 +221,10 @@ impl Device {
             comparisons: Comparisons::default(),
             mixed_shaders: Finds::default(),
             unknown_contents: Finds::default(),
+            only_on_disk: Finds::default(),
             asked_before_stash: Finds::default(),
             parked: Parked::default(),
+            slow_hits: SlowHits::default(),
             companions: Mutex::default(),
             pairs: OnceLock::new(),
             cache_data,
@@ -485,6 +495,16 @@ impl Device {
         self.stored().is_some_and(|stored| !stored.has_artifacts())
     }
 
+    /// Whether this run began with an empty stash on a driver whose disk is slow beside a cache, and background work
+    /// records what the driver has. To be asked before anything is recorded.
+    pub fn leaves_first_run_to_workers(&self) -> bool {
+        let began_empty =
+            || self.stored().is_some_and(|stored| !stored.has_artifacts() && !stored.device.may_have_more());
+        self.policy.dear_disk_beside_cache
+            && self.slow_hits.are_recorded()
+            && *self.began_empty.get_or_init(began_empty)
+    }
+
     /// Whether the stash has so few artifacts that none is made ahead.
     pub fn has_too_few_to_park(&self) -> bool {
         let fewest = self.policy.fewest_parked;
@@ -492,17 +512,23 @@ impl Device {
         fewest > 0 && self.keeps_artifacts() && self.stored().is_some_and(has_few)
     }
 
-    /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since.
+    /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since. What
+    /// other processes find out after this one has counted is known to the next run.
     pub fn knows_failures(&self) -> bool {
-        let Some(stored) = self.stored().filter(|stored| stored.device.has_any(Kind::Failed)) else {
-            return false;
-        };
+        if let Some(failures) = self.failures.get() {
+            return failures.load(Ordering::Relaxed) > 0;
+        }
+        let Some(stored) = self.stored() else { return false };
         let count = || {
             let mut live = 0;
             stored.device.for_each(Kind::Failed, &mut |_, payload| live += i64::from(payload == [1]));
-            AtomicI64::new(live)
+            live
         };
-        self.failures.get_or_init(count).load(Ordering::Relaxed) > 0
+        // What is not read yet may name more of them.
+        if stored.device.may_have_more() {
+            return stored.device.has_any(Kind::Failed) && count() > 0;
+        }
+        self.failures.get_or_init(|| AtomicI64::new(count())).load(Ordering::Relaxed) > 0
     }
 
     /// Adjusts the number of keys that are recorded as failed.

@@ -13,6 +13,7 @@ use crate::loader;
 use crate::recipe::chain;
 use crate::recipe::key::{self, CodecError};
 use crate::recipe::model::{OwnedExtension, SCHEMA};
+use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 
 /// What is needed to create an equal device.
@@ -81,11 +82,11 @@ impl DeviceConfiguration {
             features = switches(enabled);
         }
         structures.retain(|structure| structure.members.iter().any(|&byte| byte != 0));
-        structures.sort();
+        sort::sort(&mut structures);
         // SAFETY: the names of a valid create info.
         let mut extensions: Vec<_> =
             unsafe { extension_names(info) }.map(|name| name.to_bytes().to_vec()).collect();
-        extensions.sort();
+        sort::sort(&mut extensions);
         extensions.dedup();
         DeviceConfiguration {
             schema: SCHEMA,

@@ -1,10 +1,11 @@
 //! Whether a kind of question to a driver finds anything.
 //!
 //! A question that finds nothing is dear where it makes the driver look into its disk cache: 0.8 ms on RADV (Mesa
-//! 25.0.7), where a small pipeline is compiled in 2.2 ms. Three kinds are counted for each device. Of pipelines whose
+//! 25.0.7), where a small pipeline is compiled in 2.2 ms. Four kinds are counted for each device. Of pipelines whose
 //! shaders the driver has met only in different pipelines, some drivers have an entry for each shader, and others keep
-//! whole pipelines. A cache that the driver got in a call that nobody has described may have anything. And where the
-//! driver is asked before the stash, it has what earlier runs have made, and nothing of a new level.
+//! whole pipelines. A cache that the driver got in a call that nobody has described may have anything. What a
+//! cache cannot have may be on the driver's disk. And where the driver is asked before the stash, it has what earlier
+//! runs have made, and nothing of a new level.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 

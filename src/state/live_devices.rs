@@ -1,16 +1,21 @@
 //! Live devices, found by dispatch key.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError, Weak};
+use std::ops::Deref;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
+use arc_swap::ArcSwapOption;
 use ash::vk;
-use rustc_hash::FxBuildHasher;
 
 use super::device::Device;
 use crate::faults;
-use crate::guard::{guard, tls_destroyed};
+use crate::guard::{guard_within, tls_destroyed};
 use crate::loader::dispatch_key;
+use vkstash_store::base::signals::Uncancelled;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 
@@ -26,20 +31,77 @@ pub enum Entry {
     },
 }
 
-/// What the map holds. It frees what is removed from it when it sees fit, so it must not own a device: the
-/// last reference may join threads, and that has to happen in vkDestroyDevice or vkDestroyInstance (contract 1.11).
+/// What the list holds. A look-up may be the last that has the list, so it must not own a device: the last reference
+/// may join threads, and that has to happen in vkDestroyDevice or vkDestroyInstance (contract 1.11).
 #[derive(Clone)]
 enum Registered {
     Active(Weak<Device>),
     Inert(vk::PFN_vkGetDeviceProcAddr),
 }
 
-type Registry = papaya::HashMap<usize, Registered, FxBuildHasher>;
-static DEVICES: LazyLock<Registry> = LazyLock::new(|| Registry::with_hasher(FxBuildHasher));
+/// Sorted by dispatch key. Programs have one device or two, and a map would cost every program what [`Objects`] says.
+///
+/// [`Objects`]: crate::state::objects::Objects
+type Registry = Vec<(usize, Registered)>;
+static DEVICES: ArcSwapOption<Registry> = ArcSwapOption::const_empty();
 /// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
 static OWNERS: PerProcess<Owners> = PerProcess::empty();
 
 type Owners = Mutex<BTreeMap<usize, Entry>>;
+
+/// Changes before [`OWNERS`] gives up a device, and when it gets one.
+static GENERATION: AtomicUsize = AtomicUsize::new(1);
+
+thread_local! {
+    /// The device of this thread's last call. It has no destructor, so exit handlers may use it.
+    static LAST: Cell<Last> = const { Cell::new(Last { key: 0, generation: 0, device: ptr::null() }) };
+}
+
+/// A look-up that need not be made again: programs make one call after the other on the same device, and a count of
+/// references would be a cache line that all their threads write.
+#[derive(Clone, Copy)]
+struct Last {
+    key: usize,
+    /// 0: nothing was looked up.
+    generation: usize,
+    device: *const Device,
+}
+
+impl Last {
+    /// The device, if it is still registered under this key.
+    ///
+    /// # Safety
+    /// `key` is the dispatch key of a live device, which the program does not destroy before the result was used.
+    unsafe fn of(key: usize) -> Option<*const Device> {
+        let Last { key: known, generation, device } = LAST.get();
+        if known != key || generation != GENERATION.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the generation is the same, so `OWNERS` still owns the device. It gives it up in vkDestroyDevice, with
+        // which the program synchronises its calls on the device (its host access rule).
+        unsafe { (*device).is_of_this_process() }.then_some(device)
+    }
+}
+
+/// A device for the duration of one call of the program's.
+pub enum Found {
+    /// Owned by the registry until the program destroys the device, after the call.
+    Live(*const Device),
+    /// Looked up.
+    Counted(Arc<Device>),
+}
+
+impl Deref for Found {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        match self {
+            // SAFETY: the contract of `find`: the device is not destroyed before the call is over.
+            Found::Live(device) => unsafe { &**device },
+            Found::Counted(device) => device,
+        }
+    }
+}
 
 fn owners() -> MutexGuard<'static, BTreeMap<usize, Entry>> {
     lock(OWNERS.get_or_make(of_parents))
@@ -67,8 +129,22 @@ pub unsafe fn insert(handle: vk::Device, entry: Entry) {
         Entry::Active(device) => Registered::Active(Arc::downgrade(device)),
         Entry::Inert { next } => Registered::Inert(*next),
     };
+    GENERATION.fetch_add(1, Ordering::AcqRel);
     owners().insert(key, entry);
-    DEVICES.pin().insert(key, registered);
+    register(key, Some(registered));
+}
+
+/// Replaces what is registered for a key. In a copy of the list: a look-up waits for nobody.
+fn register(key: usize, registered: Option<Registered>) {
+    DEVICES.rcu(|devices| {
+        let mut devices = devices.as_deref().cloned().unwrap_or_default();
+        devices.retain(|(other, _)| *other != key);
+        if let Some(registered) = &registered {
+            let at = devices.partition_point(|(other, _)| *other < key);
+            devices.insert(at, (key, registered.clone()));
+        }
+        Some(Arc::new(devices))
+    });
 }
 
 /// What is registered for a device.
@@ -81,7 +157,10 @@ pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
     if tls_destroyed() {
         return owners().get(&key).cloned();
     }
-    match DEVICES.pin().get(&key)? {
+    let devices = DEVICES.load();
+    let devices = devices.as_ref()?;
+    let at = devices.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+    match &devices[at].1 {
         Registered::Active(device) => {
             let device = device.upgrade()?;
             let here = device.is_of_this_process();
@@ -101,7 +180,8 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
         }
     }
     let device = Arc::new(parents.in_child());
-    DEVICES.pin().insert(key, Registered::Active(Arc::downgrade(&device)));
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+    register(key, Some(Registered::Active(Arc::downgrade(&device))));
     // Neither reference to the parent's is ever dropped: what it holds is the parent's to close.
     std::mem::forget(owners.insert(key, Entry::Active(device.clone())));
     std::mem::forget(parents);
@@ -111,19 +191,41 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 /// The device, where the layer works on it.
 ///
 /// # Safety
-/// `handle` is live.
-pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
+/// `handle` is live, and the program does not destroy it before the result was dropped.
+pub unsafe fn find(handle: vk::Device) -> Option<Found> {
+    // SAFETY: the caller's contract.
+    unsafe { find_within(&Uncancelled::begin(), handle) }
+}
+
+/// The same where the thread cannot be cancelled.
+///
+/// # Safety
+/// As [`find`].
+pub unsafe fn find_within(uncancelled: &Uncancelled, handle: vk::Device) -> Option<Found> {
     // Every hook begins with it, and has nothing to fall back on before.
     // SAFETY: the caller's contract.
     let look_up = || unsafe {
         faults::here("device looked up");
-        entry(handle)
+        let key = dispatch_key(handle);
+        if let Some(device) = Last::of(key) {
+            return Some(Found::Live(device));
+        }
+        let generation = GENERATION.load(Ordering::Acquire);
+        let found = counted(entry(handle))?;
+        LAST.set(Last { key, generation, device: &raw const *found });
+        Some(found)
     };
     // Everything fails without it, so there is a second way.
     // SAFETY: a live device (the caller's contract).
-    let again = || owners().get(&unsafe { dispatch_key(handle) }).cloned();
-    match guard("the look-up of a device", look_up, || guard("the look-up of a device", again, || None)) {
-        Some(Entry::Active(device)) => Some(device),
+    let again = || counted(owners().get(&unsafe { dispatch_key(handle) }).cloned());
+    guard_within(uncancelled, "the look-up of a device", look_up, || {
+        guard_within(uncancelled, "the look-up of a device", again, || None)
+    })
+}
+
+fn counted(entry: Option<Entry>) -> Option<Found> {
+    match entry {
+        Some(Entry::Active(device)) => Some(Found::Counted(device)),
         _ => None,
     }
 }
@@ -135,8 +237,9 @@ pub unsafe fn find(handle: vk::Device) -> Option<Arc<Device>> {
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     // SAFETY: the caller's contract.
     let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
+    GENERATION.fetch_add(1, Ordering::AcqRel);
     if !tls_destroyed() {
-        DEVICES.pin().remove(&key);
+        register(key, None);
     }
     // Not dropped under the lock: the caller holds a reference of its own.
     let owned = owners().remove(&key);

@@ -12,7 +12,7 @@
 //! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost;
 //!   [`ended_runs`] until the instance is destroyed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`finds`] whether a kind of question to the driver finds anything
+//! - [`finds`] whether a kind of question to the driver finds anything; [`slow_hits`] what it had, but slowly
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
@@ -58,6 +58,7 @@ pub mod plan;
 pub mod policy;
 pub mod process;
 mod run_report;
+pub mod slow_hits;
 pub mod stored;
 pub mod support;
 pub mod switches;

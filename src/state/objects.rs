@@ -8,7 +8,7 @@ use papaya::{Compute, HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::guard::tls_destroyed;
 
@@ -21,24 +21,32 @@ struct Entry {
     object: Erased,
 }
 
+type Live = HashMap<u64, Entry, FxBuildHasher>;
+
 /// The live objects of one type.
 pub struct Objects<T> {
-    live: HashMap<u64, Entry, FxBuildHasher>,
+    /// Made for the first object: the first map of a process asks the system for its processors, with 36 system calls
+    /// that a program without objects would wait for.
+    live: OnceLock<Live>,
     of: PhantomData<fn() -> T>,
 }
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        // Neither `compute` nor `update_or_insert` takes part in the map's incremental resizing, and nothing else
-        // changes this one: each table that fills up would stay for ever, and every look-up would go through all
-        // of them. Programs that make and destroy a module for each pipeline fill one every few dozen calls.
-        let live = HashMap::builder().hasher(FxBuildHasher).resize_mode(ResizeMode::Blocking).build();
-        Objects { live, of: PhantomData }
+        Objects { live: OnceLock::new(), of: PhantomData }
     }
 }
 
+#[cold]
+fn no_objects() -> Live {
+    // Neither `compute` nor `update_or_insert` takes part in the map's incremental resizing, and nothing else
+    // changes this one: each table that fills up would stay for ever, and every look-up would go through all
+    // of them. Programs that make and destroy a module for each pipeline fill one every few dozen calls.
+    HashMap::builder().hasher(FxBuildHasher).resize_mode(ResizeMode::Blocking).build()
+}
+
 /// Adds an object under a handle.
-fn insert(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64, object: Erased) {
+fn insert(live: &Live, handle: u64, object: Erased) {
     let first = Entry { created: 1, object: object.clone() };
     let again = |old: &Entry| Entry { created: old.created + 1, object: object.clone() };
     live.pin().update_or_insert(handle, again, first);
@@ -46,7 +54,7 @@ fn insert(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64, object: Erased
 
 /// Takes one reference to a handle away. Calls `last` with the object if it was the last one: the map drops the object
 /// later, when it sees fit.
-fn remove(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64, last: &dyn Fn(&Erased)) {
+fn remove(live: &Live, handle: u64, last: &dyn Fn(&Erased)) {
     let live = live.pin();
     let done = live.compute(handle, |entry| match entry {
         Some((_, entry)) if entry.created > 1 => {
@@ -63,7 +71,7 @@ fn remove(live: &HashMap<u64, Entry, FxBuildHasher>, handle: u64, last: &dyn Fn(
 impl<T: Send + Sync + 'static> Objects<T> {
     /// An object was created. A handle that is live already gains a reference; the newest description counts.
     pub fn insert(&self, handle: impl Handle, object: T) {
-        insert(&self.live, handle.as_raw(), Arc::new(object));
+        insert(self.live.get_or_init(no_objects), handle.as_raw(), Arc::new(object));
     }
 
     /// An object was destroyed.
@@ -74,8 +82,8 @@ impl<T: Send + Sync + 'static> Objects<T> {
     /// An object was destroyed. If nothing of this handle is live any more, `last` frees what need not wait until the
     /// map drops the object, which it does for dozens of objects together.
     pub fn remove_last(&self, handle: impl Handle, last: impl Fn(&T)) {
-        if !tls_destroyed() {
-            remove(&self.live, handle.as_raw(), &|object| object.downcast_ref().into_iter().for_each(&last));
+        if let Some(live) = self.live.get().filter(|_| !tls_destroyed()) {
+            remove(live, handle.as_raw(), &|object| object.downcast_ref().into_iter().for_each(&last));
         }
     }
 
@@ -84,12 +92,12 @@ impl<T: Send + Sync + 'static> Objects<T> {
         if tls_destroyed() {
             return None;
         }
-        self.live.pin().get(&handle.as_raw())?.object.downcast_ref().map(reader)
+        self.live.get()?.pin().get(&handle.as_raw())?.object.downcast_ref().map(reader)
     }
 
     /// Some live object that fits; looks at all of them.
     pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-        let live = self.live.pin();
+        let live = self.live.get()?.pin();
         let found = live.values().find(|entry| entry.object.downcast_ref().is_some_and(&fits))?;
         found.object.clone().downcast().ok()
     }
@@ -99,7 +107,7 @@ impl<T: Send + Sync + 'static> Objects<T> {
         if tls_destroyed() {
             return None;
         }
-        let object = self.live.pin().get(&handle.as_raw())?.object.clone();
+        let object = self.live.get()?.pin().get(&handle.as_raw())?.object.clone();
         object.downcast().ok()
     }
 }
@@ -124,6 +132,19 @@ mod tests {
         objects.remove(handle);
         assert_eq!(objects.read(handle, |text| *text), None);
         objects.remove(handle);
+    }
+
+    #[test]
+    fn a_program_without_objects_pays_for_no_map() {
+        let before = watched::held();
+        let objects: Objects<u64> = Objects::default();
+        let handle = vk::ShaderModule::from_raw(7);
+        assert_eq!(objects.read(handle, |number| *number), None);
+        assert!(objects.get(handle).is_none() && objects.find(|_| true).is_none());
+        objects.remove(handle);
+        assert_eq!(watched::held(), before);
+        objects.insert(handle, 1);
+        assert!(watched::held() > before, "the first one makes the map");
     }
 
     #[test]

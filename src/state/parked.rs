@@ -70,7 +70,8 @@ pub type Begin = Box<dyn Fn() + Send + Sync>;
 /// The pipelines that wait.
 #[derive(Default)]
 pub struct Parked {
-    waiting: papaya::HashMap<Key, Arc<Entry>, FxBuildHasher>,
+    /// Made for the first one (`objects.rs` says why).
+    waiting: OnceLock<papaya::HashMap<Key, Arc<Entry>, FxBuildHasher>>,
     /// Entries of the map, for a look-up that costs a load while there are none.
     count: AtomicUsize,
     bytes: AtomicU64,
@@ -227,7 +228,7 @@ impl Parked {
         }
         let progress = Mutex::new(Progress::Making { since: Instant::now(), usual });
         let entry = Arc::new(Entry { progress, changed: Condvar::new() });
-        let waiting = self.waiting.pin();
+        let waiting = self.waiting.get_or_init(Default::default).pin();
         if waiting.try_insert(*key, entry.clone()).is_err() {
             return None;
         }
@@ -295,14 +296,15 @@ impl Parked {
     }
 
     fn those(&self, which: impl Fn(&Entry) -> bool) -> Vec<(Key, Arc<Entry>)> {
-        let guard = self.waiting.owned_guard();
-        let waiting = self.waiting.iter(&guard).filter(|(_, entry)| which(entry));
+        let Some(waiting) = self.waiting.get() else { return Vec::new() };
+        let guard = waiting.owned_guard();
+        let waiting = waiting.iter(&guard).filter(|(_, entry)| which(entry));
         waiting.map(|(key, entry)| (*key, entry.clone())).collect()
     }
 
     /// Takes an entry out of the map: only one thread gets it.
     fn remove(&self, key: &Key) -> Option<Arc<Entry>> {
-        let entry = self.waiting.pin().remove(key).cloned()?;
+        let entry = self.waiting.get()?.pin().remove(key).cloned()?;
         self.count.fetch_sub(1, Ordering::Relaxed);
         Some(entry)
     }
@@ -310,7 +312,7 @@ impl Parked {
     /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of
     /// its own.
     fn remove_this(&self, key: &Key, entry: &Arc<Entry>) {
-        let waiting = self.waiting.pin();
+        let Some(waiting) = self.waiting.get().map(papaya::HashMap::pin) else { return };
         if matches!(waiting.remove_if(key, |_, there| Arc::ptr_eq(there, entry)), Ok(Some(_))) {
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
@@ -375,6 +377,7 @@ mod tests {
     use ash::vk::Handle;
 
     use super::*;
+    use crate::watched;
 
     const USUAL: Duration = Duration::from_secs(100);
 
@@ -386,6 +389,15 @@ mod tests {
 
     fn park(parked: &Parked, key: u8) -> Option<Finished> {
         parked.begin(&[key; 32], USUAL).unwrap().finish(finished(key.into()))
+    }
+
+    #[test]
+    fn a_program_for_which_nothing_is_made_pays_for_no_map() {
+        let before = watched::held();
+        let parked = Parked::default();
+        assert!(parked.take(&[1; 32]).is_none() && parked.take_older_than(Instant::now()).is_empty());
+        assert!(parked.close().is_empty());
+        assert_eq!(watched::held(), before);
     }
 
     #[test]

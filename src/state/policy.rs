@@ -8,8 +8,9 @@ pub struct Policy {
     /// Passing a private cache costs nothing even where the driver would have hit its disk cache, so a call without a
     /// cache that the program has loaded may be recorded at once.
     pub free_recording: bool,
-    /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that cannot
-    /// have the pipeline is not asked for it: the call that records finds it on the disk at the same price, once.
+    /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that has not
+    /// met the only shader of a pipeline is not asked for it: the call that records finds it on the disk at the same
+    /// price, once. Other pipelines are left to background work.
     pub dear_disk_beside_cache: bool,
     /// Complete pipelines are entries of the driver's caches as a whole: it has none whose shaders it has met only in
     /// different pipelines.

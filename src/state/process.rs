@@ -59,6 +59,8 @@ pub struct Session {
     stash: Result<Arc<Stash>, Unusable>,
     /// It outlasts its devices.
     is_kept: bool,
+    /// The live devices of the program that use it. Who changes it also says whether the stash is at rest.
+    devices: Mutex<usize>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -110,24 +112,30 @@ pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
     sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
-/// The caller has dropped a device of this session. If it was the last one, what is queued is written, and the session
+/// The caller has dropped a device of this session, which [`Session::open`] was called for. If it was the last one, what is queued is written, and the session
 /// is kept for the next device.
 pub fn rest(session: Arc<Session>) {
     let Some(sessions) = SESSIONS.known().filter(|_| session.process == fork::now()) else { return };
     let keeps =
         |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
     let is_kept = lock(sessions).by_application.iter().any(keeps);
-    // This reference, and the one that is kept.
-    let is_used = Arc::strong_count(&session) > 2;
+    let is_used = session.remove_user() > 0;
     // The maps of the store need thread-local storage.
     if let Some(stash) = session.stash().filter(|_| !tls_destroyed()) {
         stash.forget_uses();
     }
-    if !is_kept || is_used || session.stash().is_some_and(|stash| stash.rest()) {
+    if !is_kept || is_used {
+        return;
+    }
+    if session.stash().is_some_and(|stash| stash.rest()) {
         return;
     }
     let mut known = lock(sessions);
-    let kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
+    let mut kept = None;
+    // Another thread may have created a device meanwhile, under the same lock.
+    if *lock(&session.devices) == 0 {
+        kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
+    }
     drop(known);
     // Not under the lock: the last reference closes the stash.
     drop((kept, session));
@@ -157,7 +165,8 @@ impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
     ///
-    /// `keeper` keeps the session for its next devices, until [`release`].
+    /// `keeper` is the instance of the device that the session is opened for: it keeps the session for its next devices,
+    /// until [`release`]. The device says with [`rest`] that it is gone.
     pub fn open(config: &Config, application: &[u8], keeper: Option<vk::Instance>) -> Arc<Session> {
         log::init();
         let name = name_of(config, application);
@@ -170,9 +179,7 @@ impl Session {
             Some(known) => match known.session.upgrade() {
                 Some(session) => {
                     known.keep(&session, keeper);
-                    if let (Some(_), Ok(stash)) = (keeper, &session.stash) {
-                        stash.wake();
-                    }
+                    keeper.into_iter().for_each(|_| session.add_user());
                     return session;
                 }
                 None => {
@@ -193,6 +200,7 @@ impl Session {
                 session
             }
         };
+        keeper.into_iter().for_each(|_| session.add_user());
         drop(sessions);
         flush_at_exit();
         session
@@ -235,7 +243,26 @@ impl Session {
             }
         };
         let is_kept = stash.is_ok() && config.application.is_none();
-        Session { source, stash, is_kept, process: fork::here() }
+        Session { source, stash, is_kept, devices: Mutex::new(0), process: fork::here() }
+    }
+
+    /// A device uses it from now on.
+    fn add_user(&self) {
+        let mut devices = lock(&self.devices);
+        *devices += 1;
+        if let Ok(stash) = &self.stash {
+            stash.wake();
+        }
+    }
+
+    /// A device is gone. Says how many are left.
+    fn remove_user(&self) -> usize {
+        let mut devices = lock(&self.devices);
+        *devices = devices.saturating_sub(1);
+        if let (0, true, Ok(stash)) = (*devices, self.is_kept, &self.stash) {
+            stash.lie_down();
+        }
+        *devices
     }
 
     /// The stash, unless it is unusable.
@@ -313,4 +340,33 @@ extern "C" fn at_exit() {
         std::mem::forget(live);
     };
     guard("exit", flush, || ());
+}
+
+#[cfg(test)]
+mod tests {
+    use ash::vk::Handle as _;
+
+    use super::*;
+
+    #[test]
+    fn the_last_of_devices_that_go_together_puts_the_stash_to_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { root: Some(folder.path().to_owned()), ..Config::default() };
+        let instance = vk::Instance::from_raw(7);
+        let open = || Session::open(&config, b"together", Some(instance));
+        let first = open();
+        let stash = first.stash().unwrap().clone();
+        rest(first);
+        for round in 0..500 {
+            let devices = [open(), open()];
+            assert!(!stash.is_at_rest(), "{round}: in use");
+            std::thread::scope(|scope| {
+                for device in devices {
+                    scope.spawn(|| rest(device));
+                }
+            });
+            assert!(stash.is_at_rest(), "{round}: no device uses it");
+        }
+        release(instance);
+    }
 }

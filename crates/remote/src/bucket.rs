@@ -1,8 +1,10 @@
 //! An object store, with bounded waits and small answers.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -15,11 +17,13 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt as _,
-    ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, UpdateVersion, WriteMultipart,
+    BackoffConfig, ClientOptions, Error, GetOptions, GetRange, ListResult, ObjectMeta, ObjectStore,
+    ObjectStoreExt as _, ObjectStoreScheme, PutMode, PutOptions, PutPayload, RetryConfig, UpdateVersion,
+    WriteMultipart,
 };
 use rustix::fs::FlockOperation;
 use tokio::sync::OnceCell;
@@ -32,6 +36,8 @@ const LEAST_RATE: u64 = 512;
 /// A small answer, or a whole list, may take as many times the silence that is allowed.
 const SMALL: u32 = 4;
 const LIST: u32 = 20;
+/// The most pages of a list of one folder, each with a thousand names at most.
+const MOST_PAGES: usize = 200;
 /// The most names that are looked at in a list, whether or not they are wanted.
 const MOST_LOOKED_AT: usize = 1_000_000;
 
@@ -60,8 +66,13 @@ pub enum BucketError {
     #[error("{0}")]
     File(#[from] io::Error),
     /// The address is none of a store.
-    #[error("{0} is no address of a store")]
-    Address(String),
+    #[error("{address} is no address of a store: {reason}")]
+    Address {
+        /// The address, without control characters.
+        address: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
 }
 
 impl BucketError {
@@ -90,6 +101,81 @@ fn plain(error: &Error) -> String {
     }
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether that may be the address of a store. Asks nobody.
+pub fn check(address: &str) -> Result<(), BucketError> {
+    Address::of(address).map(drop)
+}
+
+fn wrong(address: &str, reason: &'static str) -> BucketError {
+    BucketError::Address { address: address.chars().filter(|c| !c.is_control()).collect(), reason }
+}
+
+/// An address of which everything counts: what a parser of URLs leaves out in silence (queries, line breaks) is
+/// refused.
+struct Address {
+    url: Url,
+    scheme: ObjectStoreScheme,
+    path: Path,
+    /// Of a folder.
+    folder: Option<PathBuf>,
+}
+
+impl Address {
+    fn of(address: &str) -> Result<Address, BucketError> {
+        let wrong = |reason| wrong(address, reason);
+        let is_lost = |c: char| c.is_control() || c == '\\';
+        if address.contains(is_lost) || address.trim() != address {
+            return Err(wrong(
+                "it has a control character, a backslash, or a space at an end; write %0A, %5C or %20",
+            ));
+        }
+        if address.contains(['?', '#']) {
+            return Err(wrong("it has a query or a fragment; in a path, ? is %3F and # is %23"));
+        }
+        let (scheme, rest) =
+            address.split_once(':').ok_or_else(|| wrong("it does not begin with s3:// or the like"))?;
+        let folder =
+            scheme.eq_ignore_ascii_case("file").then(|| folder_of(rest).map_err(wrong)).transpose()?;
+        let url = Url::parse(address).map_err(|_| wrong("it is no URL"))?;
+        if folder.is_some() {
+            return Ok(Address { url, scheme: ObjectStoreScheme::Local, path: Path::default(), folder });
+        }
+        let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|_| wrong("no such stores are known"))?;
+        match scheme {
+            ObjectStoreScheme::Memory => return Err(wrong("no such stores are known")),
+            _ if url.host_str().is_none_or(str::is_empty) => {
+                return Err(wrong("it names no bucket or server"));
+            }
+            _ => {}
+        }
+        Ok(Address { url, scheme, path, folder })
+    }
+}
+
+/// The path in an address of a folder, from what follows the scheme.
+fn folder_of(rest: &str) -> Result<PathBuf, &'static str> {
+    let path = rest.strip_prefix("//").map(|rest| rest.strip_prefix("localhost").unwrap_or(rest));
+    let path = path.filter(|path| path.starts_with('/'));
+    let path = path.ok_or("a folder is file:// and its whole path, which makes three slashes")?;
+    let (mut bytes, mut rest) = (Vec::with_capacity(path.len()), path.as_bytes());
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'%' {
+            let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+            let value = digit(0).zip(digit(1)).map(|(high, low)| (high * 16 + low) as u8);
+            bytes.push(
+                value
+                    .filter(|&byte| byte != 0)
+                    .ok_or("% is not followed by the digits of a byte; % itself is %25")?,
+            );
+            rest = &after[2..];
+        } else {
+            bytes.push(byte);
+        }
+    }
+    Ok(OsString::from_vec(bytes).into())
 }
 
 /// What a conditional request finds.
@@ -135,6 +221,8 @@ pub struct Bucket {
     prefix: Path,
     /// The folder, if the store is one.
     local: Option<PathBuf>,
+    /// The store, if its lists come in pages.
+    pages: Option<Arc<dyn PaginatedListStore>>,
     silence: Duration,
     /// Whether the store obeys the conditions of a put, once that was tried.
     has_conditions: Arc<OnceCell<bool>>,
@@ -143,17 +231,15 @@ pub struct Bucket {
 impl Bucket {
     /// What is below `prefix`. A request that brings nothing for `silence` has failed.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path, silence: Duration) -> Bucket {
-        Bucket { store, prefix, local: None, silence, has_conditions: Arc::default() }
+        Bucket { store, prefix, local: None, pages: None, silence, has_conditions: Arc::default() }
     }
 
     /// What this address names: `s3://`, `gs://`, `az://`, `https://` (WebDAV, or any server for pulls), `file://`.
     /// Credentials come from the environment, under the names that the providers' own tools use. A missing folder is
     /// created if it is to be written.
     pub fn open(address: &str, silence: Duration, create: bool) -> Result<Bucket, BucketError> {
-        let wrong = || BucketError::Address(address.chars().filter(|c| !c.is_control()).collect());
         let failed = |error| BucketError::of(error);
-        let url = Url::parse(address).map_err(|_| wrong())?;
-        let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|_| wrong())?;
+        let Address { url, scheme, path, folder } = Address::of(address)?;
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(100),
             max_backoff: silence / 2,
@@ -171,9 +257,10 @@ impl Bucket {
             _ => client,
         };
         let mut local = None;
+        let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
         let (store, prefix): (Arc<dyn ObjectStore>, Path) = match scheme {
             ObjectStoreScheme::Local => {
-                let folder = url.to_file_path().map_err(|()| wrong())?;
+                let folder = folder.unwrap_or_default();
                 if create {
                     std::fs::create_dir_all(&folder)?;
                 }
@@ -186,17 +273,23 @@ impl Bucket {
             ObjectStoreScheme::AmazonS3 => {
                 let builder = AmazonS3Builder::from_env().with_url(address);
                 let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
-                (Arc::new(store), path)
+                let store = Arc::new(store);
+                pages = Some(store.clone());
+                (store, path)
             }
             ObjectStoreScheme::GoogleCloudStorage => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_url(address);
                 let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
-                (Arc::new(store), path)
+                let store = Arc::new(store);
+                pages = Some(store.clone());
+                (store, path)
             }
             ObjectStoreScheme::MicrosoftAzure => {
                 let builder = MicrosoftAzureBuilder::from_env().with_url(address);
                 let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
-                (Arc::new(store), path)
+                let store = Arc::new(store);
+                pages = Some(store.clone());
+                (store, path)
             }
             ObjectStoreScheme::Http => {
                 let server = &url[..url::Position::BeforePath];
@@ -204,9 +297,9 @@ impl Bucket {
                 let store = builder.with_client_options(client).with_retry(retry).build().map_err(failed)?;
                 (Arc::new(store), path)
             }
-            _ => return Err(wrong()),
+            _ => return Err(wrong(address, "no such stores are known")),
         };
-        Ok(Bucket { local, ..Bucket::new(store, prefix, silence) })
+        Ok(Bucket { local, pages, ..Bucket::new(store, prefix, silence) })
     }
 
     /// How long a request may bring nothing.
@@ -447,10 +540,23 @@ impl Bucket {
         Ok(found)
     }
 
+    /// All that is in a folder. An error if that is more than `most`.
+    pub(crate) async fn list_all(&self, folder: &Path, most: usize) -> Result<Vec<Listed>, BucketError> {
+        let place = self.place(folder);
+        let mut found = Vec::new();
+        let is_whole = self
+            .look_at(&place, self.store.list(Some(&place)), |listed| {
+                found.push(listed);
+                found.len() <= most
+            })
+            .await?;
+        if is_whole { Ok(found) } else { Err(BucketError::TooLong(format!("the list of {place}"))) }
+    }
+
     /// The objects directly in a folder; not those in folders in it, which some stores do not list at once.
     pub(crate) async fn children(&self, folder: &Path) -> Result<Vec<Listed>, BucketError> {
         let place = self.place(folder);
-        let listed = match self.in_time(self.store.list_with_delimiter(Some(&place))).await {
+        let listed = match self.in_time(self.level(&place)).await {
             Ok(listed) => listed.objects,
             Err(Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(BucketError::of(error)),
@@ -486,31 +592,57 @@ impl Bucket {
         Ok(found.into_values().collect())
     }
 
-    /// Calls `each` with what is in a list, until it says false.
+    /// Calls `each` with what is in a list, until it says false. False: there may be more.
     async fn look_at(
         &self,
         folder: &Path,
         mut stream: BoxStream<'static, Result<ObjectMeta, Error>>,
         mut each: impl FnMut(Listed) -> bool,
-    ) -> Result<(), BucketError> {
+    ) -> Result<bool, BucketError> {
         let all = async {
             for _ in 0..MOST_LOOKED_AT {
                 let next = self.in_time(async { stream.next().await.transpose() }).await;
-                let Some(meta) = next.map_err(BucketError::of)? else { break };
+                let Some(meta) = next.map_err(BucketError::of)? else { return Ok(true) };
                 let Some(listed) = listed_below(folder, &meta) else { continue };
                 if !each(listed) {
                     break;
                 }
             }
-            Ok(())
+            Ok(false)
         };
         tokio::time::timeout(self.silence * LIST, all).await.unwrap_or(Err(BucketError::Slow))
+    }
+
+    /// What is directly in a folder. The library reads a list in pages to its end, whether or not it has one, so that is
+    /// done here.
+    async fn level(&self, place: &Path) -> Result<ListResult, Error> {
+        let Some(pages) = &self.pages else { return self.store.list_with_delimiter(Some(place)).await };
+        let prefix = format!("{place}/");
+        let (mut all, mut next) = (None::<ListResult>, None);
+        for _ in 0..MOST_PAGES {
+            let delimiter = Some("/".into());
+            let options = PaginatedListOptions { delimiter, page_token: next, ..Default::default() };
+            let page = pages.list_paginated(Some(&prefix), options).await?;
+            match &mut all {
+                Some(all) => {
+                    all.objects.extend(page.result.objects);
+                    all.common_prefixes.extend(page.result.common_prefixes);
+                }
+                None => all = Some(page.result),
+            }
+            next = page.page_token;
+            if next.is_none() {
+                break;
+            }
+        }
+        let endless = || Error::Generic { store: "vkstash", source: "a list has no end".into() };
+        all.filter(|_| next.is_none()).ok_or_else(endless)
     }
 
     /// The names of the folders in a folder.
     pub(crate) async fn folders(&self, folder: &Path) -> Result<Vec<String>, BucketError> {
         let place = self.place(folder);
-        let list = self.store.list_with_delimiter(Some(&place));
+        let list = self.level(&place);
         let list = tokio::time::timeout(self.silence * LIST, list).await.map_err(|_| BucketError::Slow)?;
         let list = match list {
             Ok(list) => list,

@@ -4,17 +4,19 @@
 //! The floors, from the top down; nothing imports upwards:
 //!
 //! - [`program`] the command line
-//! - [`build`] from the inbox into a stash; [`push`] from a stash into a store
+//! - [`build`] from the inbox into a stash; [`push`] from a stash into a store; [`clean`] what nothing in a store names
 //! - `machine` what is known before a program runs
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
-//! - [`replace`] an object that others may write too; `lease` one publisher at a time
+//! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it goes
-//! - [`names`] names of objects
+//! - [`names`] names of objects; `start` how this process was started
 
+mod announce;
 pub mod bucket;
 pub mod build;
+pub mod clean;
 pub mod envelope;
 pub mod fetch;
 mod gather;
@@ -31,4 +33,5 @@ pub mod push;
 pub mod replace;
 pub mod revocations;
 pub mod segment;
+mod start;
 pub mod trust;

@@ -14,8 +14,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
-use crate::bucket::Bucket;
+use crate::bucket::{self, Bucket};
 use crate::build;
+use crate::clean;
 use crate::home::Home;
 use crate::key::{self, Signer};
 use crate::machine::{self, Program};
@@ -23,6 +24,7 @@ use crate::names::{self, Digest};
 use crate::progress::Progress;
 use crate::pull::{self, Failure, PullError};
 use crate::push::{self, PushError};
+use crate::start;
 use crate::trust::Trust;
 
 /// Fetches bases for vkstash from an object store, and publishes what was recorded.
@@ -34,8 +36,9 @@ struct Cli {
 }
 
 const EXIT_STATUS: &str = "Exit status: 0 done (also if there is nothing new), 1 failed on this machine, 2 wrong \
-usage, 3 the store cannot be reached, 4 what the store has is refused, 5 others are at work, 130 interrupted. If \
-several things went wrong, the greatest of these numbers counts; what could be done is done. docs/remote.md says more.";
+usage, 3 the store cannot be reached, 4 what the store has is refused, 5 others are at work, 130 interrupted, \
+143 terminated. If several things went wrong, the greatest of these numbers counts; what could be done is done. \
+docs/remote.md says more.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -49,6 +52,10 @@ enum Command {
     Build(BuildArgs),
     /// Publish that the artifacts that are quarantined on this machine must not be served by anybody
     Revoke(RevokeArgs),
+    /// Remove segments that no manifest names any more; without --remove, say what that would be
+    ///
+    /// Merging and interrupted pushes leave such segments. Pushes at the same time lose nothing.
+    Clean(CleanArgs),
     /// Make a key that signs
     Key(KeyArgs),
 }
@@ -64,15 +71,8 @@ struct StoreArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Seconds without a byte after which the store counts as unreachable
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    silence: u64,
-    /// Seconds after which everything is over; default: a day
-    #[arg(long, value_name = "SECONDS")]
-    deadline: Option<u64>,
-    /// Print nothing but errors
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    waits: WaitArgs,
 }
 
 #[derive(Args)]
@@ -160,6 +160,44 @@ struct RevokeArgs {
 }
 
 #[derive(Args)]
+struct CleanArgs {
+    /// The store
+    #[arg(long, value_name = "URL")]
+    to: String,
+    /// The file of the secret key, which has signed at least one manifest of the store
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The file of the key's password; without it, VKSTASH_REMOTE_PASSWORD, or the terminal
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Only what was written so many days ago: pulls that are under way may still fetch what a manifest named before
+    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(0..=36500))]
+    older_than: u64,
+    /// Remove them
+    #[arg(long)]
+    remove: bool,
+    /// Only say what would be removed; also the default
+    #[arg(long, conflicts_with = "remove")]
+    dry_run: bool,
+    #[command(flatten)]
+    waits: WaitArgs,
+}
+
+/// What is waited for, and what is printed.
+#[derive(Args)]
+struct WaitArgs {
+    /// Seconds without a byte after which the store counts as unreachable
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    silence: u64,
+    /// Seconds after which everything is over; default: a day
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<u64>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Args)]
 struct SigningArgs {
     /// The file of the secret key
     #[arg(long, value_name = "FILE")]
@@ -185,6 +223,9 @@ struct KeyArgs {
     password_file: Option<PathBuf>,
 }
 
+/// The exit status of a command line that means nothing.
+const USAGE: u8 = 2;
+
 /// Why the program ends.
 struct End {
     text: String,
@@ -194,6 +235,10 @@ struct End {
 impl End {
     fn local(error: impl std::fmt::Display) -> End {
         End { text: error.to_string(), status: Failure::Local as u8 }
+    }
+
+    fn usage(error: impl std::fmt::Display) -> End {
+        End { text: error.to_string(), status: USAGE }
     }
 }
 
@@ -224,8 +269,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(text) => {
-            let _ = text.print();
-            return ExitCode::from(if text.use_stderr() { 2 } else { 0 });
+            if text.use_stderr() {
+                let _ = text.print();
+                return ExitCode::from(USAGE);
+            }
+            // Help, or the version.
+            return ended(print_line(text.to_string().trim_end()).map(|()| None));
         }
     };
     let done = match &cli.command {
@@ -233,8 +282,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Push(args) => push(args),
         Command::Build(args) => build(args),
         Command::Revoke(args) => revoke(args),
+        Command::Clean(args) => clean(args),
         Command::Key(args) => make_key(args),
     };
+    ended(done)
+}
+
+fn ended(done: Result<Option<Failure>, End>) -> ExitCode {
     match done {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(failure)) => ExitCode::from(failure as u8),
@@ -248,7 +302,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     let home = home(&args.store, &args.from)?;
     if args.print_base {
-        print_line(&home.base().to_string_lossy());
+        print_line(&home.base().to_string_lossy())?;
     }
     let trust = trust(&args.store)?;
     if trust.signers.is_empty() {
@@ -293,14 +347,13 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         kept: args.applications.is_empty() && args.command.is_empty(),
         all,
         rate: args.max_rate,
-        patience: Duration::from_secs(args.store.deadline.unwrap_or(600)),
+        patience: Duration::from_secs(args.store.waits.deadline.unwrap_or(600)),
         now: now(),
     };
-    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let progress = Arc::new(Terminal::new(args.store.waits.quiet));
     let told: Arc<dyn Progress> = progress.clone();
-    let silence = Duration::from_secs(args.store.silence.max(1));
-    let bucket = Bucket::open(&args.from, silence, false).map_err(PullError::Store)?;
-    let pulled = run(&args.store, async move {
+    let bucket = Bucket::open(&args.from, silence(&args.store.waits), false).map_err(PullError::Store)?;
+    let pulled = run(&args.store.waits, async move {
         // What is done before a program is bounded by what that program may use.
         let mut gpus = None;
         if !args.command.is_empty() && !args.all_devices {
@@ -323,7 +376,9 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     });
     progress.clear();
     let pulled = pulled?;
-    if !args.store.quiet {
+    // What went wrong was said.
+    let is_said = pulled.updated == 0 && !pulled.failures.is_empty();
+    if !args.store.waits.quiet && !is_said {
         let text = match (pulled.updated, pulled.asked) {
             (_, 0) => "the store has nothing that was asked for".to_owned(),
             (0, _) => "nothing new".to_owned(),
@@ -362,10 +417,10 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
     };
     let trust = if signer.is_some() { trust(&args.store)? } else { Trust::default() };
     let bucket = writable(&args.store, &args.to)?;
-    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let progress = Arc::new(Terminal::new(args.store.waits.quiet));
     let told: Arc<dyn Progress> = progress.clone();
     let is_signed = signer.is_some();
-    let pushed = run(&args.store, async move {
+    let pushed = run(&args.store.waits, async move {
         Ok(match &signer {
             Some(signer) => push::push(&bucket, &home, &trust, signer, &request, told).await?,
             None => push::offer(&bucket, &home, &request, told).await?,
@@ -373,7 +428,7 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
     });
     progress.clear();
     let pushed = pushed?;
-    if !args.store.quiet {
+    if !args.store.waits.quiet {
         let what =
             format!("{} segments with {} records, {}", pushed.segments, pushed.records, size(pushed.bytes));
         eprint_line(&match (is_signed, pushed.segments, pushed.manifests) {
@@ -391,7 +446,7 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     let trust = trust(&args.store)?;
     let bucket = writable(&args.store, &args.to)?;
     let root = root(&args.store)?;
-    let progress = Arc::new(Terminal::new(args.store.quiet));
+    let progress = Arc::new(Terminal::new(args.store.waits.quiet));
     let told: Arc<dyn Progress> = progress.clone();
     let request = build::Request {
         root: root.clone(),
@@ -399,7 +454,8 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
         new_applications: args.new_applications,
         now: now(),
     };
-    let taken = run(&args.store, async { Ok(build::take(&bucket, &home, &request, told.clone()).await?) })?;
+    let taken =
+        run(&args.store.waits, async { Ok(build::take(&bucket, &home, &request, told.clone()).await?) })?;
     // Also what was taken before: after an update of the driver all of it is to be compiled and published.
     let found = known(&args.store)?;
     let chosen: Vec<String> = match args.applications.is_empty() {
@@ -418,14 +474,14 @@ fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
         valid: args.signing.valid * 24 * 3600,
         now: now(),
     };
-    let pushed = run(&args.store, async {
+    let pushed = run(&args.store.waits, async {
         let pushed = push::push(&bucket, &home, &trust, &signer, &push, told).await?;
         build::remove(&bucket, &taken, &pushed.refused).await.map_err(PushError::Store)?;
         Ok(pushed)
     });
     progress.clear();
     let pushed = pushed?;
-    if !args.store.quiet {
+    if !args.store.waits.quiet {
         eprint_line(&format!(
             "{} objects with {} new records taken, {} refused; {} segments published, {} manifests signed",
             taken.objects.len(),
@@ -509,16 +565,44 @@ fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
     };
     let trust = trust(&args.store)?;
     let bucket = writable(&args.store, &args.to)?;
-    let told: Arc<dyn Progress> = Arc::new(Terminal::new(args.store.quiet));
-    let revoked =
-        run(
-            &args.store,
-            async move { Ok(push::revoke(&bucket, &home, &trust, &signer, &request, told).await?) },
-        )?;
-    if !args.store.quiet {
+    let told: Arc<dyn Progress> = Arc::new(Terminal::new(args.store.waits.quiet));
+    let revoked = run(&args.store.waits, async move {
+        Ok(push::revoke(&bucket, &home, &trust, &signer, &request, told).await?)
+    })?;
+    if !args.store.waits.quiet {
         eprint_line(&format!(
             "{} artifacts revoked, {} manifests signed",
             revoked.records, revoked.manifests
+        ));
+    }
+    Ok(None)
+}
+
+fn clean(args: &CleanArgs) -> Result<Option<Failure>, End> {
+    bucket::check(&args.to).map_err(End::usage)?;
+    let signer = Signer::read(&args.key, || password(args.password_file.as_deref())).map_err(End::local)?;
+    // Not created if it is missing: that is a mistake in the address, or a disk that is not mounted.
+    let bucket = Bucket::open(&args.to, silence(&args.waits), false).map_err(PullError::Store)?;
+    let older_than = args.older_than * 24 * 3600;
+    let request = clean::Request { older_than, removes: args.remove, now: now() };
+    let progress = Arc::new(Terminal::new(args.waits.quiet));
+    let told: Arc<dyn Progress> = progress.clone();
+    let cleaned = run(&args.waits, async move {
+        let failed =
+            |error: clean::CleanError| End { text: error.to_string(), status: error.failure() as u8 };
+        clean::clean(&bucket, &signer, &request, told).await.map_err(failed)
+    });
+    progress.clear();
+    let cleaned = cleaned?;
+    // Without an option this is all that the command is for.
+    if !args.waits.quiet {
+        let would = if args.remove { "removed" } else { "would be removed (--remove)" };
+        eprint_line(&format!(
+            "{} segments, {}, {would}; {} are named by manifests, {} others are too young or announced by a push",
+            cleaned.segments,
+            size(cleaned.bytes),
+            cleaned.named,
+            cleaned.kept
         ));
     }
     Ok(None)
@@ -528,14 +612,15 @@ fn make_key(args: &KeyArgs) -> Result<Option<Failure>, End> {
     let password = (!args.no_password).then(|| password(args.password_file.as_deref()));
     let password = password.transpose().map_err(End::local)?;
     let public = key::create(&args.file, password.as_ref()).map_err(End::local)?;
-    print_line(&format!(
+    let printed = print_line(&format!(
         "[[signer]]\nname = \"\"\nkey = \"{public}\"\napplications = [\"*\"]\ncontent = \"artifacts\""
     ));
-    Ok(None)
+    let made = format!("{} is made all the same, and its public key is {public}", args.file.display());
+    printed.map(|()| None).map_err(|end| End { text: format!("{}; {made}", end.text), ..end })
 }
 
 /// Runs until it is done, the user interrupts it, or it takes too long.
-fn run<T>(args: &StoreArgs, work: impl Future<Output = Result<T, End>>) -> Result<T, End> {
+fn run<T>(args: &WaitArgs, work: impl Future<Output = Result<T, End>>) -> Result<T, End> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(End::local)?;
     let limit = Duration::from_secs(args.deadline.unwrap_or(24 * 3600));
     let done = runtime.block_on(async {
@@ -544,14 +629,15 @@ fn run<T>(args: &StoreArgs, work: impl Future<Output = Result<T, End>>) -> Resul
                 let text = format!("not done within {} s; what was there stays", limit.as_secs());
                 Err(End { text, status: Failure::Offline as u8 })
             }),
-            _ = interrupted() => Err(End { text: "interrupted; what was there stays".to_owned(), status: 130 }),
+            status = interrupted() => Err(End { text: "interrupted; what was there stays".to_owned(), status }),
         }
     });
     runtime.shutdown_background();
     done
 }
 
-async fn interrupted() {
+/// The exit status: as shells tell that of a process that a signal has ended.
+async fn interrupted() -> u8 {
     use tokio::signal::unix::{SignalKind, signal};
     let terminated = async {
         match signal(SignalKind::terminate()) {
@@ -560,13 +646,14 @@ async fn interrupted() {
         }
     };
     tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
+        _ = tokio::signal::ctrl_c() => 130,
+        () = terminated => 143,
     }
 }
 
-/// Where what belongs to this store is kept.
+/// Where what belongs to this store is kept. Nothing is made for an address that is none.
 fn home(args: &StoreArgs, url: &str) -> Result<Home, End> {
+    bucket::check(url).map_err(End::usage)?;
     let dir = match &args.into {
         Some(dir) => dir.clone(),
         None => {
@@ -619,9 +706,12 @@ fn signer(args: &SigningArgs) -> Result<Option<Signer>, End> {
     args.key.as_ref().map(read).transpose().map_err(End::local)
 }
 
+fn silence(args: &WaitArgs) -> Duration {
+    Duration::from_secs(args.silence.max(1))
+}
+
 fn writable(args: &StoreArgs, url: &str) -> Result<Bucket, End> {
-    let silence = Duration::from_secs(args.silence.max(1));
-    Ok(Bucket::open(url, silence, true).map_err(PushError::Store)?)
+    Ok(Bucket::open(url, silence(&args.waits), true).map_err(PushError::Store)?)
 }
 
 /// None: it is asked for on the terminal.
@@ -664,9 +754,15 @@ fn size(bytes: u64) -> String {
 }
 
 /// Prints a line. Names from stores and folders may hold characters that move a terminal's cursor.
-fn print_line(text: &str) {
+fn print_line(text: &str) -> Result<(), End> {
     let plain: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
-    let _ = writeln!(io::stdout(), "{plain}");
+    let print = || {
+        let mut out = io::stdout();
+        writeln!(out, "{plain}").and_then(|()| out.flush())
+    };
+    let closed = || Err(io::Error::other("standard output is closed"));
+    let printed = if start::output_was_closed() { closed() } else { print() };
+    printed.map_err(|error| End::local(format!("cannot print it: {error}")))
 }
 
 fn eprint_line(text: &str) {

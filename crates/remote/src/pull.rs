@@ -137,7 +137,7 @@ pub(crate) fn of_store(error: &BucketError) -> Failure {
     match error {
         BucketError::Unreachable(_) | BucketError::Missing(_) | BucketError::Slow => Failure::Offline,
         BucketError::Denied(_) | BucketError::TooLong(_) => Failure::Refused,
-        BucketError::Unable(_) | BucketError::File(_) | BucketError::Address(_) => Failure::Local,
+        BucketError::Unable(_) | BucketError::File(_) | BucketError::Address { .. } => Failure::Local,
     }
 }
 
@@ -241,6 +241,17 @@ impl Pull<'_> {
         let mut answers: Vec<_> =
             futures_util::stream::iter(answers).buffer_unordered(AT_ONCE).collect().await;
         answers.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+        // A store that nobody reaches is said once, however much was asked for.
+        let is_offline = |(_, _, answer): &(String, Target, Answer)| match answer {
+            Answer::Refused(_, Refusal::Store(error)) => of_store(error) == Failure::Offline,
+            _ => false,
+        };
+        if answers.len() > 1
+            && answers.iter().all(is_offline)
+            && let Some((_, _, Answer::Refused(_, Refusal::Store(error)))) = answers.pop()
+        {
+            return Err(error.into());
+        }
         // A device of which there is nothing gets what everybody gets.
         let mut by_application: BTreeMap<String, Vec<(Target, Answer)>> = BTreeMap::new();
         for (application, target, answer) in answers {

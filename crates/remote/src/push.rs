@@ -16,6 +16,7 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
 
+use crate::announce::Announcement;
 use crate::bucket::{Bucket, BucketError, Found};
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::gather::{self, Gathered, Known, New};
@@ -282,6 +283,15 @@ struct List {
     over: Option<object_store::UpdateVersion>,
 }
 
+/// New segments of one target.
+struct Sent<'a> {
+    own: Vec<Segment>,
+    /// Those that they replace.
+    replaced: BTreeSet<Digest>,
+    /// None: there are no new ones.
+    announced: Option<Announcement<'a>>,
+}
+
 /// What one target gets.
 struct Addition<'a> {
     application: &'a str,
@@ -415,16 +425,17 @@ impl Push<'_> {
         }
         let stash = opened(&self.request.root, &app).await?;
         let published = self.published(application, &Target::Portable).await?;
-        let (own, replaced) = self.segments(&app, None, &stash, &published, pushed).await?;
+        let Sent { own, replaced, announced } = self.segments(&app, None, &stash, &published, pushed).await?;
         let addition = Addition { application, device: None, own: &own, replaced: &replaced };
-        self.publish(published, &addition, pushed).await?;
+        self.publish_announced(published, &addition, announced, pushed).await?;
         for header in &devices {
             let target = Target::Device(header.short_digest());
             let published = self.published(application, &target).await?;
-            let (own, gone) = self.segments(&app, Some(header), &stash, &published, pushed).await?;
-            let replaced = replaced.union(&gone).copied().collect();
-            let addition = Addition { application, device: Some(header), own: &own, replaced: &replaced };
-            self.publish(published, &addition, pushed).await?;
+            let sent = self.segments(&app, Some(header), &stash, &published, pushed).await?;
+            let replaced = replaced.union(&sent.replaced).copied().collect();
+            let addition =
+                Addition { application, device: Some(header), own: &sent.own, replaced: &replaced };
+            self.publish_announced(published, &addition, sent.announced, pushed).await?;
         }
         Ok(())
     }
@@ -462,7 +473,7 @@ impl Push<'_> {
         }
     }
 
-    /// Sends what the manifest's segments lack. Returns the new segments, and those that they replace.
+    /// Sends what the manifest's segments lack.
     async fn segments(
         &self,
         app: &AppName,
@@ -470,7 +481,7 @@ impl Push<'_> {
         stash: &Arc<Stash>,
         published: &Published,
         pushed: &mut Pushed,
-    ) -> Result<(Vec<Segment>, BTreeSet<Digest>), PushError> {
+    ) -> Result<Sent<'_>, PushError> {
         let content = if device.is_some() { Content::Artifacts } else { Content::Portable };
         let target = device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
         let named = published.manifest.iter().flat_map(|manifest| &manifest.segments);
@@ -510,16 +521,38 @@ impl Push<'_> {
         });
         let gathered: Gathered = gathered.await.map_err(io::Error::other)??;
         gathered.made().iter().for_each(|new| self.progress.more(new.bytes));
-        let mut segments = Vec::new();
+        let digests: Vec<Digest> = gathered.made().iter().map(|new| new.sha256).collect();
+        let announced = match digests.as_slice() {
+            [] => None,
+            // Before it is asked whether the store has them.
+            new => Some(Announcement::make(self.bucket, new, &*self.progress).await?),
+        };
+        let mut own = Vec::new();
         for new in gathered.made() {
             pushed.bytes += self.bucket.put_file(&names::segment(&new.sha256), &new.path).await?;
             self.progress.done(new.bytes);
             pushed.segments += 1;
             pushed.records += new.keys.len() as u64;
             list(&self.home.pushed(&application, &target), new)?;
-            segments.push(Segment { sha256: new.sha256, bytes: new.bytes, content, age: new.age });
+            own.push(Segment { sha256: new.sha256, bytes: new.bytes, content, age: new.age });
         }
-        Ok((segments, gathered.replaced().clone()))
+        Ok(Sent { own, replaced: gathered.replaced().clone(), announced })
+    }
+
+    /// [`Push::publish`]. After that the manifest names what was announced.
+    async fn publish_announced(
+        &self,
+        published: Published,
+        addition: &Addition<'_>,
+        announced: Option<Announcement<'_>>,
+        pushed: &mut Pushed,
+    ) -> Result<(), PushError> {
+        announced.as_ref().map_or(Ok(()), Announcement::check)?;
+        self.publish(published, addition, pushed).await?;
+        match announced {
+            Some(announced) => Ok(announced.end().await?),
+            None => Ok(()),
+        }
     }
 
     /// Writes the manifest. If somebody else was faster, theirs is read and what is new is added to it.

@@ -457,3 +457,43 @@ fn without_signers_nothing_is_believed() {
     let pulled = scene.other.pull_from(&scene.world.bucket(), &Trust::default(), NOW + 2).unwrap();
     scene.stayed(&pulled, Failure::Refused, "no pinned signer");
 }
+
+/// Without tags nobody knows whether somebody else was faster, and what is known cannot be asked for.
+#[test]
+fn a_store_without_tags_can_be_read_and_not_built_on() {
+    let scene = Scene::new();
+    let store = Faulty::new(&scene.world.store(), Fault::NoTags, true);
+    let bucket = store.bucket(Duration::from_secs(60));
+    for updated in [1, 0] {
+        let pulled = scene.other.pull_from(&bucket, &scene.world.trust(), NOW + 2).unwrap();
+        assert_eq!((pulled.updated, pulled.failures.len()), (updated, 0), "{}", scene.other.lines.all());
+    }
+    assert_eq!(scene.other.served(0..9), [0, 1, 2, 3]);
+    let before = files(&scene.world.store().join("v1/manifests"));
+    let machine = scene.world.machine("publisher of another thing");
+    fill(&machine.stash(), "game", 4..5);
+    let error = machine.push(&scene.world, &bucket, NOW + 2).unwrap_err();
+    assert!(error.to_string().contains("does not tell versions of an object apart"), "{error}");
+    assert!(files(&scene.world.store().join("v1/manifests")) == before);
+}
+
+#[test]
+fn a_list_that_has_no_end_is_read_to_a_bound() {
+    let scene = Scene::new();
+    let store = Faulty::new(&scene.world.store(), Fault::EndlessList, true);
+    let request =
+        vkstash_remote::pull::Request { all: true, applications: Vec::new(), ..pull_request(NOW + 2) };
+    let (bucket, trust) = (store.bucket(Duration::from_secs(60)), scene.world.trust());
+    let pulled = wait(vkstash_remote::pull::pull(
+        &bucket,
+        &scene.other.home,
+        &trust,
+        &request,
+        scene.other.lines.clone(),
+    ));
+    let looked_at = store.bytes.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((100_000..1_100_000).contains(&looked_at), "{looked_at}");
+    // What it has that is good counts.
+    assert_eq!(pulled.unwrap().failures, []);
+    assert_eq!(scene.other.served(0..9), [0, 1, 2, 3]);
+}

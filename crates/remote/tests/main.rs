@@ -1,6 +1,7 @@
 //! Pulls and pushes over real stores and real files.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod clean;
 mod folder;
 mod formats;
 mod garage;
@@ -14,3 +15,4 @@ mod server;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod support;
+mod wire;

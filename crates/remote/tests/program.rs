@@ -39,12 +39,12 @@ impl Scene {
     }
 
     fn program(&self, what: &str, address: &str, name: &str, stash: &Path) -> Command {
+        self.program_at(&self.url, what, address, name, stash)
+    }
+
+    fn program_at(&self, url: &str, what: &str, address: &str, name: &str, stash: &Path) -> Command {
         let mut command = Command::new(PROGRAM);
-        command
-            .args([what, address, self.url.as_str(), "--signers"])
-            .arg(&self.signers)
-            .arg("--dir")
-            .arg(stash);
+        command.args([what, address, url, "--signers"]).arg(&self.signers).arg("--dir").arg(stash);
         command.arg("--into").arg(self.world.folder.path().join(name));
         command
     }
@@ -92,46 +92,280 @@ fn the_program_says_what_it_did_and_ends_with_a_status_that_tells_more() {
 }
 
 #[test]
-fn a_full_disk_changes_nothing() {
+fn what_cannot_be_printed_is_an_error_and_one_line_says_so() {
+    let scene = Scene::new();
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let closed = |command: &Command| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$@\" >&-", "sh"]).arg(command.get_program()).args(command.get_args());
+        shell
+    };
+    let mut pull = scene.pull();
+    pull.arg("--print-base");
+    is(&closed(&pull).output().unwrap(), 1, "cannot print it: standard output is closed");
+    is(&pull.stdout(full()).output().unwrap(), 1, "cannot print it: No space left");
+    // Nobody reads it.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    is(&scene.pull().arg("--print-base").stdout(writer).output().unwrap(), 1, "Broken pipe");
+    let mut key = Command::new(PROGRAM);
+    let file = scene.world.folder.path().join("another key");
+    let told = key.args(["key", "--no-password"]).arg(&file).stdout(full()).output().unwrap();
+    is(&told, 1, "cannot print it: No space left");
+    // The key is there, and the line says all of it that is needed.
+    let public = fs::read_to_string(file.with_file_name("another key.pub")).unwrap();
+    is(&told, 1, public.lines().nth(1).unwrap());
+    fs::remove_file(&file).unwrap();
+    fs::remove_file(file.with_file_name("another key.pub")).unwrap();
+    is(&closed(&key).output().unwrap(), 1, "cannot print it: standard output is closed");
+    for what in ["--help", "--version"] {
+        is(&Command::new(PROGRAM).arg(what).stdout(full()).output().unwrap(), 1, "cannot print it");
+    }
+    assert_eq!(served(&scene.base(), "game", 0..9).len(), 0, "whoever asks for the base gets it first");
+}
+
+#[test]
+fn addresses_that_are_none_are_wrong_usage_and_leave_nothing() {
+    let scene = Scene::new();
+    let store = scene.world.store();
+    for address in [
+        "",
+        "s3",
+        "s3://",
+        "s3:///prefix",
+        "gs://",
+        "https://",
+        "ftp://host/path",
+        "memory:///",
+        "C:/store",
+        "file:store",
+        "file:/store",
+        "file://store",
+        "file://host/store",
+        "file:///a?b",
+        "file:///a#b",
+        "file:///a%zz",
+        "file:///a%4",
+        "file:///a%00b",
+        "file:///a\\b",
+        "file:///a\nb",
+        " file:///a",
+        "file:///a ",
+        "s3://bucket/a?b",
+        "https://host/a#b",
+        "https://ho\tst/a",
+    ] {
+        for what in ["pull", "push"] {
+            let to = if what == "pull" { "--from" } else { "--to" };
+            let mut command = Command::new(PROGRAM);
+            command.args([what, to, address]).env_remove("HOME").arg("--signers").arg(&scene.signers);
+            let into = scene.world.folder.path().join("into");
+            let told = command.arg("--into").arg(&into).arg("--dir").arg(&store).output().unwrap();
+            is(&told, 2, "is no address of a store: ");
+            assert_eq!(String::from_utf8_lossy(&told.stderr).lines().count(), 1, "{address:?}");
+            assert!(!into.exists(), "{address:?}");
+        }
+    }
+}
+
+#[test]
+fn the_address_of_a_folder_is_decoded_as_a_whole() {
+    let scene = Scene::new();
+    let names =
+        [("a?b#c%d", "a%3Fb%23c%25d"), ("line\nbreak", "line%0Abreak"), ("a b", "a b"), ("\u{e9}", "\u{e9}")];
+    for (name, written) in names {
+        let (from, to) = (scene.world.store(), scene.world.folder.path().join(name));
+        fs::rename(&from, &to).unwrap();
+        let url = format!("file://localhost{}/{written}", scene.world.folder.path().display());
+        let pull =
+            scene.program_at(&url, "pull", "--from", "other", &scene.world.folder.path().join("empty"));
+        is(&{ pull }.output().unwrap(), 0, if name.contains('?') { "updated" } else { "nothing new" });
+        fs::rename(&to, &from).unwrap();
+    }
+    assert_eq!(served(&scene.base(), "game", 0..9), [0, 1, 2]);
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// With a limit of the shell.
+fn limited(command: &Command, limit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    let script = format!("ulimit {limit} && exec \"$@\"");
+    shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    shell
+}
+
+#[test]
+fn a_disk_that_is_full_before_a_pull_is_noticed_before_it() {
+    let scene = Scene::new();
+    let script = "mount -t tmpfs -o size=8m none \"$0\" || exit 99; exec \"$@\"";
+    let full = scene.world.folder.path().join("full");
+    fs::create_dir(&full).unwrap();
+    let pull = scene.program("pull", "--from", "full/into", &scene.world.folder.path().join("empty"));
+    let mut alone = Command::new("unshare");
+    alone.args(["-m", "sh", "-c", script]).arg(&full).arg(pull.get_program()).args(pull.get_args());
+    match alone.output() {
+        Ok(told) if !matches!(told.status.code(), Some(99)) && !said(&told).contains("unshare: ") => {
+            is(&told, 1, "bytes more are needed than the disk has free; what was there stays");
+        }
+        _ => crate::skip::not_here(&crate::skip::this_test(), "nothing may be mounted here"),
+    }
+}
+
+/// Nothing is known to be wrong before the write that fails, and the signal of that write ends nobody.
+#[test]
+fn a_file_that_may_not_grow_changes_nothing() {
     let scene = Scene::new();
     is(&scene.pull().output().unwrap(), 0, "updated");
     let device = scene.base().join(app("game").folder).join(format!("device-{}", header().short_digest()));
     let before = files(&device);
     scene.publish(3..60);
-    // Files may not get longer than 50 KiB: the segment is longer.
-    let pull = scene.pull();
-    let mut limited = Command::new("sh");
-    limited
-        .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"])
-        .arg(pull.get_program())
-        .args(pull.get_args());
-    is(&limited.output().unwrap(), 1, "what was there stays");
-    // What everybody gets is a manifest of its own, and its segment is short.
+    is(&limited(&scene.pull(), "-f 100").output().unwrap(), 1, "what was there stays");
     assert!(files(&device) == before);
-    assert_eq!(served(&scene.base(), "game", 0..99), [0, 1, 2]);
+    // A push cannot write its segment, and publishes nothing of it.
+    let stash = scene.world.folder.path().join("stash");
+    fill(&stash, "game", 60..120);
+    let manifest = || fs::read(scene.world.manifest()).unwrap();
+    let published = manifest();
+    let mut push = scene.program("push", "--to", "publisher", &stash);
+    push.arg("--key").arg(&scene.key);
+    let told = limited(&push, "-f 100").output().unwrap();
+    is(&told, 1, "");
+    assert!(manifest() == published, "{}", said(&told));
+    is(&push.output().unwrap(), 0, "manifests signed");
     is(&scene.pull().output().unwrap(), 0, "updated");
-    assert_eq!(served(&scene.base(), "game", 0..99).len(), 60);
+    assert_eq!(served(&scene.base(), "game", 0..199).len(), 120);
 }
 
 #[test]
-fn an_interrupted_pull_changes_nothing_and_the_next_one_goes_on() {
+fn a_process_of_few_descriptors_does_it_or_changes_nothing() {
     let scene = Scene::new();
     is(&scene.pull().output().unwrap(), 0, "updated");
-    let before = files(&scene.base());
-    scene.publish(3..60);
-    let slow =
-        scene.pull().args(["--max-rate", "20KB"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
-    while files(&scene.world.folder.path().join("other/tmp")).values().all(Vec::is_empty) {
-        assert!(began.elapsed() < Duration::from_secs(60), "something comes");
-        std::thread::sleep(Duration::from_millis(5));
+    let stash = scene.world.folder.path().join("stash");
+    for (round, most) in [6, 8, 10, 12, 16, 24].into_iter().enumerate() {
+        let (first, last) = (3 + round as u64, 4 + round as u64);
+        fill(&stash, "game", first..last);
+        let mut push = scene.program("push", "--to", "publisher", &stash);
+        push.arg("--key").arg(&scene.key);
+        let before = files(&scene.base());
+        for command in [&push, &scene.pull()] {
+            let told = limited(command, &format!("-n {most}")).output().unwrap();
+            let status = told.status.code();
+            // Below that not even the libraries of the program can be loaded, or its runtime be made.
+            assert!(matches!(status, Some(0 | 1 | 3)) || most < 10, "{most}: {status:?} {}", said(&told));
+            assert!(status == Some(0) || !said(&told).is_empty(), "{most}");
+        }
+        let now = files(&scene.base());
+        assert!(now == before || served(&scene.base(), "game", 0..99).len() as u64 == last, "{most}");
+        // What was not done is done by the next ones.
+        assert_eq!(push.output().unwrap().status.code(), Some(0));
+        assert_eq!(scene.pull().output().unwrap().status.code(), Some(0));
+        assert_eq!(served(&scene.base(), "game", 0..99).len() as u64, last, "{most}");
     }
-    let id = rustix::process::Pid::from_child(&slow);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    is(&slow.wait_with_output().unwrap(), 130, "interrupted");
-    assert!(files(&scene.base()) == before);
-    is(&scene.pull().output().unwrap(), 0, "updated");
-    assert_eq!(served(&scene.base(), "game", 0..99).len(), 60);
+}
+
+#[test]
+fn of_a_damaged_stash_what_is_intact_is_published() {
+    for seed in 1..9_u64 {
+        let scene = Scene::new();
+        let stash = scene.world.folder.path().join("stash");
+        fill(&stash, "game", 3..40);
+        let bytes = noise(seed, 4096);
+        let mut numbers =
+            bytes.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()) as usize);
+        let mut number = || numbers.next().unwrap();
+        for path in
+            files(&stash).into_keys().filter(|path| path.extension().is_some_and(|name| name == "vks"))
+        {
+            let mut bytes = fs::read(stash.join(&path)).unwrap();
+            for _ in 0..number() % 6 {
+                let at = number() % bytes.len();
+                bytes[at] ^= 1 << (number() % 8);
+            }
+            if number() % 3 == 0 {
+                bytes.truncate(number() % bytes.len());
+            }
+            fs::write(stash.join(&path), bytes).unwrap();
+        }
+        let mut push = scene.program("push", "--to", "publisher", &stash);
+        let told = push.arg("--key").arg(&scene.key).output().unwrap();
+        assert!(matches!(told.status.code(), Some(0 | 1)), "seed {seed}: {}", said(&told));
+        // `served` fails on any wrong byte, and a pull on any record that is not what its key says.
+        is(&scene.pull().output().unwrap(), 0, "updated");
+        let found = served(&scene.base(), "game", 0..99);
+        assert!([0, 1, 2].iter().all(|number| found.contains(number)), "seed {seed}: {found:?}");
+    }
+}
+
+/// Waits until something is true of what a child does; it must not end before.
+fn until(child: &mut std::process::Child, what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+const SIGNALS: [(rustix::process::Signal, i32); 2] =
+    [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)];
+
+#[test]
+fn an_interrupted_pull_changes_nothing_and_the_next_one_goes_on() {
+    for (signal, status) in SIGNALS {
+        let scene = Scene::new();
+        is(&scene.pull().output().unwrap(), 0, "updated");
+        let before = files(&scene.base());
+        scene.publish(3..60);
+        let mut slow =
+            scene.pull().args(["--max-rate", "20KB"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let parts = scene.world.folder.path().join("other/tmp");
+        until(&mut slow, "something comes", || !files(&parts).values().all(Vec::is_empty));
+        rustix::process::kill_process(rustix::process::Pid::from_child(&slow), signal).unwrap();
+        is(&slow.wait_with_output().unwrap(), status, "interrupted");
+        assert!(files(&scene.base()) == before);
+        is(&scene.pull().output().unwrap(), 0, "updated");
+        assert_eq!(served(&scene.base(), "game", 0..99).len(), 60);
+        assert!(files(&parts).is_empty());
+    }
+}
+
+/// Somebody who writes manifests has the lock of the folder, so the push has sent its segments, and waits.
+#[test]
+fn an_interrupted_push_publishes_nothing_and_the_next_one_publishes_all() {
+    for (signal, status) in SIGNALS {
+        let scene = Scene::new();
+        let stash = scene.world.folder.path().join("stash");
+        fill(&stash, "game", 3..60);
+        let (segments, manifests) =
+            (scene.world.store().join("v1/segments"), scene.world.store().join("v1/manifests"));
+        let (sent, before) = (files(&segments).len(), files(&manifests));
+        let writer = fs::File::open(scene.world.store().join(".lock")).unwrap();
+        rustix::fs::flock(&writer, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let mut push = scene.program("push", "--to", "publisher", &stash);
+        push.arg("--key").arg(&scene.key);
+        let mut waiting = push.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        until(&mut waiting, "a segment is sent", || files(&segments).len() > sent);
+        rustix::process::kill_process(rustix::process::Pid::from_child(&waiting), signal).unwrap();
+        is(&waiting.wait_with_output().unwrap(), status, "interrupted");
+        assert!(files(&manifests) == before);
+        assert!(
+            files(&scene.world.folder.path().join("publisher/tmp")).is_empty(),
+            "nothing half-done stays here"
+        );
+        drop(writer);
+        is(&push.output().unwrap(), 0, "manifests signed");
+        is(&scene.pull().output().unwrap(), 0, "updated");
+        assert_eq!(served(&scene.base(), "game", 0..99).len(), 60);
+        // What it has announced keeps nobody waiting; what it has sent is removed some time.
+        let mut clean = Command::new(PROGRAM);
+        clean
+            .args(["clean", "--to", &scene.url, "--older-than", "0", "--remove"])
+            .arg("--key")
+            .arg(&scene.key);
+        is(&clean.output().unwrap(), 0, "others are too young or announced by a push");
+    }
 }
 
 #[test]

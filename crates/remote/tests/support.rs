@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -287,6 +287,39 @@ pub(crate) enum Fault {
     NoParts,
     /// A byte comes now and then.
     Trickle,
+    /// Nothing has a tag.
+    NoTags,
+    /// A list has no end.
+    EndlessList,
+}
+
+/// Holds one kind of request until it is opened.
+#[derive(Default)]
+pub(crate) struct Gate {
+    /// "put" or "delete", and a part of the name.
+    of: Option<(&'static str, &'static str)>,
+    reached: AtomicBool,
+    open: AtomicBool,
+}
+
+impl Gate {
+    async fn pass(&self, what: &str, place: &Place) {
+        if self.of.is_some_and(|(of, part)| of == what && place.as_ref().contains(part)) {
+            self.reached.store(true, Ordering::SeqCst);
+            while !self.open.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        }
+    }
+
+    /// Whether a request waits there.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.reached.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn open(&self) {
+        self.open.store(true, Ordering::SeqCst);
+    }
 }
 
 /// A store that misbehaves for segments, and counts requests.
@@ -297,13 +330,22 @@ pub(crate) struct Faulty {
     pub(crate) everywhere: bool,
     pub(crate) requests: AtomicU64,
     pub(crate) bytes: Arc<AtomicU64>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Faulty {
     pub(crate) fn new(folder: &Path, fault: Fault, everywhere: bool) -> Arc<Faulty> {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(folder).unwrap();
-        let (requests, bytes) = (AtomicU64::new(0), Arc::default());
-        Arc::new(Faulty { inner: Arc::new(inner), fault, everywhere, requests, bytes })
+        let (requests, bytes, gate) = (AtomicU64::new(0), Arc::default(), Arc::default());
+        Arc::new(Faulty { inner: Arc::new(inner), fault, everywhere, requests, bytes, gate })
+    }
+
+    /// A store that holds these requests for objects with that in their names.
+    pub(crate) fn gated(folder: &Path, what: &'static str, part: &'static str) -> Arc<Faulty> {
+        let mut faulty = Faulty::new(folder, Fault::None, false);
+        let gate = Gate { of: Some((what, part)), ..Gate::default() };
+        Arc::get_mut(&mut faulty).unwrap().gate = Arc::new(gate);
+        faulty
     }
 
     pub(crate) fn bucket(self: &Arc<Self>, silence: Duration) -> Bucket {
@@ -341,6 +383,7 @@ impl fmt::Display for Faulty {
 impl ObjectStore for Faulty {
     async fn put_opts(&self, place: &Place, bytes: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.fail(place).await?;
+        self.gate.pass("put", place).await;
         self.inner.put_opts(place, bytes, options).await
     }
 
@@ -359,6 +402,9 @@ impl ObjectStore for Faulty {
             return Err(object_store::Error::Generic { store: "faulty", source });
         }
         let mut got = self.inner.get_opts(place, options).await?;
+        if fault == Fault::NoTags {
+            got.meta.e_tag = None;
+        }
         let (meta, range, attributes, extensions) =
             (got.meta.clone(), got.range.clone(), got.attributes.clone(), got.extensions.clone());
         if fault == Fault::Huge {
@@ -397,12 +443,33 @@ impl ObjectStore for Faulty {
     }
 
     fn delete_stream(&self, places: BoxStream<'static, Result<Place>>) -> BoxStream<'static, Result<Place>> {
-        self.inner.delete_stream(places)
+        let gate = self.gate.clone();
+        let places = places.then(move |place| {
+            let gate = gate.clone();
+            async move {
+                if let Ok(place) = &place {
+                    gate.pass("delete", place).await;
+                }
+                place
+            }
+        });
+        self.inner.delete_stream(places.boxed())
     }
 
     fn list(&self, prefix: Option<&Place>) -> BoxStream<'static, Result<ObjectMeta>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        self.inner.list(prefix)
+        if self.fault != Fault::EndlessList {
+            return self.inner.list(prefix);
+        }
+        let (prefix, bytes) = (prefix.cloned().unwrap_or_default(), self.bytes.clone());
+        let endless = futures_util::stream::repeat_with(move || {
+            let number = bytes.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{number:064x}");
+            let location = prefix.clone().join(name.as_str());
+            let last_modified = std::time::SystemTime::now().into();
+            Ok(ObjectMeta { location, last_modified, size: 1, e_tag: None, version: None })
+        });
+        self.inner.list(None).chain(endless).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Place>) -> Result<ListResult> {

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use vkstash_store::base::sort;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::ops;
 
@@ -34,7 +35,7 @@ pub fn list(place: &Place) -> Result<Vec<Kept>, Error> {
         .filter_map(|name| name.strip_suffix(names::INDEX))
         .filter_map(|base| kept(&folder, base))
         .collect();
-    all.sort_by(|one, other| (one.last_use, &one.base).cmp(&(other.last_use, &other.base)));
+    sort::by(&mut all, |one, other| (one.last_use, &one.base).cmp(&(other.last_use, &other.base)));
     Ok(all)
 }
 

@@ -1,7 +1,10 @@
 //! The user's settings: a text file `settings` in the root, and one in each application's folder. docs/format.md
 //! describes the text, docs/bounds.md the meaning.
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -9,6 +12,7 @@ use rustix::io::Errno;
 use crate::base::util::random;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::{Folder, read_at};
+use crate::disk::home::MOST_BASES;
 use crate::disk::ops as disk;
 use crate::format::refusal::OpenError;
 
@@ -34,9 +38,21 @@ pub const DEVELOPER_MODE: &str = "developer-mode";
 /// The caches that are disabled.
 pub const DISABLED_CACHES: &str = "disabled-caches";
 
+/// A stash that is looked into and never written. The one name that several lines may have.
+pub const BASE: &str = "base";
+
 /// The names that the root's file may set.
-pub const ROOT_NAMES: [&str; 8] =
-    [LIMIT, APPLICATION_LIMIT, FREE_SPACE, DEVICE_AGE, MODULES, BACKGROUND, DEVELOPER_MODE, DISABLED_CACHES];
+pub const ROOT_NAMES: [&str; 9] = [
+    LIMIT,
+    APPLICATION_LIMIT,
+    FREE_SPACE,
+    DEVICE_AGE,
+    MODULES,
+    BACKGROUND,
+    DEVELOPER_MODE,
+    DISABLED_CACHES,
+    BASE,
+];
 /// The names that an application's file may set.
 pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
 
@@ -179,6 +195,8 @@ pub struct Settings {
     pub developer_mode: Option<bool>,
     /// [`DISABLED_CACHES`]. Those of an application replace those of the root.
     pub disabled_caches: Option<CacheKinds>,
+    /// [`BASE`], in the root's file: at most [`MOST_BASES`] absolute paths, none twice.
+    pub bases: Vec<PathBuf>,
     /// Comments, unknown names and values that are not understood, line by line. They are written back.
     pub kept: Vec<String>,
 }
@@ -216,6 +234,12 @@ pub enum ValueError {
     /// Neither `on` nor `off`.
     #[error("takes on or off")]
     Switch,
+    /// No absolute path, or not written as one.
+    #[error("takes an absolute path, in which %25 stands for %")]
+    Base,
+    /// There are as many as are looked into.
+    #[error("is set {MOST_BASES} times already")]
+    Bases,
 }
 
 /// Why settings could not be read or written.
@@ -253,12 +277,11 @@ impl Settings {
     pub(crate) fn readable_in(folder: &Folder) -> Option<Settings> {
         let text = text_in(folder);
         let usable = text.is_ok();
-        let (settings, complaints) = text
-            .map(|text| Settings::parse(&text))
-            .unwrap_or_else(|reason| (Settings::default(), vec![reason]));
+        let (settings, complaints) =
+            text.map(Text::parse).unwrap_or_else(|reason| (Settings::default(), vec![reason]));
         if !complaints.is_empty() {
             let path = folder.path().join(FILE);
-            tracing::warn!("{}: {}; ignored", path.display(), complaints.join("; "));
+            tracing::warn!("{}: {}; ignored", path.display(), in_a_line(&complaints));
         }
         usable.then_some(settings)
     }
@@ -309,6 +332,7 @@ impl Settings {
             (DEVELOPER_MODE, self.developer_mode.map(|on| if on { "on" } else { "off" }.to_owned())),
             (DISABLED_CACHES, self.disabled_caches.map(CacheKinds::text)),
         ];
+        let bases = self.bases.iter().map(|base| (BASE, Some(base_text(base))));
         let is_set = |name: &str| values.iter().any(|(known, value)| *known == name && value.is_some());
         let mut text = String::new();
         for line in &self.kept {
@@ -317,13 +341,14 @@ impl Settings {
                 text.push('\n');
             }
         }
-        for (name, value) in values.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        let values = values.into_iter().chain(bases);
+        for (name, value) in values.filter_map(|(name, value)| Some((name, value?))) {
             text.push_str(&format!("{name} = {value}\n"));
         }
         text
     }
 
-    /// Sets a value as it is written in a file.
+    /// Sets a value as it is written in a file; of [`BASE`], adds one.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ValueError> {
         let none = value.eq_ignore_ascii_case("none");
         let size_or = |of_none| if none { Some(of_none) } else { size(value) }.ok_or(ValueError::Size);
@@ -351,6 +376,15 @@ impl Settings {
             DISABLED_CACHES => {
                 self.disabled_caches = Some(CacheKinds::of_text(value).ok_or(ValueError::Caches)?);
             }
+            BASE => {
+                let base = base_of(value).ok_or(ValueError::Base)?;
+                if !self.bases.contains(&base) {
+                    if self.bases.len() >= MOST_BASES {
+                        return Err(ValueError::Bases);
+                    }
+                    self.bases.push(base);
+                }
+            }
             _ => return Err(ValueError::Name),
         }
         Ok(())
@@ -367,6 +401,7 @@ impl Settings {
             BACKGROUND => self.background = None,
             DEVELOPER_MODE => self.developer_mode = None,
             DISABLED_CACHES => self.disabled_caches = None,
+            BASE => self.bases.clear(),
             _ => {}
         }
         self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));
@@ -405,6 +440,15 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
     CacheKinds::NONE
 }
 
+/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
+/// writes to it.
+fn in_a_line(complaints: &[String]) -> String {
+    const SAID: usize = 3;
+    let (said, more) = complaints.split_at(complaints.len().min(SAID));
+    let said = said.join("; ");
+    if more.is_empty() { said } else { format!("{said}; and {} more", more.len()) }
+}
+
 /// The settings of a root, or of the application in that folder of it, and the complaints about the file. Defaults if
 /// there is no file or no root.
 pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<String>), SettingsError> {
@@ -416,7 +460,7 @@ pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<Str
         Err(error) => return Err(error.into()),
     };
     let unusable = |reason| SettingsError::Unusable { path: folder.path().join(FILE), reason };
-    text_in(&folder).map(|text| Settings::parse(&text)).map_err(unusable)
+    text_in(&folder).map(Text::parse).map_err(unusable)
 }
 
 /// Writes the settings of a root, or of the application in that folder of it. The root is created if it is missing.
@@ -438,11 +482,32 @@ fn open(root: &Path, application: Option<&str>, create: bool) -> Result<Folder, 
     }
 }
 
+/// The text of a file.
+struct Text {
+    text: String,
+    /// Other users may write to the file.
+    others_may_write: bool,
+}
+
+impl Text {
+    /// [`Settings::parse`]. A driver gets what a base has, so none is taken from a file that others may write to. Such
+    /// lines become comments: the file that is written next is the user's alone.
+    fn parse(self) -> (Settings, Vec<String>) {
+        let (mut settings, mut complaints) = Settings::parse(&self.text);
+        if self.others_may_write && !settings.bases.is_empty() {
+            complaints.push(format!("{BASE} does not count, because others may write to this file"));
+            let lines = settings.bases.drain(..).map(|base| format!("# {BASE} = {}", base_text(&base)));
+            settings.kept.extend(lines);
+        }
+        (settings, complaints)
+    }
+}
+
 /// The text of a file; empty if there is none. An error says in words why it is not read.
-fn text_in(folder: &Folder) -> Result<String, String> {
+fn text_in(folder: &Folder) -> Result<Text, String> {
     let (fd, length) = match folder.open_file(FILE) {
         Ok(opened) => opened,
-        Err(_) if is_missing(folder) => return Ok(String::new()),
+        Err(_) if is_missing(folder) => return Ok(Text { text: String::new(), others_may_write: false }),
         Err(refusal) => return Err(refusal.to_string()),
     };
     if length > MAX_BYTES {
@@ -450,7 +515,9 @@ fn text_in(folder: &Folder) -> Result<String, String> {
     }
     let mut bytes = Vec::new();
     read_at(&fd, &mut bytes, length as usize, 0).map_err(|error| format!("cannot be read: {error}"))?;
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())
+    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())?;
+    let others_may_write = disk::fstat(&fd).map_or(true, |stat| stat.st_mode & 0o022 != 0);
+    Ok(Text { text, others_may_write })
 }
 
 fn is_missing(folder: &Folder) -> bool {
@@ -505,5 +572,65 @@ pub fn modules_text(policy: ModulePolicy) -> String {
         ModulePolicy::All => "all".to_owned(),
         ModulePolicy::None => "none".to_owned(),
         ModulePolicy::UsedInLast(runs) => runs.to_string(),
+    }
+}
+
+/// The path of a base as it is written in a file: `%` and two digits stand for a byte that no line can have or show.
+pub fn base_text(base: &Path) -> String {
+    let bytes = base.as_os_str().as_bytes();
+    let mut text = String::with_capacity(bytes.len());
+    let escape = |text: &mut String, bytes: &[u8]| {
+        bytes.iter().for_each(|byte| {
+            // Writing to a string does not fail.
+            let _ = write!(text, "%{byte:02X}");
+        });
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '%' || c.is_control() || c.is_whitespace() && c != ' ' {
+                escape(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                text.push(c);
+            }
+        }
+        escape(&mut text, chunk.invalid());
+    }
+    // Spaces at the end of a line are not part of its value.
+    let end = text.trim_end_matches(' ').len();
+    let spaces = text.len() - end;
+    text.truncate(end);
+    escape(&mut text, &b" ".repeat(spaces));
+    text
+}
+
+/// From [`base_text`]. None: no absolute path, or a `%` without two digits.
+fn base_of(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte == b'%' {
+            let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+            bytes.push((digit(0)? * 16 + digit(1)?) as u8);
+            rest = &after[2..];
+        } else {
+            bytes.push(byte);
+        }
+    }
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    (path.is_absolute() && !path.as_os_str().as_bytes().contains(&0)).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_line_is_short_however_many_lines_are_wrong() {
+        let (_, few) = Settings::parse("limit = much\nx\n");
+        assert_eq!(in_a_line(&few), few.join("; "));
+        let (_, many) = Settings::parse(&"x\n".repeat(2000));
+        let line = in_a_line(&many);
+        assert!(line.len() < 300 && line.ends_with("; and 1997 more"), "{line}");
     }
 }

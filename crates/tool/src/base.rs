@@ -1,25 +1,28 @@
-//! `vkstash base build`: makes a stash that programs only read (docs/bases.md).
+//! `vkstash base`: makes stashes that programs only read, and keeps the list of those that they look into
+//! (docs/bases.md).
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, BufReader, BufWriter};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
-use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs};
+use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
 use crate::export::{ExportError, chosen_parts};
 use crate::output;
 use crate::root;
-use crate::units::{counted, size};
+use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::pack::pack;
-use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::settings::{self, Settings, SettingsError, ValueError, base_text};
+use vkstash_store::stash::inspect::{base_refusal, list_applications};
 
-/// Why no base was made.
+/// Why no base was made, or the list of bases is as it was.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BaseError {
     #[error(transparent)]
@@ -36,6 +39,24 @@ pub(crate) enum BaseError {
     Write(#[from] import::ImportError),
     #[error("cannot merge the files of the base: {0}")]
     Pack(OpenError),
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error("cannot tell which folder {0:?} is: {1}")]
+    Path(PathBuf, io::Error),
+    #[error("{} cannot be a base: {reason}", base_text(base))]
+    Refused { base: PathBuf, reason: String },
+    #[error("{} cannot be a base of itself", base_text(.0))]
+    Itself(PathBuf),
+    #[error("{} is a base already", base_text(.0))]
+    Known(PathBuf),
+    #[error("{} is none of the bases that `vkstash base list` shows", base_text(.0))]
+    Unknown(PathBuf),
+    #[error("cannot add {}: {} {error}", base_text(base), settings::BASE)]
+    Value { base: PathBuf, error: ValueError },
+    #[error("{} is not changed: {complaints}; first take the right to write to it from others", path.display())]
+    OthersMayWrite { path: PathBuf, complaints: String },
     #[error("cannot print it: {0}")]
     Print(io::Error),
 }
@@ -43,7 +64,81 @@ pub(crate) enum BaseError {
 pub(crate) fn main(args: &BaseArgs) -> Result<(), BaseError> {
     match &args.action {
         BaseAction::Build(args) => build(args),
+        BaseAction::List(args) => list(args),
+        BaseAction::Add(args) => change(args, add),
+        BaseAction::Remove(args) => change(args, remove),
     }
+}
+
+fn list(args: &BaseListArgs) -> Result<(), BaseError> {
+    let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
+    let (settings, ignored) = settings::read(&root, None)?;
+    let mut text = String::new();
+    for base in &settings.bases {
+        text.push_str(&base_text(base));
+        text.push('\n');
+        if let Some(reason) = base_refusal(base) {
+            text.push_str(&format!("  not used: {}\n", plain(&reason)));
+        }
+    }
+    if settings.bases.is_empty() {
+        text.push_str(&format!("no bases are set in {}\n", plain(&root.to_string_lossy())));
+    }
+    text.push_str(&lines_of(&ignored));
+    output::print(&text).map_err(BaseError::Print)
+}
+
+/// What is ignored in the settings, a line each.
+fn lines_of(ignored: &[String]) -> String {
+    ignored.iter().map(|what| format!("ignored: {}\n", plain(what))).collect()
+}
+
+/// Changes the list in the settings. A file that cannot be read is not replaced: a person wrote it. Nor is one that
+/// others may write to, if lines of it are ignored: its bases would become comments.
+fn change(
+    args: &BaseChangeArgs,
+    apply: impl FnOnce(&mut Settings, &Path, PathBuf) -> Result<(), BaseError>,
+) -> Result<(), BaseError> {
+    let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
+    let path = absolute(&args.base).map_err(|error| BaseError::Path(args.base.clone(), error))?;
+    // Without slashes at its end a folder has one name.
+    let base: PathBuf = path.components().collect();
+    let (mut settings, ignored) = settings::read(&root, None)?;
+    if !ignored.is_empty() {
+        let path = root.join(settings::FILE);
+        if path.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
+            return Err(BaseError::OthersMayWrite { path, complaints: plain(&ignored.join("; ")) });
+        }
+    }
+    apply(&mut settings, &root, base)?;
+    if !ignored.is_empty() {
+        output::print(&lines_of(&ignored)).map_err(BaseError::Print)?;
+    }
+    Ok(settings::write(&root, None, &settings)?)
+}
+
+fn add(settings: &mut Settings, root: &Path, base: PathBuf) -> Result<(), BaseError> {
+    if settings.bases.contains(&base) {
+        return Err(BaseError::Known(base));
+    }
+    if let Some(reason) = base_refusal(&base) {
+        return Err(BaseError::Refused { base, reason });
+    }
+    let is_root = match (base.metadata(), root.metadata()) {
+        (Ok(base), Ok(root)) => (base.dev(), base.ino()) == (root.dev(), root.ino()),
+        _ => false,
+    };
+    if is_root {
+        return Err(BaseError::Itself(base));
+    }
+    let added = settings.set(settings::BASE, &base_text(&base));
+    added.map_err(|error| BaseError::Value { base, error })
+}
+
+fn remove(settings: &mut Settings, _root: &Path, base: PathBuf) -> Result<(), BaseError> {
+    let before = settings.bases.len();
+    settings.bases.retain(|known| *known != base);
+    if settings.bases.len() == before { Err(BaseError::Unknown(base)) } else { Ok(()) }
 }
 
 fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {

@@ -56,10 +56,10 @@ pub(crate) enum Command {
     ///
     /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs.
     Export(ExportArgs),
-    /// Make a stash that programs only read, for images and machines that many share
+    /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///
-    /// Programs look into it after their user's own stash if VKSTASH_BASE or `vkstash run --base` names it
-    /// (docs/bases.md).
+    /// Programs look into them after their user's own stash: first those that `vkstash run --base` names, then those
+    /// in VKSTASH_BASE, and then those that were added here (docs/bases.md).
     Base(BaseArgs),
     /// Take in what `export` wrote
     ///
@@ -172,6 +172,33 @@ pub(crate) enum BaseAction {
     ///
     /// Programs of other users take it only if root owns it. Drivers are given what is in it.
     Build(BaseBuildArgs),
+    /// Show the bases that programs look into, and why one of them is not used
+    ///
+    /// In a path, % and two digits stand for a byte that cannot be shown.
+    List(BaseListArgs),
+    /// Have programs look into this base too, after those that were added before
+    ///
+    /// One that programs would refuse is refused.
+    Add(BaseChangeArgs),
+    /// Have programs look into this base no longer. It stays as it is
+    Remove(BaseChangeArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct BaseListArgs {
+    /// Show the setting of this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct BaseChangeArgs {
+    /// The folder of the base
+    #[arg(value_name = "BASE")]
+    pub(crate) base: PathBuf,
+    /// Change the setting of this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -1,4 +1,6 @@
-//! `vkstash base build` and `vkstash run --base`.
+//! `vkstash base` and `vkstash run --base`.
+
+use std::os::unix::ffi::OsStrExt as _;
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
@@ -133,4 +135,126 @@ fn a_base_is_made_of_an_archive() {
     let half = sandbox.path("half");
     let told = make(&half, &["--artifacts"]);
     assert!(!told.status.success() && !half.exists(), "{told:?}");
+}
+
+fn of_list(sandbox: &Sandbox, arguments: &[&OsStr]) -> Output {
+    let mut command = sandbox.tool();
+    output(command.arg("base").args(arguments).env("VKSTASH_DIR", sandbox.path("stash")))
+}
+
+#[test]
+fn bases_of_any_name_are_listed_added_and_removed() {
+    let sandbox = Sandbox::new();
+    let names: [&[u8]; 4] = [b"a b ", b"line\nbreak", b"not \xff UTF-8", b"100% of \xc3\xa9"];
+    let shown = ["a b%20", "line%0Abreak", "not %FF UTF-8", "100%25 of \u{e9}"];
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    assert!(told.status.success() && text(&told.stdout).starts_with("no bases are set in "), "{told:?}");
+    for name in names {
+        let path = sandbox.folder.path().join(OsStr::from_bytes(name));
+        fs::create_dir(&path).unwrap();
+        // A slash at the end makes no other base of it.
+        for (path, done) in [(path.join(""), true), (path, false)] {
+            let told = of_list(&sandbox, &["add".as_ref(), path.as_os_str()]);
+            assert_eq!(told.status.code(), Some(i32::from(!done)), "{told:?}");
+            assert!(done || one_error_line(&told).contains("is a base already"), "{told:?}");
+        }
+    }
+    let lines = |shown: &[&str]| {
+        shown.iter().map(|name| format!("{}/{name}\n", sandbox.folder.path().display())).collect::<String>()
+    };
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    assert_eq!((text(&told.stdout), told.stderr.is_empty()), (&*lines(&shown), true), "{told:?}");
+    // The layer reads the same.
+    let (settings, complaints) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
+    let paths: Vec<_> =
+        names.iter().map(|name| sandbox.folder.path().join(OsStr::from_bytes(name))).collect();
+    assert_eq!((settings.bases, complaints), (paths.clone(), Vec::new()));
+    // One that is gone can be removed, and another one is shown with the reason.
+    fs::remove_dir(&paths[1]).unwrap();
+    fs::set_permissions(&paths[2], fs::Permissions::from_mode(0o777)).unwrap();
+    let told = of_list(&sandbox, &["remove".as_ref(), paths[1].as_os_str()]);
+    assert!(told.status.success(), "{told:?}");
+    let told = of_list(&sandbox, &["remove".as_ref(), paths[1].as_os_str()]);
+    assert!(one_error_line(&told).contains("line%0Abreak is none of the bases"), "{told:?}");
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    let list: Vec<_> = text(&told.stdout).lines().collect();
+    assert!(
+        list.len() == 4 && list[2].starts_with("  not used: ") && list[2].contains("by others"),
+        "{list:?}"
+    );
+}
+
+#[test]
+fn what_programs_would_refuse_is_not_added() {
+    let sandbox = Sandbox::new();
+    fill(&sandbox.path("from"), "game");
+    assert!(build(&sandbox, &sandbox.path("from"), &sandbox.path("base"), &[]).status.success());
+    let base = sandbox.path("base");
+    let application = base.join(app("game").folder);
+    let part = application.join(format!("device-{}", header().short_digest()));
+    let file = fs::read_dir(&part).unwrap().next().unwrap().unwrap().path();
+    let refused = |path: &Path, reason: &str| {
+        let told = of_list(&sandbox, &["add".as_ref(), path.as_os_str()]);
+        assert_eq!(told.status.code(), Some(1), "{told:?}");
+        assert!(one_error_line(&told).contains(reason), "{told:?}");
+    };
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for (path, good, bad) in [(&base, 0o755, 0o775), (&application, 0o755, 0o757), (&part, 0o755, 0o777)] {
+        mode(path, bad);
+        refused(&base, "can be written to by others");
+        mode(path, good);
+    }
+    mode(&file, 0o666);
+    refused(&base, "other users may write to it");
+    mode(&file, 0o644);
+    refused(&sandbox.path("missing"), "No such file");
+    refused(&file, "not a folder");
+    std::os::unix::fs::symlink(&application, base.join("link-0123456789abcdef")).unwrap();
+    refused(&base, "symbolic link");
+    fs::remove_file(base.join("link-0123456789abcdef")).unwrap();
+    fs::create_dir(sandbox.path("stash")).unwrap();
+    mode(&sandbox.path("stash"), 0o700);
+    refused(&sandbox.path("stash"), "base of itself");
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    assert!(text(&told.stdout).starts_with("no bases are set in "), "{told:?}");
+    let told = of_list(&sandbox, &["add".as_ref(), base.as_os_str()]);
+    assert!(told.status.success() && told.stdout.is_empty(), "{told:?}");
+    for number in 0..15 {
+        let path = sandbox.path(&format!("base {number}"));
+        fs::create_dir(&path).unwrap();
+        assert!(of_list(&sandbox, &["add".as_ref(), path.as_os_str()]).status.success());
+    }
+    refused(&sandbox.temp(), "is set 16 times already");
+    // A file that cannot be read is not replaced.
+    fs::write(sandbox.path("stash/settings"), [0xff; 8]).unwrap();
+    refused(&sandbox.home(), "not UTF-8");
+    assert_eq!(fs::read(sandbox.path("stash/settings")).unwrap(), [0xff; 8]);
+}
+
+#[test]
+fn bases_in_a_file_that_others_may_write_to_are_not_turned_into_comments() {
+    let sandbox = Sandbox::new();
+    let (one, two) = (sandbox.path("one"), sandbox.path("two"));
+    [&one, &two].iter().for_each(|base| fs::create_dir(base).unwrap());
+    let change = |word: &str, base: &Path| of_list(&sandbox, &[word.as_ref(), base.as_os_str()]);
+    assert!(change("add", &one).status.success());
+    let file = sandbox.path("stash/settings");
+    let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    let before = fs::read(&file).unwrap();
+    mode(0o620);
+    for (word, base) in [("add", &two), ("remove", &one)] {
+        let told = change(word, base);
+        assert_eq!(told.status.code(), Some(1), "{told:?}");
+        let line = one_error_line(&told);
+        assert!(line.contains("base does not count") && line.contains("is not changed"), "{line}");
+        assert_eq!(fs::read(&file).unwrap(), before);
+    }
+    mode(0o600);
+    // Lines that are not understood are told of and stay.
+    fs::write(&file, [&before[..], b"colour = red\n"].concat()).unwrap();
+    let told = change("add", &two);
+    assert!(told.status.success() && told.stderr.is_empty(), "{told:?}");
+    assert_eq!(text(&told.stdout), "ignored: \"colour\" is no setting of this version\n");
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text, format!("colour = red\nbase = {}\nbase = {}\n", one.display(), two.display()));
 }

@@ -19,6 +19,7 @@ mod run;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod stats;
+mod units;
 
 use std::ffi::OsStr;
 use std::fs;

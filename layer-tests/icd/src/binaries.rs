@@ -170,7 +170,7 @@ unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<
                 return Err(MISSING);
             }
             let element = understand(call, device, info).ok_or(vk::Result::ERROR_UNKNOWN)?;
-            if !disk::has(&config, &element.key) {
+            if !element.entries(&config).iter().all(|entry| disk::has(&config, entry)) {
                 return Err(MISSING);
             }
             return Ok(Binary::all(&element.key, &element.shape, element.stages));

@@ -51,7 +51,8 @@ pub unsafe fn element<'a>(
         let flags = flags::effective(call, device, info.flags.as_raw(), info.p_next);
         let binaries = binary_info::passed(call, device, info.p_next);
         let mut key = element::key("compute", &config, device, flags);
-        let by_identifier = stage::add(&mut key, call, &config, device, &info.stage, binaries.is_some());
+        let (shader, by_identifier) =
+            stage::add(&mut key, call, &config, device, &info.stage, binaries.is_some());
         if !heaps::has_no_layout(call, device, flags, !info.layout.is_null()) {
             let layout = info.layout.as_raw();
             key.bytes(&objects::contents(call.command, device.handle, "VkPipelineLayout", layout));
@@ -61,6 +62,7 @@ pub unsafe fn element<'a>(
             kind: "compute",
             shape: key.shape(),
             key: key.finish(),
+            shaders: vec![shader],
             flags,
             by_identifier,
             fast_link: false,

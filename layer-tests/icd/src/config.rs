@@ -139,6 +139,12 @@ pub struct Config {
     pub disk_cache_dir: Option<PathBuf>,
     /// Microseconds that a look into it takes.
     pub disk_cache_us: u64,
+    /// Microseconds that reading an entry of it takes where a pipeline cache is passed.
+    pub disk_entry_beside_us: u64,
+    /// Caches have an entry for each shader, and none for pipelines: what has met all shaders of a pipeline has it.
+    pub shader_entries: bool,
+    /// One thread at a time creates pipelines.
+    pub serialises: bool,
     /// Microseconds that the driver needs to write an entry there that a cache was loaded with; vkDestroyInstance waits
     /// for that.
     pub disk_cache_write_us: u64,
@@ -187,6 +193,9 @@ impl Default for Config {
             disk_cache: false,
             disk_cache_dir: None,
             disk_cache_us: 0,
+            disk_entry_beside_us: 0,
+            shader_entries: false,
+            serialises: false,
             disk_cache_write_us: 0,
             fast_linking: true,
             ignore_blobs: false,

@@ -11,7 +11,7 @@ use crate::hash::Digest;
 
 static DISK: LazyLock<Mutex<HashSet<Digest>>> = LazyLock::new(Mutex::default);
 
-/// Whether it has a pipeline.
+/// Whether it has an entry.
 pub fn has(config: &Config, key: &Digest) -> bool {
     if !config.disk_cache {
         return false;
@@ -23,7 +23,14 @@ pub fn has(config: &Config, key: &Digest) -> bool {
     known || config.disk_cache_dir.as_ref().is_some_and(|folder| folder.join(name(key)).exists())
 }
 
-/// Adds a pipeline.
+/// Reads entries that it has. `is_beside`: a pipeline cache was passed.
+pub fn read(config: &Config, entries: usize, is_beside: bool) {
+    if is_beside && config.disk_entry_beside_us > 0 {
+        thread::sleep(Duration::from_micros(config.disk_entry_beside_us * entries as u64));
+    }
+}
+
+/// Adds an entry.
 pub fn add(config: &Config, key: &Digest) {
     if !config.disk_cache {
         return;

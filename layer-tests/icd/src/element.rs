@@ -15,6 +15,8 @@ use crate::objects::Layout;
 pub struct Element<'a> {
     /// The key in the driver's caches.
     pub key: Digest,
+    /// Its shaders: one digest for each stage, and one for each linked library.
+    pub shaders: Vec<Digest>,
     /// Effective flags.
     pub flags: u64,
     /// A stage is named by an identifier, so it cannot be compiled.
@@ -48,6 +50,15 @@ impl Element<'_> {
     pub fn cacheable(&self, config: &Config) -> bool {
         (config.caches_libraries || self.flags & LIBRARY == 0)
             && (config.caches_fast_links || !self.fast_link || !config.fast_linking)
+    }
+
+    /// What caches keep of it.
+    pub fn entries(&self, config: &Config) -> &[Digest] {
+        if config.shader_entries && !self.shaders.is_empty() {
+            &self.shaders
+        } else {
+            std::slice::from_ref(&self.key)
+        }
     }
 }
 

@@ -59,14 +59,18 @@ pub unsafe fn element<'a>(
         let shape = shape(call, device, info, flags, &linked);
         let mut key = element::key("graphics", &config, device, flags);
         key.word(shape.subsets);
+        let mut shaders = Vec::new();
         for library in &linked {
             key.code(&library.key, &library.shape);
+            shaders.push(library.key);
         }
         let binaries = binary_info::passed(call, device, info.p_next);
         let mut by_identifier = linked.iter().any(|library| library.by_identifier);
         let mut count = linked.iter().map(|library| library.stages).sum();
         for stage in stages(info, shape.subsets) {
-            by_identifier |= stage::add(&mut key, call, &config, device, stage, binaries.is_some());
+            let (shader, lacks_code) = stage::add(&mut key, call, &config, device, stage, binaries.is_some());
+            shaders.push(shader);
+            by_identifier |= lacks_code;
             count += 1;
         }
         key.number(shape.dynamic.len() as u64);
@@ -89,6 +93,7 @@ pub unsafe fn element<'a>(
             kind: "graphics",
             shape: key.shape(),
             key: key.finish(),
+            shaders,
             flags,
             by_identifier,
             feedback: chain::find(info.p_next),

@@ -14,7 +14,7 @@ use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FA
 use crate::handles::Device;
 use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, plain, violation};
-use crate::{caches, disk, lifecycle};
+use crate::{caches, disk, lifecycle, turn};
 
 /// The record of a pipeline creation call.
 pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
@@ -53,6 +53,7 @@ pub unsafe fn make_some(
     out: *mut vk::Pipeline,
 ) -> vk::Result {
     let config = config::current();
+    let _turn = config.serialises.then(|| turn::take(call));
     let cache = if handle.is_null() { None } else { caches::find(call.command, device, handle) };
     let _use = cache.as_ref().map(|cache| cache.enter(call.command, cache.flags & 1 != 0));
     let mut result = vk::Result::SUCCESS;
@@ -78,10 +79,17 @@ pub unsafe fn make_some(
             }
         }
         let cacheable = element.cacheable(&config);
-        let in_app = cacheable && cache.as_ref().is_some_and(|cache| cache.has(&element.key));
+        let entries = element.entries(&config);
+        let lacking = || entries.iter().filter(|entry| !cache.as_ref().is_some_and(|cache| cache.has(entry)));
+        let in_app = cacheable && lacking().next().is_none();
         // Pipelines that capture data do not use the internal cache (contract 5.5).
         let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
-        let hit = element.binaries.is_some() || in_app || internal && disk::has(&config, &element.key);
+        let on_disk = || lacking().all(|entry| disk::has(&config, entry));
+        let found = !in_app && element.binaries.is_none() && internal && on_disk();
+        if found {
+            disk::read(&config, lacking().count(), cache.is_some());
+        }
+        let hit = element.binaries.is_some() || in_app || found;
         call.hit.push(hit);
         let linked = element.fast_link && config.fast_linking;
         if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {
@@ -103,11 +111,11 @@ pub unsafe fn make_some(
             std::thread::sleep(Duration::from_micros(config.compile_us));
             record::count_compile();
             if internal {
-                disk::add(&config, &element.key);
+                entries.iter().for_each(|entry| disk::add(&config, entry));
             }
         }
         if let Some(cache) = cache.as_ref().filter(|_| cacheable) {
-            cache.add(element.key);
+            entries.iter().for_each(|entry| cache.add(*entry));
         }
         let pipeline = Pipeline {
             key: element.key,

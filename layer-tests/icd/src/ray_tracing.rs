@@ -133,10 +133,13 @@ pub unsafe fn element<'a>(
         let binaries = binary_info::passed(call, device, info.p_next);
         let mut key = element::key("ray tracing", &config, device, flags);
         let mut by_identifier = false;
+        let mut shaders = Vec::new();
         let mut stages = info.stage_count;
         key.word(info.stage_count);
         for stage in slice(info.p_stages, info.stage_count) {
-            by_identifier |= stage::add(&mut key, call, &config, device, stage, binaries.is_some());
+            let (shader, lacks_code) = stage::add(&mut key, call, &config, device, stage, binaries.is_some());
+            shaders.push(shader);
+            by_identifier |= lacks_code;
         }
         key.word(info.group_count);
         for group in slice(info.p_groups, info.group_count) {
@@ -150,6 +153,7 @@ pub unsafe fn element<'a>(
         if let Some(linked) = info.p_library_info.as_ref() {
             for library in libraries::linked(call, device, "ray tracing", linked) {
                 key.code(&library.key, &library.shape);
+                shaders.push(library.key);
                 stages += library.stages;
                 by_identifier |= library.by_identifier;
             }
@@ -171,6 +175,7 @@ pub unsafe fn element<'a>(
             kind: "ray tracing",
             shape: key.shape(),
             key: key.finish(),
+            shaders,
             flags,
             by_identifier,
             fast_link: false,

@@ -39,6 +39,9 @@ pub struct Call {
     /// Pipelines: whether each create info was served without a compile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hit: Vec<bool>,
+    /// Pipelines: the number of the thread for whose call this one had to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_for: Option<u64>,
     /// Words of its modules that faults name.
     #[serde(skip)]
     pub words: Vec<u32>,

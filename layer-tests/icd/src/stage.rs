@@ -14,19 +14,21 @@ pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
     &digest[..config.identifier_bytes()]
 }
 
-/// Adds a stage; says whether it has no code, because it is named by an identifier or by nothing. If binaries replace
-/// all code, modules and identifiers are ignored (contract 5.5).
+/// Adds a stage; gives its digest, and says whether it has no code, because it is named by an identifier or by nothing.
+/// If binaries replace all code, modules and identifiers are ignored (contract 5.5).
 ///
 /// # Safety
 /// A valid stage.
 pub unsafe fn add(
-    hasher: &mut Hasher,
+    pipeline: &mut Hasher,
     call: &mut Call,
     config: &Config,
     device: &Device,
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
     binaries: bool,
-) -> bool {
+) -> (Digest, bool) {
+    let mut own = Hasher::new("shader");
+    let hasher = &mut own;
     // SAFETY: the program passes a valid stage, so its chain, name and specialization are valid.
     unsafe {
         call.stage_p_next.extend(chain::types(call.command, stage.p_next));
@@ -60,7 +62,10 @@ pub unsafe fn add(
         if !binaries {
             heaps::add(hasher, call, device, stage.p_next);
         }
-        by_identifier
+        let shape = own.shape();
+        let digest = own.finish();
+        pipeline.code(&digest, &shape);
+        (digest, by_identifier)
     }
 }
 

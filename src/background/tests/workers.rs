@@ -294,6 +294,28 @@ fn a_task_that_waits_for_the_programs_calls_ends_with_its_device() {
     assert_eq!((calls.get(), pool.workers()), (before, 0));
 }
 
+/// A worker that waits for a quiet moment.
+#[test]
+fn a_task_sees_whether_the_program_has_begun_a_call() {
+    let gate = Arc::new(Gate::default());
+    let (pool, ends) = (pool_at(&gate, 1), Ends::default());
+    let owner = pool.new_owner();
+    let look = |number| {
+        let (send, seen) = mpsc::channel();
+        pool.queue(owner, ends.task(number, move || send.send(gate::begun_calls()).unwrap()));
+        seen.recv().unwrap()
+    };
+    let before = look(0).unwrap();
+    assert_eq!(look(1), Some(before));
+    let call = gate.program_call();
+    assert_eq!(look(2), None, "one is under way");
+    drop(call);
+    let after = look(3).unwrap();
+    assert_ne!(after, before);
+    assert_eq!(look(4), Some(after));
+    assert!(pool.leave(owner));
+}
+
 #[test]
 fn without_workers_a_call_of_the_program_is_not_counted() {
     let _call = gate::program_call();

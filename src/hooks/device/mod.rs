@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use crate::background::park;
+use crate::background::{late, park};
 use crate::faults;
 use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
@@ -218,6 +218,7 @@ unsafe fn register(
         live_devices::insert(handle, Entry::Active(device.clone()));
         // If these fail, the device stays registered: vkDestroyDevice waits for workers only where it is.
         contained("background work", || park::start(&device));
+        contained("background work", || late::start(&device));
         contained("the look for a driver update", || update::consider(&device));
     }
 }
@@ -267,7 +268,8 @@ pub unsafe extern "system" fn destroy_device(
             // the instance keeps (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
-            if !guard(command, || unsafe { park::leave(&device) }, || false) {
+            let leave = || unsafe { late::leave(&device) & park::leave(&device) };
+            if !guard(command, leave, || false) {
                 // A worker uses both, or it is not known that none does.
                 std::mem::forget(device);
                 return;

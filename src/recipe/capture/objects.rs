@@ -6,6 +6,7 @@ use ash::vk;
 use super::{array, owned_extensions, owned_plain};
 use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
+use vkstash_store::base::sort;
 
 /// Describes a colour conversion.
 ///
@@ -129,7 +130,7 @@ pub unsafe fn set_layout(
             _ => &[],
         };
         let mut mutable_types: Vec<i32> = types.iter().map(|kind| kind.as_raw()).collect();
-        mutable_types.sort_unstable();
+        sort::sort(&mut mutable_types);
         bindings.push(Binding {
             binding: binding.binding,
             descriptor_type: binding.descriptor_type.as_raw(),
@@ -140,7 +141,7 @@ pub unsafe fn set_layout(
             mutable_types,
         });
     }
-    bindings.sort_by_key(|binding| binding.binding);
+    sort::by_key(&mut bindings, |binding| binding.binding);
     Ok(SetLayout { flags: info.flags.as_raw(), bindings })
 }
 
@@ -165,7 +166,7 @@ pub unsafe fn pipeline_layout(
     };
     let mut push_constants: Vec<_> =
         ranges.iter().map(|range| (range.stage_flags.as_raw(), range.offset, range.size)).collect();
-    push_constants.sort_unstable();
+    sort::sort(&mut push_constants);
     let sets = sets.iter().map(described).collect::<Result<_, _>>()?;
     Ok(PipelineLayout { schema: SCHEMA, flags: info.flags.as_raw(), sets, push_constants })
 }

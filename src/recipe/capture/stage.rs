@@ -11,6 +11,7 @@ use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::{Bytes, Code, Mapping, Stage};
 use crate::recipe::newer;
 use crate::stats::BypassReason;
+use vkstash_store::base::sort;
 
 /// How a stage names its code.
 #[derive(Clone, Copy)]
@@ -187,6 +188,6 @@ pub unsafe fn specialization<'a>(
         constants
             .push((entry.constant_id, Bytes(value.ok_or(Refusal::plain(BypassReason::WrongStructure))?)));
     }
-    constants.sort_unstable();
+    sort::sort(&mut constants);
     Ok(constants)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::sort;
 use vkstash_store::base::{memory, util};
 use vkstash_store::disk::folder::{Folder, write_all_at};
 use vkstash_store::disk::ops;
@@ -43,7 +44,7 @@ fn placed(slots: &[Slot], blocks: u32) -> Result<Option<Vec<Placed>>, Error> {
         all.push(Placed { block, slot: usize::from(*count), content: *content });
         *count += 1;
     }
-    all.sort_unstable_by_key(|placed| (placed.block, placed.slot));
+    sort::by_key(&mut all, |placed| (placed.block, placed.slot));
     Ok(Some(all))
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn new_index(
     at_least: u32,
 ) -> Result<Index, Error> {
     // Of two records with one hash the first was damaged when the second was stored.
-    slots.sort_unstable_by_key(|slot| (slot.hash, std::cmp::Reverse(slot.place.offset)));
+    sort::by_key(&mut slots, |slot| (slot.hash, std::cmp::Reverse(slot.place.offset)));
     slots.dedup_by_key(|slot| slot.hash);
     let mut blocks = at_least.max(FIRST_BLOCKS);
     let placed = loop {

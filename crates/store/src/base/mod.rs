@@ -6,6 +6,7 @@
 //! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
+//! | `sort` | sorting that adds little to the library |
 //! | `owner` | files that root creates in a user's folder |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
@@ -16,6 +17,7 @@ pub(crate) mod keyed;
 pub mod memory;
 pub mod owner;
 pub mod signals;
+pub mod sort;
 pub mod thread;
 pub(crate) mod timer;
 pub mod util;

@@ -176,7 +176,11 @@ const CANCEL_DISABLE: libc::c_int = 1;
 
 /// Keeps this thread from being cancelled (pthread_cancel) until it is dropped. A request then takes effect at the
 /// program's next cancellation point.
-pub struct Uncancelled(libc::c_int);
+pub struct Uncancelled {
+    before: libc::c_int,
+    /// The state is that of the thread.
+    _thread: PhantomData<*const ()>,
+}
 
 impl Uncancelled {
     /// Disables cancellation.
@@ -184,16 +188,16 @@ impl Uncancelled {
         let mut before = 0;
         // SAFETY: the state is valid, and there is a place for the previous one; no other error is possible.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut before) };
-        Uncancelled(before)
+        Uncancelled { before, _thread: PhantomData }
     }
 }
 
 impl Drop for Uncancelled {
     fn drop(&mut self) {
         let mut before = 0;
-        // SAFETY: the state is the one that the call in `new` returned. Deferred cancellation, the default, does not
+        // SAFETY: the state is the one that the call in `begin` returned. Deferred cancellation, the default, does not
         // act here.
-        unsafe { pthread_setcancelstate(self.0, &mut before) };
+        unsafe { pthread_setcancelstate(self.before, &mut before) };
     }
 }
 

@@ -5,6 +5,7 @@
 //! of a tier are merged into one of a higher tier, so each record is rewritten once in each tier, and a reader finds at
 //! most three segments in each.
 
+use crate::base::sort;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -135,7 +136,7 @@ fn by_dead_share(
     let mut order: Vec<usize> = sealed.iter().copied().filter(|&at| wanted(&segments[at])).collect();
     // In units of 1/65536 of the file.
     let share = |segment: &SegmentMeta| (u128::from(segment.dead()) << 16) / u128::from(segment.bytes.max(1));
-    order.sort_by_key(|&at| Reverse(share(&segments[at])));
+    sort::by_key(&mut order, |&at| (Reverse(share(&segments[at])), at));
     order
 }
 
@@ -164,7 +165,7 @@ fn pick(
 }
 
 fn chosen(segments: &[SegmentMeta], mut inputs: Vec<usize>, reason: Reason) -> Option<Compaction> {
-    inputs.sort_unstable();
+    sort::sort(&mut inputs);
     let sum =
         |of: fn(&SegmentMeta) -> u64| inputs.iter().map(|&at| of(&segments[at])).fold(0, u64::saturating_add);
     let (written, freed) = (sum(|segment| segment.live_bytes), sum(SegmentMeta::dead));

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::base::sort;
 use crate::bounds::inventory::Record;
 
 /// The order in which these records are written: the place of each, once. Kind by kind; in each kind the records of the
@@ -9,10 +10,10 @@ use crate::bounds::inventory::Record;
 /// then unused ones. So the records that a program needs first are next to each other.
 pub fn layout(records: &[Record]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..records.len()).collect();
-    order.sort_by_key(|&at| {
+    sort::by_key(&mut order, |&at| {
         let Record { kind, key, last_use, .. } = &records[at];
         let never = last_use.run == 0 && last_use.unix_ms == 0;
-        (*kind as u8, never, Reverse(last_use.run), last_use.order, last_use.unix_ms, *key)
+        (*kind as u8, never, Reverse(last_use.run), last_use.order, last_use.unix_ms, *key, at)
     });
     order
 }

@@ -1,5 +1,6 @@
 //! The modules that the module policy keeps.
 
+use crate::base::sort;
 use crate::bounds::inventory::{ApplicationInventory, LastUse};
 use crate::bounds::limits::ModulePolicy;
 
@@ -19,7 +20,7 @@ impl Kept {
             ModulePolicy::UsedInLast(count) => count as usize,
         };
         let mut runs: Vec<u64> = app.runs.iter().copied().filter(|&run| run != 0).collect();
-        runs.sort_unstable_by(|one, other| other.cmp(one));
+        sort::by(&mut runs, |one, other| other.cmp(one));
         runs.dedup();
         // With fewer runs no module counts as unused.
         runs.get(count - 1).map_or(Kept::All, |&run| Kept::Since(run))

@@ -1,6 +1,7 @@
 //! The order of eviction. It does not depend on any size limit, and eviction takes its front, so a larger limit never
 //! evicts more.
 
+use crate::base::sort;
 use crate::bounds::clock;
 use crate::bounds::clock::Runs;
 use crate::bounds::eviction::Target;
@@ -70,7 +71,7 @@ pub(crate) fn candidates(inventory: &Inventory, limits: &Limits, now: u64) -> Ve
     for (index, app) in inventory.applications.iter().enumerate() {
         of_application(index, app, limits, now, reference, &mut found);
     }
-    found.sort_unstable();
+    sort::sort(&mut found);
     found
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::base::sort;
 use crate::bounds::eviction::{Eviction, clamp};
 use crate::bounds::inventory::{Inventory, PartInventory};
 
@@ -35,8 +36,8 @@ pub(crate) fn reclaim(
     total: u64,
 ) -> Vec<Reclaim> {
     let mut left = left(inventory, evictions, emptied);
-    // A stable sort: equal parts stay in the order of the inventory.
-    left.sort_by_key(|left| Reverse(left.dead));
+    // Equal parts stay in the order of the inventory.
+    sort::by_key(&mut left, |left| (Reverse(left.dead), left.application, left.part));
     for application in 0..inventory.applications.len() {
         if let Some(limit) = limit_of(application) {
             demand(&mut left, Some(application), limit);

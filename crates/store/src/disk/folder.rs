@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::base::descriptor::Descriptor;
 use crate::base::owner;
+use crate::base::sort;
 use crate::base::timer::never;
 use crate::disk::ops as disk;
 use crate::format::refusal::{OpenError, Refusal, is_lack};
@@ -192,7 +193,7 @@ impl Folder {
         let ours = |name: &&str| name.ends_with(suffix) && !name.starts_with('.');
         let names = names.iter().filter_map(|name| name.to_str().ok()).filter(ours);
         let mut names: Vec<String> = names.map(str::to_owned).collect();
-        names.sort_unstable();
+        sort::sort(&mut names);
         Ok((names, complete))
     }
 
@@ -205,7 +206,7 @@ impl Folder {
                 names.push(name.to_owned());
             }
         }
-        names.sort_unstable();
+        sort::sort(&mut names);
         Ok(names)
     }
 

@@ -14,13 +14,17 @@ use crate::format::refusal::OpenError;
 const ATTEMPTS: usize = 16;
 /// The time between two attempts.
 const ATTEMPT_AFTER: Duration = Duration::from_millis(1);
+/// Bases after these are ignored.
+pub const MOST_BASES: usize = 16;
 
 /// Where an application's stash is.
 pub struct Home {
     path: PathBuf,
     application: String,
-    /// Stashes that are looked into after this one, and never written.
+    /// Stashes that are looked into after this one, and never written: those that the process was told of.
     bases: Vec<PathBuf>,
+    /// These and those of the settings, once the settings are read.
+    all_bases: OnceLock<Vec<PathBuf>>,
     opened: OnceLock<Opened>,
     /// Locked while the folders are opened.
     opening: Mutex<()>,
@@ -37,18 +41,42 @@ pub struct Opened {
 impl Home {
     /// Opens nothing.
     pub fn new(root: &Path, application: &str) -> Home {
-        Home::with_bases(root, application, Vec::new())
+        Home::with_bases(root, application, Vec::new()).without_bases_of_settings()
     }
 
-    /// The same with stashes that are only read.
+    /// The same with stashes that are only read. `add_bases` adds those of the settings.
     pub fn with_bases(root: &Path, application: &str, bases: Vec<PathBuf>) -> Home {
-        let (opened, opening) = (OnceLock::new(), Mutex::default());
-        Home { path: root.to_owned(), application: application.to_owned(), bases, opened, opening }
+        let (path, application) = (root.to_owned(), application.to_owned());
+        let (all_bases, opened, opening) = Default::default();
+        Home { path, application, bases, all_bases, opened, opening }
     }
 
-    /// The stashes that are only read, in the order in which they are looked into.
+    /// The settings are not asked.
+    pub(crate) fn without_bases_of_settings(self) -> Home {
+        self.add_bases(&[]);
+        self
+    }
+
+    /// The stashes that are only read, in the order in which they are looked into. Those that the settings name are
+    /// added at the end, once.
     pub(crate) fn bases(&self) -> &[PathBuf] {
-        &self.bases
+        self.all_bases.get().unwrap_or(&self.bases)
+    }
+
+    /// Whether [`Home::bases`] has those of the settings.
+    pub(crate) fn knows_bases(&self) -> bool {
+        self.all_bases.get().is_some()
+    }
+
+    /// Adds those of the settings. Only the first call counts.
+    pub(crate) fn add_bases(&self, of_settings: &[PathBuf]) {
+        let mut all = self.bases.clone();
+        for base in of_settings {
+            if all.len() < MOST_BASES && !all.contains(base) {
+                all.push(base.clone());
+            }
+        }
+        let _ = self.all_bases.set(all);
     }
 
     /// The application's folder in a stash that is only read. None: it has none, as a base may.

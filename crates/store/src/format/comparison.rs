@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::base::sort;
 use crate::format::record::Key;
 
 /// Length of the payload.
@@ -115,7 +116,7 @@ impl Means {
     /// The middle one; of two the smaller one, because noise adds to a time. None: there is no run.
     pub fn typical(&self) -> Option<u32> {
         let mut known: Vec<u32> = self.0.iter().copied().filter(|mean| *mean > 0).collect();
-        known.sort_unstable();
+        sort::sort(&mut known);
         known.get(known.len().saturating_sub(1) / 2).copied()
     }
 }

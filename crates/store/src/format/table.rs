@@ -1,6 +1,7 @@
 //! The index of a sealed segment: a hash table of blocks, each with its checksum. Opening a segment reads no block, and
 //! a look-up reads at most one that is not in memory, or more if blocks overflow. docs/format.md describes the bytes.
 
+use crate::base::sort;
 use crate::format::bytes::{put_u32, put_u64};
 use crate::format::codec::Codec;
 use crate::format::record::{Key, Kind};
@@ -15,6 +16,9 @@ pub(crate) const ROW_BYTES: usize = 20;
 const ROOM: usize = (BLOCK_BYTES - BLOCK_HEADER) / ROW_BYTES;
 /// The average number of rows in a block: few blocks overflow, and the table takes less than 24 bytes a row.
 const TARGET: usize = 175;
+/// The most blocks that a look-up reads. Of evenly spread hashes hardly ever two blocks in a row are full; whoever
+/// chooses keys, or writes a table by hand, can fill all of them.
+pub(crate) const MOST_WALKED: usize = 8;
 /// The code of kinds that this program does not know.
 pub(crate) const UNKNOWN_KIND: u8 = 15;
 
@@ -50,6 +54,7 @@ pub(crate) fn code_of(kind: u8) -> u8 {
 }
 
 /// A hash that is spread evenly even if keys are not, as drivers' identifiers may be.
+#[inline]
 pub(crate) fn hash(kind_code: u8, key: &Key) -> u64 {
     let word = |at: usize| {
         let mut bytes = [0; 8];
@@ -85,6 +90,7 @@ impl Row {
     }
 
     /// Decodes [`Row::pack`].
+    #[inline]
     pub(crate) fn unpack(bytes: &Packed) -> Row {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let packed = word(12);
@@ -110,6 +116,7 @@ pub(crate) fn blocks_for(count: usize) -> usize {
 }
 
 /// The first block that may have a hash.
+#[inline]
 fn home(hash: u64, blocks: usize) -> usize {
     ((u128::from(hash) * blocks as u128) >> 64) as usize
 }
@@ -131,7 +138,7 @@ pub(crate) fn build(rows: &[Row]) -> Vec<u8> {
     let mut out = Vec::with_capacity(blocks * BLOCK_BYTES);
     for (rows, overflows) in filled.iter_mut().zip(overflows) {
         // By hash; rows with equal hashes newest first.
-        rows.sort_unstable_by(|one, other| {
+        sort::by(rows, |one, other| {
             (one.hash, std::cmp::Reverse(one.offset)).cmp(&(other.hash, std::cmp::Reverse(other.offset)))
         });
         let start = out.len();
@@ -160,23 +167,29 @@ impl Block {
         sound.then_some(block)
     }
 
+    #[inline]
     fn word(&self, at: usize) -> u32 {
         u32::from_le_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]])
     }
 
+    #[inline]
     fn len(&self) -> usize {
         self.word(4) as usize
     }
 
+    #[inline]
     fn overflows(&self) -> bool {
         self.word(8) != 0
     }
 
+    #[inline]
     fn hash_at(&self, index: usize) -> u64 {
         let at = BLOCK_HEADER + index * ROW_BYTES;
-        u64::from(self.word(at)) | u64::from(self.word(at + 4)) << 32
+        let hash = self.0[at..].first_chunk();
+        hash.map_or(0, |hash| u64::from_le_bytes(*hash))
     }
 
+    #[inline]
     fn row(&self, index: usize) -> Option<Row> {
         let at = BLOCK_HEADER + index * ROW_BYTES;
         self.0.get(at..)?.first_chunk().map(Row::unpack)
@@ -194,6 +207,7 @@ impl Block {
     }
 
     /// The rows with this hash, the newest first.
+    #[inline]
     fn find(&self, hash: u64) -> impl Iterator<Item = Row> + '_ {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -206,7 +220,8 @@ impl Block {
     }
 }
 
-/// Calls `each` with every row of this hash until it says true. `None`: a block is damaged.
+/// Calls `each` with every row of this hash until it says true. `None`: a block is damaged, or too many are full.
+#[inline]
 pub(crate) fn find<'a>(
     hash: u64,
     blocks: usize,
@@ -215,6 +230,9 @@ pub(crate) fn find<'a>(
 ) -> Option<bool> {
     let start = home(hash, blocks);
     for step in 0..blocks {
+        if step == MOST_WALKED {
+            return None;
+        }
         let block = block((start + step) % blocks)?;
         if block.find(hash).any(&mut each) {
             return Some(true);
@@ -279,6 +297,34 @@ mod tests {
         };
         assert_eq!(find(row(7).hash, blocks.len(), |at| blocks.get(at), stop), Some(true));
         assert!(first.unwrap() >= 203 * 8, "the newest of its block");
+    }
+
+    /// Keys that were chosen so that all rows belong into one block, and a table that says so of every block.
+    #[test]
+    fn a_look_up_reads_few_blocks_whatever_is_in_them() {
+        let crafted: Vec<Row> = (0..20_000).map(|number| Row { hash: number, ..row(number) }).collect();
+        let mut claims = build(&(0..20_000).map(row).collect::<Vec<_>>());
+        for block in claims.chunks_exact_mut(BLOCK_BYTES) {
+            put_u32(block, 8, 1);
+            let crc = crc32c::crc32c(&block[4..]);
+            put_u32(block, 0, crc);
+        }
+        for (bytes, hashes) in [(build(&crafted), 0..30_000_u64), (claims, 30_000..60_000)] {
+            let blocks = blocks_of(&bytes);
+            assert!(blocks.len() > 100);
+            let mut given_up = 0;
+            for number in hashes {
+                let hash = if number < 30_000 { number } else { row(number).hash };
+                let read = std::cell::Cell::new(0);
+                let block = |at: usize| {
+                    read.set(read.get() + 1);
+                    blocks.get(at)
+                };
+                given_up += u32::from(find(hash, blocks.len(), block, |_| true).is_none());
+                assert!(read.get() <= MOST_WALKED, "{}", read.get());
+            }
+            assert!(given_up > 1000, "{given_up}");
+        }
     }
 
     #[test]

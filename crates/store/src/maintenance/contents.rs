@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::base::keyed::Keyed;
+use crate::base::sort;
 use crate::bounds::{Cause, SegmentMeta};
 use crate::disk::folder::Folder;
 use crate::format::bytes::padded;
@@ -99,7 +100,7 @@ impl PartContents {
             if !lost.is_empty() {
                 rows.retain(|row| !lost.contains(&(member.segment.name().to_owned(), row.offset)));
             }
-            rows.sort_unstable_by_key(|row| Reverse(row.offset));
+            sort::by_key(&mut rows, |row| Reverse(row.offset));
             // This program cannot tell which of the records that it cannot read is superseded.
             rows.retain(|row| !row.is_readable() || seen.insert(row.hash));
             live.extend(rows.into_iter().map(|row| Live { row, member: at }));

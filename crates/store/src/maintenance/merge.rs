@@ -8,6 +8,7 @@ use rustix::fs::{OFlags, Timespec, Timestamps};
 
 use crate::base::descriptor::Descriptor;
 use crate::base::keyed::Keyed;
+use crate::base::sort;
 use crate::base::util::unix_ms;
 use crate::bounds;
 use crate::bounds::{Cause, Room};
@@ -266,7 +267,7 @@ impl Job<'_> {
         }
         let records: Vec<_> = known.iter().map(|(record, ..)| record.clone()).collect();
         let ordered = bounds::layout(&records).into_iter().map(|at| (known[at].1, known[at].2));
-        other.sort_by_key(|(live, _)| (live.member, live.row.offset));
+        sort::by_key(&mut other, |(live, _)| (live.member, live.row.offset));
         ordered.chain(other).collect()
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
+use crate::base::sort;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
@@ -62,7 +63,7 @@ fn part_names(folder: &Folder) -> Vec<String> {
     let mut names = folder.names("").unwrap_or_default();
     names.retain(|name| name == "portable" || name.starts_with("device-"));
     // The portable part first.
-    names.sort_by_key(|name| name != "portable");
+    sort::by(&mut names, |one, other| (one != "portable", one).cmp(&(other != "portable", other)));
     names
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::disk::home::Home;
+use crate::disk::home::{Home, MOST_BASES};
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::OpenError;
@@ -84,9 +84,9 @@ impl Bases {
         self.any(shared, place, kind, |part| part.has_any(kind))
     }
 
-    /// Whether one of them is not open, so that a miss proves nothing.
+    /// Whether one of them is not open or not known, so that a miss proves nothing.
     pub(crate) fn are_incomplete(&self, place: &Place<'_>) -> bool {
-        !place.home.bases().is_empty() && !self.parts.are_all_open()
+        !place.home.knows_bases() || !place.home.bases().is_empty() && !self.parts.are_all_open()
     }
 
     /// Those that are open.
@@ -111,10 +111,11 @@ impl Bases {
 }
 
 impl Lister for Place<'_> {
-    const MOST: usize = 16;
+    const MOST: usize = MOST_BASES;
 
-    fn list(&self, _: &Tallies, _: bool, _: &dyn Fn() -> bool) -> Option<Vec<Candidate>> {
-        Some((0..self.home.bases().len()).map(Candidate::numbered).collect())
+    fn list(&self, _: &Tallies, patient: bool, _: &dyn Fn() -> bool) -> Option<Vec<Candidate>> {
+        let is_known = self.home.knows_bases();
+        (is_known || !patient).then(|| (0..self.home.bases().len()).map(Candidate::numbered).collect())
     }
 
     fn open(

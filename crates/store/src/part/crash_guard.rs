@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::base::descriptor::Descriptor;
+use crate::base::sort;
 use crate::base::timer::Timer;
 use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
@@ -232,7 +233,7 @@ fn read_open(fd: Descriptor, name: String) -> Option<StaleGuard> {
         worker_calls = worker_calls.max(calls.map_or(0, u32::from_le_bytes));
     }
     // Several threads may have had the same artifact in flight. One process died.
-    keys.sort_unstable();
+    sort::sort(&mut keys);
     keys.dedup();
     Some(StaleGuard { keys, worker_calls, name, _locked: fd })
 }

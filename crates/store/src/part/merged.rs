@@ -58,8 +58,10 @@ impl Merged {
         let bucket = (hash >> self.shift) as usize;
         let range = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
         let (hashes, numbers) = (&self.hashes[range.clone()], &self.segments[range]);
-        let mut found =
-            hashes.iter().zip(numbers).filter(move |(one, _)| **one == hash).map(|(_, number)| *number);
+        // Whoever chooses keys can put all of them into one bucket.
+        let first = hashes.partition_point(|&one| one < hash);
+        let found = hashes[first..].iter().zip(&numbers[first..]);
+        let mut found = found.take_while(move |(one, _)| **one == hash).map(|(_, number)| *number);
         let mut unknown = self.unknown.iter().copied();
         let mut next = (found.next(), unknown.next());
         std::iter::from_fn(move || {

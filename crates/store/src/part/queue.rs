@@ -259,7 +259,6 @@ impl<P: Destination> Shared<P> {
     /// that makes devices in turn would wait for each of them. What is written later is lost in the same cases as the
     /// records of a device that lives.
     pub(crate) fn rest(self: &Arc<Self>) {
-        self.at_rest.store(true, Ordering::Relaxed);
         let rested_at = self.rested_at.load(Ordering::Relaxed);
         let is_recent = rested_at != 0 && self.now_ms() < rested_at + RESTS_EVERY.as_millis() as u64;
         if !is_recent {
@@ -274,6 +273,11 @@ impl<P: Destination> Shared<P> {
         // The parts that the next device needs may be others.
         self.waited.store(0, Ordering::Relaxed);
         self.waited_for_read_only.store(0, Ordering::Relaxed);
+    }
+
+    /// No device uses the stash, until [`Shared::wakes`].
+    pub(crate) fn lies_down(&self) {
+        self.at_rest.store(true, Ordering::Relaxed);
     }
 
     /// Another device uses the stash: the program may wait at its end anew.

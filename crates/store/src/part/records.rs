@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::base::memory;
+use crate::base::sort;
 use crate::base::timer::{Timer, never};
 use crate::format::record::{Key, Kind};
 use crate::format::same::Same;
@@ -105,11 +106,11 @@ impl Part {
             rows.retain(|row| {
                 row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
             });
-            rows.sort_unstable_by_key(|row| Reverse(row.offset));
+            sort::by_key(&mut rows, |row| Reverse(row.offset));
             rows.retain(|row| seen.insert(row.hash));
             found.extend(rows.into_iter().map(|row| (segment.clone(), row)));
         }
-        found.sort_by(|(one, row), (other, other_row)| {
+        sort::by(&mut found, |(one, row), (other, other_row)| {
             (one.name(), row.offset).cmp(&(other.name(), other_row.offset))
         });
         let mut buffer = Vec::new();
@@ -125,10 +126,7 @@ impl Part {
                 each(&header.key, &buffer);
             }
         }
-        own.sort_by_cached_key(|(_, source)| match source {
-            Source::Disk(location) => (0, location.segment.name().to_owned(), location.offset),
-            Source::Queued(_) => (1, String::new(), 0),
-        });
+        sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
         for (key, _) in own {
             if interrupted() {
                 return;
@@ -378,5 +376,13 @@ impl Part {
                 is_equal
             }
         }
+    }
+}
+
+/// The order in which a disk reads records soonest, then those that are in memory.
+fn place(source: &Source) -> (u8, &str, u64) {
+    match source {
+        Source::Disk(location) => (0, location.segment.name(), location.offset),
+        Source::Queued(_) => (1, "", 0),
     }
 }

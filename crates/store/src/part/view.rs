@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 
+use crate::base::sort;
 use crate::base::timer::Timer;
 use crate::base::util::lock;
 use crate::disk::folder::{Folder, write_all_at};
@@ -268,7 +269,7 @@ impl View {
             let goes = |segment: &Arc<Segment>| gone.iter().any(|gone| Arc::ptr_eq(gone, segment));
             let stay = segments.iter().filter(|segment| !goes(segment));
             let mut all: Segments = stay.chain(added).cloned().collect();
-            all.sort_by(|one, other| other.name().cmp(one.name()));
+            sort::by(&mut all, |one, other| other.name().cmp(one.name()));
             all
         });
     }

@@ -8,6 +8,7 @@ use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::base::sort;
 use crate::base::util::{lock, random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
@@ -122,7 +123,9 @@ pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
 pub(crate) fn read_those(folder: &Folder, names: Vec<String>) -> Vec<(String, RunReport)> {
     let read = |name: String| read_file(folder, &name, REPORT_MAGIC).map(|report: RunReport| (name, report));
     let mut reports: Vec<_> = names.into_iter().filter_map(read).collect();
-    reports.sort_by_key(|(_, report)| report.started_unix_ms);
+    sort::by(&mut reports, |(name, report), (other, other_report)| {
+        (report.started_unix_ms, name).cmp(&(other_report.started_unix_ms, other))
+    });
     reports
 }
 

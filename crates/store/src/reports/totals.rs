@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::base::sort;
 use crate::base::util::random;
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::ops as disk;
@@ -97,7 +98,7 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
     // Names begin with the start of the run. The reports that stay are not read: most runs fold a single one.
-    names.sort_unstable();
+    sort::sort(&mut names);
     names.truncate(names.len() - KEEP);
     let mut done = Vec::new();
     for (name, report) in &read_those(folder, names) {

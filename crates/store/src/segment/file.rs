@@ -24,6 +24,10 @@ use crate::segment::scan;
 /// small segments must not use up the descriptors of the host process.
 const MAX_OPEN: usize = 48;
 
+/// The most rows of one hash that a look-up tries. There is more than one where records were superseded in the same
+/// file, and each costs a read if it turns out to be of another key.
+const MOST_TRIED: usize = 64;
+
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// A segment file of a part.
@@ -309,25 +313,35 @@ impl Segment {
         self.tally().counts[kind.position()]
     }
 
-    /// Calls `each` with the rows of this hash, the newest first, until it says true.
+    /// Calls `each` with the rows of this hash, the newest first, until it says true; with [`MOST_TRIED`] at most.
     pub(crate) fn find(
         &self,
         hash: u64,
         instead: &DamagedIndex<'_>,
         mut each: impl FnMut(Row) -> bool,
     ) -> bool {
+        let (mut left, mut is_found) = (MOST_TRIED, false);
+        let mut each = |row| {
+            left -= 1;
+            is_found = each(row);
+            is_found || left == 0
+        };
         match &self.table {
-            Table::Elsewhere => false,
-            Table::Rows(rows) => rows.find(hash, each),
+            Table::Elsewhere => {}
+            Table::Rows(rows) => _ = rows.find(hash, each),
             Table::Blocks { blocks, scanned, .. } => {
-                if scanned.get().is_none() {
-                    if let Some(found) = table::find(hash, blocks.len(), |at| self.block(at), &mut each) {
-                        return found;
+                let ended = match scanned.get() {
+                    None => table::find(hash, blocks.len(), |at| self.block(at), &mut each),
+                    Some(_) => None,
+                };
+                if ended.is_none() {
+                    if let Some(rows) = self.scan_instead(instead) {
+                        rows.find(hash, each);
                     }
                 }
-                self.scan_instead(instead).is_some_and(|rows| rows.find(hash, each))
             }
         }
+        is_found
     }
 
     fn block(&self, at: usize) -> Option<&Block> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::base::timer::never;
 use crate::bounds::LastUse;
 use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
@@ -132,6 +133,38 @@ pub fn last_uses(root: &Path, application: &str) -> HashMap<Key, LastUse> {
     folder.map(|folder| Uses::of(&folder, &|| false).into_map().into_iter().collect()).unwrap_or_default()
 }
 
+/// Why programs of this user would not look into a base, or into something in it: the first reason, in words. None:
+/// they would.
+pub fn base_refusal(base: &Path) -> Option<String> {
+    let refused = |folder: &Folder| -> Result<(), String> {
+        let listed = |folder: &Folder, suffix: &str| {
+            let unreadable = |source| OpenError::Unreadable { path: folder.path().to_owned(), source };
+            folder.names(suffix).map_err(|source| unreadable(source).to_string())
+        };
+        for application in listed(folder, "")? {
+            let application = match folder.sub(&application, false) {
+                Err(OpenError::NotAFolder { .. }) => continue,
+                opened => opened.map_err(|error| error.to_string())?,
+            };
+            for part in listed(&application, "")?.iter().filter(|name| is_part(name)) {
+                let part = application.sub(part, false).map_err(|error| error.to_string())?;
+                for file in listed(&part, ".vks")? {
+                    let of_file = |reason| format!("{}: {reason}", part.path().join(&file).display());
+                    part.open_file(&file).map_err(of_file)?;
+                }
+            }
+        }
+        Ok(())
+    };
+    let opened = Folder::base_until(base, &never).map_err(|error| error.to_string());
+    opened.and_then(|folder| refused(&folder)).err()
+}
+
+/// Whether that is the name of a part's folder.
+fn is_part(name: &str) -> bool {
+    name == "portable" || name.starts_with("device-")
+}
+
 fn blank(folder: &str) -> ApplicationInfo {
     ApplicationInfo {
         folder: folder.to_owned(),
@@ -145,10 +178,8 @@ fn blank(folder: &str) -> ApplicationInfo {
 fn application(folder: &Arc<Folder>, name: &str) -> ApplicationInfo {
     let mut info = blank(name);
     let names = folder.names("").unwrap_or_default();
-    let (portable, devices): (Vec<_>, Vec<_>) = names
-        .into_iter()
-        .filter(|name| name == "portable" || name == "runs" || name.starts_with("device-"))
-        .partition(|name| name == "portable");
+    let (portable, devices): (Vec<_>, Vec<_>) =
+        names.into_iter().filter(|name| name == "runs" || is_part(name)).partition(|name| name == "portable");
     for name in portable.into_iter().chain(devices) {
         match folder.sub(&name, false) {
             Ok(sub) if name == "runs" => info.runs = totals::read_from(&sub),

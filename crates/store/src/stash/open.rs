@@ -55,8 +55,9 @@ impl Stash {
     }
 
     /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one
-    /// report. `bases` are stashes that are looked into after this one, and never written. `opening` and `end` replace
-    /// the usual limits for waiting until parts are open and until the stash is closed.
+    /// report. `bases` are stashes that are looked into after this one, and never written; those that the settings of
+    /// the root name come after them. `opening` and `end` replace the usual limits for waiting until parts are open and
+    /// until the stash is closed.
     pub fn open_in_run(
         root: &Path,
         bases: Vec<PathBuf>,
@@ -69,7 +70,8 @@ impl Stash {
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
         // Whoever waits longer for the stash does so for all that serving takes.
         let guard = opening.max(usual.guard);
-        Stash::open_with_bases(root, bases, app, run, WaitLimits { opening, guard, end, ..usual })
+        let home = Home::with_bases(root, &app.folder, bases);
+        Stash::open_home(home, app, run, WaitLimits { opening, guard, end, ..usual })
     }
 
     /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.
@@ -84,9 +86,10 @@ impl Stash {
         run: RunName,
         waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_with_bases(root, Vec::new(), app, run, waits)
+        Stash::open_home(Home::new(root, &app.folder), app, run, waits)
     }
 
+    #[cfg(test)]
     pub(crate) fn open_with_bases(
         root: &Path,
         bases: Vec<PathBuf>,
@@ -94,10 +97,20 @@ impl Stash {
         run: RunName,
         waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
+        let home = Home::with_bases(root, &app.folder, bases).without_bases_of_settings();
+        Stash::open_home(home, app, run, waits)
+    }
+
+    fn open_home(
+        home: Home,
+        app: &AppName,
+        run: RunName,
+        waits: WaitLimits,
+    ) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
-        let home = Arc::new(Home::with_bases(root, &app.folder, bases));
+        let home = Arc::new(home);
         if waits.opening >= WaitLimits::UNLIMITED.opening {
             // A tool says why it cannot go on.
             home.open()?;
@@ -114,6 +127,9 @@ impl Stash {
             let (limit, began) = (shared.left_for_opening(), Instant::now());
             let timer = Timer::of(limit);
             background_mode::read(&shared, &home, &|| limit.is_zero() || timer.is_over());
+            if !home.knows_bases() {
+                shared.ask_for_help();
+            }
             shared.spent_on_opening(began.elapsed());
         }
         Ok(Arc::new(Stash {
@@ -237,7 +253,7 @@ impl Stash {
 
     /// The mode of background work in the settings of the application, or in those of the root. Reads from the disk.
     pub fn background_mode(&self) -> Option<BackgroundMode> {
-        background_mode::of(self.home.open().ok()?, &never)?.background
+        background_mode::of(self.home.open().ok()?, &never)?.0.background
     }
 
     /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read
@@ -278,7 +294,12 @@ impl Stash {
         }
     }
 
-    /// No device uses the stash any more, and the next one may: writes what is queued and the report. The caller waits
+    /// No device uses the stash any more, and the next one may: until [`Stash::wake`] it is at rest.
+    pub fn lie_down(&self) {
+        self.shared.lies_down();
+    }
+
+    /// At rest: writes what is queued and the report. The caller waits
     /// for that as long as when the stash is closed, but not each time. False: the stash must be closed and opened
     /// again. It could not be used, it keeps many files open, a part is not read yet (a writer at its end does not wait
     /// for that), or there is or will be a guard file, which would be left if the process ends in another way.
@@ -297,7 +318,12 @@ impl Stash {
         is_sound()
     }
 
-    /// Another device of the program uses the stash after [`Stash::rest`].
+    /// Whether it waits for the program's next device ([`Stash::lie_down`]).
+    pub fn is_at_rest(&self) -> bool {
+        self.shared.is_at_rest()
+    }
+
+    /// Another device of the program uses the stash.
     pub fn wake(&self) {
         self.shared.wakes();
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::Guard;
 
 use crate::base::keyed::Keyed;
+use crate::base::sort;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::home::Home;
 use crate::format::device::{DeviceHeader, HeaderMismatch};
@@ -165,6 +166,7 @@ impl Lister for Siblings {
         let mut found = Vec::new();
         let Ok(home) = self.home.open_until(interrupted) else { return None };
         let mut complete = self.find(&home.folder, interrupted, &mut found);
+        complete &= self.home.knows_bases();
         for path in self.home.bases() {
             match self.home.open_base(path, interrupted) {
                 Ok(Some(base)) => complete &= self.find(&base, interrupted, &mut found),
@@ -173,7 +175,7 @@ impl Lister for Siblings {
                 Err(error) => tallies.base_not_used(path, error.to_string()),
             }
         }
-        found.sort_by(|one, other| other.newest.cmp(&one.newest));
+        sort::by(&mut found, |one, other| other.newest.cmp(&one.newest));
         let all = || found.into_iter().map(|sibling| Candidate::found(sibling.part)).collect();
         (complete || !patient).then(all)
     }

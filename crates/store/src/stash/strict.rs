@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::sort;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::format::device::DeviceHeader;
@@ -102,8 +103,8 @@ impl Strict {
         let index = DamagedIndex { damaged: &|| damaged.set(true), interrupted: &|| true };
         let mut listed: Vec<Packed> = segment.rows(&index).iter().map(Row::pack).collect();
         let mut there: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
-        listed.sort_unstable();
-        there.sort_unstable();
+        sort::sort(&mut listed);
+        sort::sort(&mut there);
         if segment.has_failed() {
             return Err(Refusal::PutOff.into());
         }

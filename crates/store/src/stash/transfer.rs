@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::descriptor::Descriptor;
+use crate::base::sort;
 use crate::base::util::unix_ms;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
@@ -215,9 +216,9 @@ impl Incoming {
         let mut damaged = self.damaged;
         let mut rows = self.segment.rows(&DamagedIndex::WHOLLY);
         rows.retain(Row::is_readable);
-        rows.sort_unstable_by_key(|row| (row.hash, Reverse(row.offset)));
+        sort::by_key(&mut rows, |row| (row.hash, Reverse(row.offset)));
         let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();
-        alike.sort_unstable_by_key(|rows| rows[0].offset);
+        sort::by_key(&mut alike, |rows| rows[0].offset);
         let (mut given, mut buffer) = (Vec::new(), Vec::new());
         for rows in alike {
             given.clear();

@@ -6,10 +6,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
 use crate::base::timer::never;
+use crate::disk::faults;
+use crate::disk::faults::Plan;
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
+use crate::settings;
+use crate::tests::processes::in_a_child;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
     let bases = bases.iter().map(|path| path.to_path_buf()).collect();
@@ -138,6 +142,77 @@ fn the_own_record_comes_first_and_then_the_bases_in_their_order() {
     let mut owner =
         |record: u64| stash.portable().read(Kind::Recipe, &key(record), &mut buffer).then(|| buffer[0]);
     assert_eq!([0, 1, 2].map(&mut owner), [None, Some(1), Some(2)]);
+}
+
+/// With the bases that the settings of the root name.
+fn with_settings(root: &Path, bases: &[&Path], opening: Duration) -> Arc<Stash> {
+    let bases = bases.iter().map(|path| path.to_path_buf()).collect();
+    let (run, end) = (RunName::of_this_process(), Some(LONG));
+    Stash::open_in_run(root, bases, &app(), run, Some(opening), end).unwrap()
+}
+
+fn set_bases(root: &Path, bases: &[&Path]) {
+    let bases = bases.iter().map(|path| path.to_path_buf()).collect();
+    settings::write(root, None, &settings::Settings { bases, ..Default::default() }).unwrap();
+}
+
+#[test]
+fn bases_of_the_settings_come_after_those_that_the_process_was_told_of() {
+    let (own, told, set) = (root(), root(), root());
+    for (number, root) in [&told, &set].into_iter().enumerate() {
+        let stash = open(root.path());
+        for record in number as u64..3 {
+            let payload = Box::new([number as u8; 50]);
+            assert!(stash.portable().put(Kind::Recipe, &key(record), payload));
+        }
+    }
+    fill(&set.path().join("more"), 3..4);
+    set_bases(own.path(), &[set.path(), told.path(), &set.path().join("more")]);
+    let stash = with_settings(own.path(), &[told.path()], LONG);
+    let mut buffer = Vec::new();
+    let mut owner =
+        |record: u64| stash.portable().read(Kind::Recipe, &key(record), &mut buffer).then(|| buffer[0]);
+    assert_eq!([0, 1, 2].map(&mut owner), [Some(0); 3]);
+    assert!(owner(3).is_some() && owner(4).is_none());
+    assert_eq!(stash.portable().base_parts().len(), 3, "none twice");
+    // A tool looks into the stash that it was told of.
+    let stash = open(own.path());
+    assert!(!stash.portable().contains(Kind::Recipe, &key(0)));
+}
+
+/// The settings are read when there is time; a miss proves nothing before.
+#[test]
+fn bases_of_settings_that_are_read_late_are_looked_into_all_the_same() {
+    in_a_child("bases_of_settings_that_are_read_late_are_looked_into_all_the_same", &[], || {
+        let (told, set) = (root(), root());
+        fill(told.path(), 0..1);
+        fill(set.path(), 1..3);
+        for bases in [&[][..], &[told.path()]] {
+            let own = root();
+            set_bases(own.path(), &[set.path()]);
+            faults::begin(Plan::Slow);
+            let stash = with_settings(own.path(), bases, WaitLimits::PROGRAM.opening);
+            let part = stash.portable();
+            assert!(!part.contains(Kind::Recipe, &key(2)) && part.may_have_more());
+            faults::end();
+            await_that("it is found", || {
+                let found = part.contains(Kind::Recipe, &key(2));
+                assert!(found || part.may_have_more());
+                found
+            });
+        }
+    });
+}
+
+#[test]
+fn without_a_base_nothing_more_is_looked_into() {
+    let own = root();
+    settings::write(own.path(), None, &settings::Settings { limit: Some(1 << 30), ..Default::default() })
+        .unwrap();
+    let stash = with_settings(own.path(), &[], LONG);
+    let part = stash.portable();
+    assert!(!part.contains(Kind::Recipe, &key(2)));
+    assert!(part.base_parts().is_empty() && !part.may_have_more());
 }
 
 /// What a driver took on another machine proves nothing here. What it died of is not read; what is made here is.

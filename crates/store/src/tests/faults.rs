@@ -34,6 +34,11 @@ fn every_fault() -> impl Iterator<Item = Fault> {
     ERRORS.into_iter().map(Fault::Error).chain([Fault::Short]).chain(TORN)
 }
 
+/// In memory if the machine has such a place: thousands of small files are made, and on a disk most of the time is its.
+fn root() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// Tries again if a fault makes an attempt fail.
 fn trying<T, E: std::fmt::Debug>(mut attempt: impl FnMut() -> Result<T, E>) -> Option<T> {
     (0..20).find_map(|_| attempt().ok())

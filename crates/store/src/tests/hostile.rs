@@ -4,9 +4,13 @@
 use std::fs;
 
 use crate::codec::{decode_into, encode_module};
+use crate::disk::faults;
+use crate::disk::faults::Plan;
 use crate::disk::folder::Folder;
+use crate::disk::op::Op;
 use crate::format::bytes::{close_block, put_u32};
 use crate::format::codec::Codec;
+use crate::format::table;
 use crate::part::crash_guard;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport};
 use crate::reports::runs;
@@ -16,6 +20,7 @@ use crate::reports::totals::Totals;
 use crate::stash::inspect::list_applications;
 use crate::tests::damage::device_folder;
 use crate::tests::fuzz::{odd, spoil};
+use crate::tests::processes::in_a_child;
 use crate::tests::watched;
 use crate::tests::*;
 use crate::tests::{first_seed, seeds};
@@ -218,4 +223,41 @@ fn hostile_compressed_payloads_are_decoded_or_refused() {
         *(if outcome.is_ok() { &mut done } else { &mut refused }) += 1;
     }
     assert!(done > 0 && refused > 0, "{done} decoded, {refused} refused");
+}
+
+/// Of the hash nothing is secret, because it is in files: whoever chooses keys can give all of them the same one.
+#[test]
+fn keys_of_one_hash_cost_a_look_up_few_reads() {
+    in_a_child("keys_of_one_hash_cost_a_look_up_few_reads", &[], || {
+        let colliding = |number: u64| {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&number.to_le_bytes());
+            key[8..16].copy_from_slice(&number.rotate_right(17).to_le_bytes());
+            key
+        };
+        assert_eq!(table::hash(3, &colliding(1)), table::hash(3, &colliding(999)));
+        let (root, base) = (root(), root());
+        for path in [root.path(), base.path()] {
+            let stash = open(path);
+            for number in 0..1000 {
+                assert!(stash.portable().put(Kind::Recipe, &colliding(number), payload(number)));
+            }
+        }
+        let own = tempfile::tempdir().unwrap();
+        let with_base = || {
+            let (bases, run) = (vec![base.path().to_owned()], RunName::of_this_process());
+            Stash::open_with_bases(own.path(), bases, &app(), run, WaitLimits::UNLIMITED).unwrap()
+        };
+        for stash in [open(root.path()), with_base()] {
+            let (part, mut buffer) = (stash.portable(), Vec::new());
+            // Reads what is read once.
+            assert!(!part.read(Kind::Recipe, &key(5), &mut buffer));
+            let found = (0..1000).filter(|number| part.read(Kind::Recipe, &colliding(*number), &mut buffer));
+            assert!((1..1000).contains(&found.count()));
+            faults::begin(Plan::Counted { op: Op::Read });
+            assert!(!part.read(Kind::Recipe, &colliding(5000), &mut buffer));
+            assert!(faults::calls() <= 3 * 64, "{} reads", faults::calls());
+            faults::end();
+        }
+    });
 }

@@ -1,6 +1,8 @@
 //! The settings: parsing, writing, and files that cannot be used.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use proptest::prelude::*;
@@ -8,8 +10,8 @@ use proptest::prelude::*;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::format::refusal::OpenError;
 use crate::settings::{
-    APPLICATION_NAMES, BACKGROUND, BackgroundMode, CacheKinds, DEVELOPER_MODE, FILE, ROOT_NAMES, Settings,
-    SettingsError, disabled_caches, read, write,
+    APPLICATION_NAMES, BACKGROUND, BASE, BackgroundMode, CacheKinds, DEVELOPER_MODE, FILE, ROOT_NAMES,
+    Settings, SettingsError, ValueError, base_text, disabled_caches, read, write,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::*;
@@ -69,7 +71,77 @@ fn a_line_that_is_not_understood_is_ignored_and_kept() {
     assert_eq!(settings.to_text(), expected);
 }
 
+fn base(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+#[test]
+fn bases_are_several_lines_with_a_path_each() {
+    let lines = ["/opt/one base\nlimit = 7", "/two", "/opt/one base", "three", "/%4", "/%00"];
+    let (settings, complaints) = Settings::parse(&lines.map(|line| format!("base = {line}\n")).concat());
+    assert_eq!(settings.bases, [base(b"/opt/one base"), base(b"/two")]);
+    assert_eq!((settings.limit, complaints.len()), (Some(7), 3), "{complaints:?}");
+    // What is not understood stays.
+    let expected = "base = three\nbase = /%4\nbase = /%00\nlimit = 7\nbase = /opt/one base\nbase = /two\n";
+    assert_eq!(settings.to_text(), expected);
+    let mut settings = Settings::default();
+    for number in 0..16 {
+        settings.set(BASE, &format!("/{number}")).unwrap();
+    }
+    assert_eq!(settings.set(BASE, "/16"), Err(ValueError::Bases));
+    assert_eq!(settings.set(BASE, "/3"), Ok(()), "it is there already");
+    settings.unset(BASE);
+    assert_eq!(settings, Settings::default());
+}
+
+#[test]
+fn paths_of_bases_are_written_so_that_every_byte_can_be_read() {
+    for (path, text) in [
+        (&b"/a b/\xc3\xa9"[..], "/a b/\u{e9}"),
+        (b"/100%", "/100%25"),
+        (b"/line\nbreak\t", "/line%0Abreak%09"),
+        (b"/not \xff\xc3", "/not %FF%C3"),
+        (b"/ends  ", "/ends%20%20"),
+        ("/\u{2028}\u{85}".as_bytes(), "/%E2%80%A8%C2%85"),
+        (b"/=#", "/=#"),
+    ] {
+        assert_eq!(base_text(&base(path)), text);
+    }
+}
+
+/// A driver gets what a base has. The tool writes the file anew, as one that nobody else may write to.
+#[test]
+fn no_base_is_taken_from_a_file_that_others_may_write_to() {
+    let root = root();
+    let set = Settings::parse("limit = 7\nbase = /one\n").0;
+    for (mode, counts) in [(0o600, true), (0o644, true), (0o620, false), (0o602, false)] {
+        write(root.path(), None, &set).unwrap();
+        fs::set_permissions(root.path().join(FILE), fs::Permissions::from_mode(mode)).unwrap();
+        let (read_again, complaints) = read(root.path(), None).unwrap();
+        assert_eq!(read_again.limit, Some(7));
+        assert_eq!(
+            (read_again.bases.len(), complaints.is_empty()),
+            (usize::from(counts), counts),
+            "{mode:o}"
+        );
+        write(root.path(), None, &read_again).unwrap();
+        let written = read(root.path(), None).unwrap();
+        assert_eq!((written.0.bases.len(), written.1.len()), (usize::from(counts), 0), "{mode:o}");
+        let text = fs::read_to_string(root.path().join(FILE)).unwrap();
+        assert_eq!(text.contains("# base = /one"), !counts, "{text}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn every_path_of_a_base_is_read_again(bytes in prop::collection::vec(1_u8..=255, 0..40)) {
+        let path = base(&[b"/", &bytes[..]].concat());
+        let mut settings = Settings::default();
+        settings.set(BASE, &base_text(&path)).unwrap();
+        prop_assert_eq!(&settings.bases, std::slice::from_ref(&path));
+        prop_assert_eq!(Settings::parse(&settings.to_text()), (settings, Vec::new()));
+    }
+
     #[test]
     fn written_settings_are_read_again(values in prop::array::uniform5(prop::option::of(any::<u64>())), kinds in 0..3) {
         let [limit, application_limit, free_space, days, modules] = values;
@@ -156,6 +228,7 @@ fn an_applications_names_are_the_roots() {
         let value = match name {
             BACKGROUND => "profiling",
             DEVELOPER_MODE => "on",
+            BASE => "/a base",
             _ => "none",
         };
         settings.set(name, value).unwrap();

@@ -1,5 +1,6 @@
-//! `lookups`: what a look-up costs in the own part of a stash, in a base and in a sibling, of one segment and of many;
-//! and what it costs to open a base that has many applications. Needs neither layer nor driver.
+//! `lookups`: what a look-up costs in the own part of a stash, in a base and in a sibling, of one segment and of many,
+//! beside the own part of one segment and of as many; and what it costs to open a base that has many applications.
+//! Needs neither layer nor driver.
 
 use std::fs;
 use std::hint::black_box;
@@ -31,34 +32,48 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
     let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
     let path = |name: String| folder.path().join(name);
     let sibling = DeviceHeader { features_digest: [1; 32], ..header() };
-    let one = path("own".to_owned());
-    fill(&one, &header(), 1)?;
-    let own = LookedUp::new(open(&one, None)?, 1, false)?;
-    let mut others = Vec::new();
+    let one = Subject { root: path("own-1".to_owned()), ..Subject::default() };
+    fill(&one.root, &header(), 1)?;
+    let mut figures = Vec::new();
     for &count in segments {
         progress(&format!("{count} segments"));
         let base = path(format!("base-{count}"));
         fill(&base, &header(), count)?;
-        let stash = open(&path(format!("empty-{count}")), Some(base))?;
-        others.push((format!("base, {count} segments"), LookedUp::new(stash, count, false)?));
         let beside = path(format!("sibling-{count}"));
         fill(&beside, &sibling, count)?;
-        // In a base, where nobody rewrites segments meanwhile.
-        let stash = open(&path(format!("alone-{count}")), Some(beside))?;
-        others.push((format!("sibling, {count} segments"), LookedUp::new(stash, count, true)?));
-    }
-    std::thread::sleep(MERGED_AFTER);
-    let mut figures = Vec::new();
-    for (name, other) in &others {
-        for (what, hits) in [("hit", true), ("miss", false)] {
-            let (mut measured, mut peers) = (Vec::new(), Vec::new());
-            for _ in 0..rounds {
-                peers.push(own.look_up(hits));
-                measured.push(other.look_up(hits));
+        let as_many = Subject { root: path(format!("copy-{count}")), ..Subject::default() };
+        copy(&base, &as_many.root)?;
+        let subjects = [
+            ("base", Subject { root: path(format!("empty-{count}")), base: Some(base), in_siblings: false }),
+            // In a base, where nobody rewrites segments meanwhile.
+            (
+                "sibling",
+                Subject { root: path(format!("alone-{count}")), base: Some(beside), in_siblings: true },
+            ),
+        ];
+        let (mut own, mut own_many, mut others) =
+            (Times::default(), Times::default(), [(); 2].map(|()| Times::default()));
+        // One after the other: a process keeps few files open, and each is to have all of them.
+        for _ in 0..rounds {
+            own.measure(&one, 1)?;
+            own_many.measure(&as_many, count)?;
+            for ((_, subject), times) in subjects.iter().zip(&mut others) {
+                times.measure(subject, count)?;
             }
-            let id = format!("lookup.{}.{what}", name.replace([',', ' '], ""));
-            let against = "own part, 1 segment";
-            figures.push(Figure::pairs(id, format!("{what}: {name}"), &measured, against, &peers, "ns"));
+        }
+        for ((name, _), times) in subjects.iter().zip(&others) {
+            for (against, short, peers) in
+                [("1".to_owned(), "", &own), (count.to_string(), ".as_many", &own_many)]
+            {
+                let against = format!("own part, segments: {against}");
+                for (what, measured, peers) in
+                    [("hit", &times.hits, &peers.hits), ("miss", &times.misses, &peers.misses)]
+                {
+                    let id = format!("lookup.{name}{count}segments.{what}{short}");
+                    let title = format!("{what}: {name}, {count} segments");
+                    figures.push(Figure::pairs(id, title, measured, &against, peers, "ns"));
+                }
+            }
         }
     }
     let look_ups = table("Look-ups", figures);
@@ -179,6 +194,32 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What is measured.
+#[derive(Default)]
+struct Subject {
+    root: PathBuf,
+    base: Option<PathBuf>,
+    in_siblings: bool,
+}
+
+/// Nanoseconds of a look-up, round by round.
+#[derive(Default)]
+struct Times {
+    hits: Vec<f64>,
+    misses: Vec<f64>,
+}
+
+impl Times {
+    fn measure(&mut self, subject: &Subject, segments: u32) -> Result<(), Failure> {
+        let stash = open(&subject.root, subject.base.clone())?;
+        let looked_up = LookedUp::new(stash, segments, subject.in_siblings)?;
+        std::thread::sleep(MERGED_AFTER);
+        self.hits.push(looked_up.look_up(true));
+        self.misses.push(looked_up.look_up(false));
+        Ok(())
+    }
 }
 
 /// A part, or the siblings of one.

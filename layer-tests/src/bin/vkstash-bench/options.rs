@@ -211,6 +211,10 @@ pub(crate) struct States {
     /// themselves cost.
     #[arg(long)]
     pub(crate) background: bool,
+    /// Milliseconds for which each run with the layer does nothing at its end, so that workers can record what the
+    /// driver had. They are not counted.
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "background")]
+    pub(crate) idle_ms: u64,
     /// Runs with the layer, one after the other; the first three and the last are shown.
     #[arg(long, default_value_t = 3)]
     pub(crate) runs: usize,

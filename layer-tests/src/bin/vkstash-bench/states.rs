@@ -96,8 +96,10 @@ fn compare(
     let run_with = |environment: &Environment<'_>, file: &std::path::Path, refusing: Option<&str>| {
         let file = file.to_str().ok_or("the path of a temporary folder is not UTF-8")?;
         let (count, threads) = (count.to_string(), options.threads.to_string());
+        let idle = if environment.stash.is_some() { options.idle_ms } else { 0 }.to_string();
         let arguments = ["--state", state, "--cache", habit, "--count", &count, "--cache-file", file];
-        runner.run_states(environment, arguments.into_iter().chain(["--threads", &threads]).chain(refusing))
+        let further = ["--threads", &threads, "--idle-ms", &idle];
+        runner.run_states(environment, arguments.into_iter().chain(further).chain(refusing))
     };
     let run = |environment: &Environment<'_>, file: &std::path::Path| run_with(environment, file, refusing);
     if kind == Disk::Warm {
@@ -153,7 +155,7 @@ fn compare(
         let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);
         table.figures.push(Figure::pairs(id, what, totals, "without the layer", &peers, "ms"));
     }
-    if !whole_with.is_empty() && habit != "file" {
+    if !whole_with.is_empty() && habit != "file" && options.idle_ms == 0 {
         let what = format!("{state}, cache {habit}: run {runs}, the whole process");
         let id = format!("states.{disk}.{state}.{habit}.process");
         table.figures.push(Figure::pairs(id, what, &whole_with, "without the layer", &whole_without, "ms"));

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use clap::{Parser, ValueEnum};
@@ -75,6 +75,9 @@ struct Options {
     /// Forbid compiling in every call, and make it once more without that if it is refused, as translators do.
     #[arg(long, conflicts_with = "fail_on")]
     retry: bool,
+    /// Milliseconds for which the program does nothing after its last pipeline. They are not counted.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    idle_ms: u64,
     /// VkApplicationInfo::pApplicationName.
     #[arg(long, value_name = "NAME", default_value = "vkstash-states")]
     application: String,
@@ -169,6 +172,7 @@ fn round(options: &Options, device: &Device) -> Round {
         calls
     });
     let total_ns = nanos(began);
+    std::thread::sleep(Duration::from_millis(options.idle_ms));
     if let Some(cache) = shared {
         if let Some(path) = file {
             fs::write(path, device.cache_data(cache)).expect("the cache file");

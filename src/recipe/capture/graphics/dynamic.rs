@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use crate::recipe::capture::array;
 use crate::recipe::chain::{self, Refusal};
 use crate::stats::BypassReason;
+use vkstash_store::base::sort;
 
 /// Dynamic states of the registry. Another one may declare state ignored that capture would read, so it refuses.
 fn known_dynamic_state(state: i32) -> bool {
@@ -47,7 +48,7 @@ impl Dynamic {
                 states.extend(listed.iter().map(|state| state.as_raw()));
             }
         }
-        states.sort_unstable();
+        sort::sort(&mut states);
         states.dedup();
         match states.iter().find(|&&state| !known_dynamic_state(state)) {
             Some(_) => Err(Refusal {

@@ -25,6 +25,7 @@ use super::{Captured, LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::recipe::chain::{self, Refusal, Special};
 use crate::recipe::model::{Graphics, Pipeline, Recipe, SCHEMA, Target};
 use crate::stats::BypassReason;
+use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
@@ -59,7 +60,7 @@ pub unsafe fn graphics<'a>(
         keys.push(library.key);
     }
     // Each provides another subset, so their order means nothing.
-    keys.sort_unstable();
+    sort::sort(&mut keys);
     let rasterization = match subsets.pre_rasterization() {
         // SAFETY: NULL or valid with the subset that it belongs to (06601).
         true => unsafe { state::rasterization(info.p_rasterization_state, &dynamic) }?,

@@ -11,6 +11,7 @@ use crate::recipe::model::{
     ColorBlend, DepthStencil, InputAssembly, Multisample, Rasterization, Tessellation, VertexInput, Viewport,
 };
 use crate::stats::BypassReason;
+use vkstash_store::base::sort;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
 
@@ -42,9 +43,9 @@ pub unsafe fn vertex_input<'a>(
         let attributes = array(info.p_vertex_attribute_descriptions, info.vertex_attribute_description_count);
         let mut attributes: SmallVec<[_; 8]> =
             attributes.iter().map(|a| (a.location, a.binding, a.format.as_raw(), a.offset)).collect();
-        bindings.sort_unstable();
-        attributes.sort_unstable();
-        divisors.sort_unstable();
+        sort::sort(&mut bindings);
+        sort::sort(&mut attributes);
+        sort::sort(&mut divisors);
         Ok(VertexInput { flags: info.flags.as_raw(), bindings, attributes, divisors, extensions })
     }
 }

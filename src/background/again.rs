@@ -1,0 +1,175 @@
+//! A call of the program, made again from its recipe on a worker.
+
+use ash::vk;
+
+use super::objects::{ObjectError, OwnObjects, RecipeObjects};
+use crate::recipe::capture::{Library, Objects, SubpassUse};
+use crate::recipe::chain::Refusal;
+use crate::recipe::identifier::{NativeIdentifier, module_identity};
+use crate::recipe::model::Recipe;
+use crate::recipe::rebuild::RebuildError;
+use crate::recipe::rebuild::pipeline::{Info, pipeline};
+use crate::recipe::{check, key};
+use crate::resolve::call::Call;
+use crate::resolve::create_info::{CreateInfo, Creation};
+use crate::resolve::late::NotRecorded;
+use crate::resolve::passed::Passed;
+use crate::resolve::request::{DescribedPipeline, Request};
+use crate::state::device::Device;
+use crate::state::stored::Stored;
+use crate::stats::BypassReason;
+use vkstash_store::format::record::{Key, Kind};
+
+/// Why a pipeline is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotMade {
+    /// No artifact of it was ever taken by this driver, and compiling it might take long.
+    #[error("there is no artifact of it that was ever taken")]
+    NoWay,
+    /// The stash has no recipe, or something else under its key.
+    #[error("there is no recipe of it")]
+    NoRecipe,
+    /// What it names cannot be made.
+    #[error(transparent)]
+    Objects(#[from] ObjectError),
+    /// Its create info cannot be made.
+    #[error(transparent)]
+    Rebuild(#[from] RebuildError),
+    /// What was rebuilt is another pipeline.
+    #[error("its create info is that of another pipeline")]
+    Different,
+    /// Not now: the program creates pipelines, or the task must end.
+    #[error("another time")]
+    ComesLater,
+    /// Its call compiles nothing, so that nothing is gained, or must not be made ahead.
+    #[error("its call compiles nothing")]
+    NothingToCompile,
+    /// The driver has made it, but it is not recorded.
+    #[error(transparent)]
+    NotRecorded(#[from] NotRecorded),
+    /// The driver does not make it.
+    #[error("the driver answers {0:?}")]
+    Driver(vk::Result),
+}
+
+/// What is done with the call.
+pub trait Again {
+    /// What is made.
+    type Made;
+
+    /// Calls the driver.
+    ///
+    /// # Safety
+    /// The request's create info is valid, and the calling thread may call the driver.
+    unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Self::Made, NotMade>;
+}
+
+/// Makes the call of this key again, on the calling thread.
+///
+/// # Safety
+/// The device is alive until the call returns, and its commands may be called from this thread. `own` is of this
+/// device.
+pub unsafe fn with_request<A: Again>(
+    device: &Device,
+    stored: &Stored,
+    own: &OwnObjects,
+    key: &Key,
+    work: A,
+) -> Result<A::Made, NotMade> {
+    let mut bytes = Vec::new();
+    if !stored.portable.read(Kind::Recipe, key, &mut bytes) || !check::is_true(Kind::Recipe, key, &bytes) {
+        return Err(NotMade::NoRecipe);
+    }
+    let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| NotMade::NoRecipe)?;
+    let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored.portable.read(kind, key, buffer);
+    // SAFETY: the caller's contract.
+    let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
+    // SAFETY: the caller's contract; the create infos and what they point to live until the call is over.
+    unsafe {
+        match pipeline(&recipe, &objects)? {
+            Info::Compute(rebuilt) => run(device, &objects, rebuilt.info(), key, work),
+            Info::Graphics(rebuilt, _) => run(device, &objects, rebuilt.info(), key, work),
+            Info::RayTracing(rebuilt) => run(device, &objects, rebuilt.info(), key, work),
+        }
+    }
+}
+
+/// # Safety
+/// As [`with_request`]; a valid create info, made of `objects`.
+unsafe fn run<I: CreateInfo, A: Again>(
+    device: &Device,
+    objects: &RecipeObjects<'_>,
+    info: &I,
+    key: &Key,
+    work: A,
+) -> Result<A::Made, NotMade> {
+    // SAFETY: the caller's contract.
+    let creation = unsafe { Creation::of(info) };
+    let parsed = &creation.parsed;
+    if parsed.is_fast_link() || parsed.has_nothing_to_compile() || parsed.joins_retained() {
+        return Err(NotMade::NothingToCompile);
+    }
+    let mut recipe = Vec::new();
+    let known = Known { device, objects };
+    // SAFETY: the caller's contract.
+    let described = unsafe { DescribedPipeline::of(&known, &creation, &mut recipe) };
+    // What a request of the program would be looked up by. If that is not this key, no request has it: somebody else
+    // wrote the recipe, or this version reads it otherwise than the one that wrote it.
+    let described = described.map_err(|_| NotMade::Different)?;
+    if described.key != *key {
+        return Err(NotMade::Different);
+    }
+    // No cache of the program's is filled.
+    let passed = Passed::Unknown(vk::PipelineCache::null());
+    let call = Call { device, passed: &passed, allocator: std::ptr::null(), creation: &creation };
+    // SAFETY: the caller's contract.
+    unsafe { work.run(&Request { call, pipeline: &described }) }
+}
+
+/// What capture is told of the layer's own objects.
+struct Known<'a> {
+    device: &'a Device,
+    objects: &'a RecipeObjects<'a>,
+}
+
+fn unknown() -> Refusal {
+    Refusal::plain(BypassReason::UnknownObject)
+}
+
+impl Objects for Known<'_> {
+    fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
+        self.objects.identity_of(module).ok_or(unknown())
+    }
+
+    fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
+        module_identity(flags, code)
+    }
+
+    fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
+        self.device.identified(identifier)
+    }
+
+    fn algorithm(&self) -> [u8; 16] {
+        self.device.algorithm()
+    }
+
+    fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
+        self.objects.digest_of_layout(layout).ok_or(unknown())
+    }
+
+    fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
+        self.objects.digest_of_pass(render_pass, subpass).ok_or(unknown())
+    }
+
+    fn library(&self, _: vk::Pipeline) -> Result<Library, Refusal> {
+        Err(unknown())
+    }
+
+    fn advanced_blend(&self) -> bool {
+        Objects::advanced_blend(self.device)
+    }
+
+    fn looked_into(&self) -> vk::PipelineCreateFlags {
+        self.device.looked_into()
+    }
+}

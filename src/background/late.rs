@@ -1,0 +1,348 @@
+//! Records artifacts of pipelines that the driver found in its own slow disk cache (state/slow_hits.rs).
+//!
+//! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
+
+use ash::vk;
+
+use super::again::{self, Again, NotMade};
+use super::gate;
+use super::objects::{DeviceTraits, ObjectError, OwnObjects};
+use super::pool::{self, Cancelled, Owner, Producer, Task};
+use crate::config::Background;
+use crate::recipe::rebuild::{Limits, RebuildError};
+use crate::resolve::create_info::CreateInfo;
+use crate::resolve::late::{self, NotRecorded};
+use crate::resolve::request::Request;
+use crate::state::device::{Device, IdentifierMode};
+use crate::state::slow_hits::SlowHit;
+use crate::stats::Count;
+use vkstash_store::base::util::lock;
+use vkstash_store::forks::PerProcess;
+use vkstash_store::part::admission::Admission;
+use vkstash_store::settings::BackgroundMode;
+
+/// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and
+/// none can be interrupted.
+const QUIET: Duration = Duration::from_millis(50);
+/// In a program that is never quiet the worker looks less and less often, up to this.
+const LOOKS_LAST: Duration = Duration::from_secs(1);
+/// For fewer than so many no thread is started. Each spares later runs half a millisecond or more, and a thread takes
+/// about two of processor time.
+const FEW: usize = 4;
+/// After so many in a row that the driver has not beside an empty cache, no more are tried in this run.
+const IN_VAIN: u32 = 8;
+
+/// What records for one device.
+struct Recorder {
+    device: Weak<Device>,
+    instance: vk::Instance,
+    owner: Owner,
+    own: OwnObjects,
+    /// A task waits for a quiet moment, or records.
+    is_at_work: AtomicBool,
+    in_vain: AtomicU32,
+}
+
+/// Those of this process. A forked child records nothing late on its parent's devices.
+static RECORDERS: PerProcess<Mutex<Vec<Arc<Recorder>>>> = PerProcess::empty();
+
+fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
+    lock(RECORDERS.get())
+}
+
+/// A device was created: what its driver has, but slowly, is recorded from now on. Nothing is started before there is
+/// some of it.
+///
+/// Not where a call that records costs the program nothing, nor where a call may compile although it must not.
+pub fn start(device: &Arc<Device>) {
+    let is_wanted = device.policy.artifacts && !device.policy.free_recording && device.cache_control;
+    let is_possible = pool::is_allowed() && !device.calls_back() && device.table.destroy_pipeline.is_some();
+    // Whoever makes artifacts ahead of a program has each call recorded.
+    if !is_wanted || !is_possible || device.instance().config.application.is_some() {
+        return;
+    }
+    // Who has set the number of workers wants them.
+    let fewest = if Background::from_environment().workers.is_some() { 1 } else { FEW };
+    let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
+    device.slow_hits.record_with(Box::new(move |waiting| {
+        if waiting >= fewest || gate::has_workers() {
+            if let Some(device) = weak.upgrade() {
+                recorder.get_or_init(|| Recorder::new(&device)).begin();
+            }
+        }
+    }));
+}
+
+/// The program destroys an instance whose devices it may not have destroyed: nothing is recorded for them any more.
+pub fn leave_instance(instance: vk::Instance) {
+    let Some(recorders) = RECORDERS.known() else { return };
+    let recorders = lock(recorders);
+    let of_instance = recorders.iter().filter(|recorder| recorder.instance == instance);
+    let owners: Vec<Owner> = of_instance.map(|recorder| recorder.owner).collect();
+    drop(recorders);
+    for owner in owners {
+        pool::leave(owner);
+    }
+    pool::join();
+}
+
+/// The program destroys the device: nothing is recorded for it any more. False: a driver call of a worker hangs, and
+/// what it uses must not be destroyed.
+///
+/// # Safety
+/// The device is alive.
+pub unsafe fn leave(device: &Device) -> bool {
+    let Some(recorders) = RECORDERS.known() else { return true };
+    let mut recorders = lock(recorders);
+    let is_of_device = |recorder: &Arc<Recorder>| std::ptr::eq(recorder.device.as_ptr(), device);
+    let Some(position) = recorders.iter().position(is_of_device) else { return true };
+    let recorder = recorders.swap_remove(position);
+    drop(recorders);
+    if !pool::leave(recorder.owner) {
+        return false;
+    }
+    // SAFETY: the caller's contract; no task uses the objects any more, and what was made with them is destroyed.
+    unsafe { recorder.own.destroy() };
+    true
+}
+
+impl Recorder {
+    fn new(device: &Arc<Device>) -> Arc<Recorder> {
+        let traits = DeviceTraits {
+            algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
+            advanced_blend: device.advanced_blend,
+            limits: Limits::of(&device.physical.properties.limits),
+            // No pipeline that is made here is ever used with a descriptor set.
+            immutable_samplers: true,
+        };
+        let recorder = Arc::new(Recorder {
+            device: Arc::downgrade(device),
+            instance: device.instance().handle,
+            owner: Owner::new(),
+            own: OwnObjects::new(device.handle, device.table, traits),
+            is_at_work: AtomicBool::new(false),
+            in_vain: AtomicU32::new(0),
+        });
+        pool::register(recorder.owner, Arc::new(AsProducer(Arc::downgrade(&recorder))));
+        recorders().push(recorder.clone());
+        recorder
+    }
+
+    /// Has a worker record what waits, unless one does.
+    fn begin(self: &Arc<Recorder>) {
+        if !self.is_at_work.swap(true, Ordering::AcqRel) {
+            let first = Record { recorder: self.clone(), calls: None, wait: QUIET };
+            pool::queue_after(self.owner, QUIET, Box::new(first));
+        }
+    }
+
+    /// Records the next one, if the program has created nothing since it had begun so many calls.
+    fn next(&self, device: &Device, calls: Option<u32>) -> Next {
+        let now = gate::begun_calls();
+        if now.is_none() || now != calls {
+            return Next::Later(now);
+        }
+        let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
+            return Next::Nothing;
+        };
+        // Nobody waits at the gate for the disk.
+        if !stored.device.is_guarded() {
+            return Next::Later(now);
+        }
+        let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
+        let Some(_in_driver) = gate::enter_driver() else {
+            device.slow_hits.put_back(hit);
+            return Next::Later(None);
+        };
+        // The program may have begun a call while this thread waited at the gate.
+        if gate::begun_calls() != calls {
+            device.slow_hits.put_back(hit);
+            return Next::Later(None);
+        }
+        // Marked behind the gate, as for what is parked, but by its own key: the program asks for it in every run, so
+        // what kills here is found out, however much workers do besides.
+        let mark = match stored.device.admit(&hit.key) {
+            Admission::Granted(mark) => mark,
+            Admission::NotYet => {
+                device.slow_hits.put_back(hit);
+                return Next::Later(now);
+            }
+            Admission::Quarantined => {
+                tracing::debug!("what the driver had was not recorded: it is in quarantine");
+                device.count(Count::RecordingFailed);
+                return Next::AtOnce;
+            }
+        };
+        // SAFETY: vkDestroyDevice waits for this task (`leave`), so the device is alive; a device whose driver may call
+        // back into the program is never recorded (`start`).
+        let made = unsafe {
+            again::with_request(device, stored, &self.own, &hit.key, Recording { took: hit.took, calls })
+        };
+        drop(mark);
+        match made {
+            Ok(()) => {
+                self.in_vain.store(0, Ordering::Relaxed);
+                device.count(Count::RecordedByWorkers);
+            }
+            Err(NotMade::ComesLater) => {
+                device.slow_hits.put_back(hit);
+                return Next::Later(None);
+            }
+            Err(reason) => self.note(device, &hit, reason),
+        }
+        Next::AtOnce
+    }
+
+    /// It was not recorded.
+    fn note(&self, device: &Device, hit: &SlowHit, reason: NotMade) {
+        tracing::debug!("what the driver had was not recorded: {reason}");
+        let Some(stored) = device.stored() else { return };
+        match reason {
+            NotMade::NotRecorded(NotRecorded::Refused) => {
+                device.count(Count::RefusedToWorkers);
+                if self.in_vain.fetch_add(1, Ordering::Relaxed) + 1 >= IN_VAIN {
+                    device.slow_hits.close();
+                }
+            }
+            NotMade::NotRecorded(NotRecorded::Dropped) => return device.count(Count::Dropped),
+            _ => device.count(Count::RecordingFailed),
+        }
+        if ends_it(reason) {
+            return device.slow_hits.close();
+        }
+        late::note_failed(stored, &hit.key, is_for_good(reason));
+    }
+
+    /// Nothing waits, or nothing more is recorded.
+    fn rest(self: &Arc<Recorder>, device: &Device) {
+        self.is_at_work.store(false, Ordering::Release);
+        // Another one may have been noted before that.
+        if device.slow_hits.are_recorded() && !device.slow_hits.is_empty() && !gate::must_end() {
+            self.begin();
+        }
+    }
+}
+
+/// Whether nothing more can be recorded on this device.
+fn ends_it(reason: NotMade) -> bool {
+    let ends = [
+        vk::Result::ERROR_DEVICE_LOST,
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+    ];
+    match reason {
+        NotMade::NotRecorded(NotRecorded::Driver(result))
+        | NotMade::Objects(ObjectError::Driver(_, result)) => ends.contains(&result),
+        _ => false,
+    }
+}
+
+/// Whether another run would not record it either.
+fn is_for_good(reason: NotMade) -> bool {
+    matches!(
+        reason,
+        NotMade::Different
+            | NotMade::NothingToCompile
+            | NotMade::Rebuild(RebuildError::Derivative | RebuildError::Missing(..))
+    )
+}
+
+/// What comes after a task.
+enum Next {
+    /// Another look after a while: the program creates pipelines, and has begun so many calls.
+    Later(Option<u32>),
+    /// The next one.
+    AtOnce,
+    /// Nothing waits, or the task must end.
+    Nothing,
+}
+
+/// The call that records.
+struct Recording {
+    took: Duration,
+    /// How many creation calls the program had begun before.
+    calls: Option<u32>,
+}
+
+impl Again for Recording {
+    type Made = ();
+
+    unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<(), NotMade> {
+        // This call takes long: vkDestroyDevice would wait for it, and so might a call that the program has begun while
+        // modules and layouts were made.
+        if gate::must_end() || gate::begun_calls() != self.calls {
+            return Err(NotMade::ComesLater);
+        }
+        // SAFETY: the caller's contract.
+        Ok(unsafe { late::make_again(request, self.took) }?)
+    }
+}
+
+/// Records what waits once the program has created nothing for a while, until it creates something again.
+struct Record {
+    recorder: Arc<Recorder>,
+    /// How many creation calls the program had begun at the last look.
+    calls: Option<u32>,
+    /// The time between that look and this one.
+    wait: Duration,
+}
+
+impl Task for Record {
+    fn name(&self) -> &'static str {
+        "record"
+    }
+
+    fn run(self: Box<Self>) {
+        let Record { recorder, calls, mut wait } = *self;
+        let Some(device) = recorder.device.upgrade() else { return };
+        let owner = recorder.owner;
+        // In one task: another one would have the pool start another thread for it.
+        let next = loop {
+            match recorder.next(&device, calls) {
+                Next::AtOnce => wait = QUIET / 2,
+                next => break next,
+            }
+        };
+        match next {
+            Next::Later(calls) => {
+                let wait = (2 * wait).min(LOOKS_LAST);
+                pool::queue_after(owner, wait, Box::new(Record { recorder, calls, wait }));
+            }
+            Next::AtOnce | Next::Nothing => recorder.rest(&device),
+        }
+    }
+
+    fn cancel(self: Box<Self>, why: Cancelled) {
+        if let Some(device) = self.recorder.device.upgrade().filter(|_| why != Cancelled::DeviceDestroyed) {
+            // From now on the program's calls record what they can.
+            device.slow_hits.close();
+        }
+    }
+}
+
+/// What the pool may ask of a device's recorder, which it does not keep.
+struct AsProducer(Weak<Recorder>);
+
+impl AsProducer {
+    fn device(&self) -> Option<Arc<Device>> {
+        self.0.upgrade()?.device.upgrade()
+    }
+}
+
+impl Producer for AsProducer {
+    fn stored_mode(&self) -> Option<BackgroundMode> {
+        self.device()?.stored()?.stash.background_mode()
+    }
+
+    fn failed(&self) {
+        if let Some(device) = self.device() {
+            device.count(Count::InternalFailures);
+            // Nobody takes what waits: from now on the program's calls record what they can.
+            device.slow_hits.close();
+        }
+    }
+}

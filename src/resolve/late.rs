@@ -1,0 +1,189 @@
+//! What the driver had already, and the stash has no artifact of: where a served call would take far less time, background
+//! work makes the call once more, without compiling, and records what the driver gives.
+
+use std::time::Duration;
+
+use ash::vk;
+
+use super::call::Call;
+use super::create_info::CreateInfo;
+use super::outcome::{Origin, Served};
+use super::private_cache::PrivateCache;
+use super::request::{DescribedPipeline, Request};
+use super::{binary, record};
+use crate::recipe::chain::Arena;
+use crate::recipe::payload;
+use crate::state::device::Device;
+use crate::state::slow_hits::SlowHit;
+use crate::state::stored::Stored;
+use crate::stats::Count;
+use vkstash_store::format::comparison::AskedFirst;
+use vkstash_store::format::record::{Key, Kind};
+
+/// What was had without a compile: of what the driver had, the recipe is recorded, and the artifact is left to background
+/// work if a served call would take far less time.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Served) {
+    let Origin::Driver { took, .. } = served.origin else { return };
+    // SAFETY: the caller's contract.
+    unsafe { record::record_alone(request, None) };
+    let (call, key) = (&request.call, &request.pipeline.key);
+    let device = call.device;
+    if !device.slow_hits.is_worth_recording(took) || !may_be_left_to_workers(call) {
+        return;
+    }
+    let answers_sooner =
+        call.passed.habit().is_none_or(|habit| device.asked_first(habit) == AskedFirst::Driver);
+    let Some(stored) = device.stored().filter(|_| !answers_sooner) else { return };
+    if is_dearer_than_served(device, took)
+        && !stored.has_artifact(key)
+        && !has_failed(stored, key)
+        && device.slow_hits.note(SlowHit { key: *key, took })
+    {
+        device.count(Count::LeftToWorkers);
+    }
+}
+
+/// Whether served calls have taken less time in this run, on average. Before there were a few, a hit that is slow beside
+/// others of the driver's is taken to be slower: the first served call also opens the stash.
+fn is_dearer_than_served(device: &Device, took: Duration) -> bool {
+    const FEW: u64 = 4;
+    let [calls, nanos] = [Count::Served, Count::ServedNanos].map(|count| device.counters().get(count));
+    calls < FEW || took > Duration::from_nanos(nanos / calls)
+}
+
+/// [`note_found`] for what the driver had before anything was described.
+///
+/// # Safety
+/// The call's create info is valid.
+pub unsafe fn describe_found<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
+    if let Origin::Driver { took, .. } = served.origin {
+        if call.device.slow_hits.is_worth_recording(took) {
+            // SAFETY: the caller's contract.
+            unsafe { describe(call, served) };
+        }
+    }
+}
+
+/// # Safety
+/// The call's create info is valid.
+#[cold]
+#[inline(never)]
+unsafe fn describe<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
+    let mut recipe = Vec::new();
+    // SAFETY: the caller's contract. The driver knows the identifiers (`Device::may_ask_driver_first`), so nothing has
+    // to be stripped.
+    unsafe {
+        if let Ok(described) = DescribedPipeline::of(call.device, call.creation, &mut recipe) {
+            note_found(&Request { call: *call, pipeline: &described }, served);
+        }
+    }
+}
+
+/// Whether background work may make this call again and record what the driver gives it.
+pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
+    let (device, parsed) = (call.device, call.parsed());
+    device.slow_hits.are_recorded()
+        && device.wants_recipes()
+        && !(parsed.is_library() || parsed.is_linked() || parsed.is_derivative())
+        && !call.names_code_of_the_layers()
+        && !binary::applies(call)
+        && record::may_record_artifact(device, call.class())
+}
+
+/// First byte of a record of the kind failed: background work could not record what the driver had (docs/format.md).
+pub const FAILED: u8 = 6;
+/// The same: the driver has refused the artifact of this key to workers.
+pub const REFUSED: u8 = 5;
+/// What has failed so often is not tried again. Once may be chance.
+const MOST_TRIES: u8 = 2;
+
+/// How often background work has failed to record what the driver has of this key. None: something else is known of
+/// it, such as that it has killed a worker of `prewarm` (docs/format.md).
+fn failures(stored: &Stored, key: &Key) -> Option<u8> {
+    let mut record = Vec::new();
+    if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
+        return Some(0);
+    }
+    match record.as_slice() {
+        [FAILED, count] => Some(*count),
+        // It is made again, or its artifact was refused, and is no longer there.
+        [0] | [REFUSED, ..] => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether background work tries no more to record what the driver has of this key.
+pub fn has_failed(stored: &Stored, key: &Key) -> bool {
+    failures(stored, key).is_none_or(|count| count >= MOST_TRIES)
+}
+
+/// Background work could not record what the driver has of this key. `for_good`: nor will it be able to.
+pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
+    let Some(before) = failures(stored, key) else { return };
+    let count = if for_good { MOST_TRIES } else { before.saturating_add(1) };
+    // What is dropped is tried again. The driver has made it, so no error is known of it.
+    stored.device.put(Kind::Failed, key, Box::new([FAILED, count]));
+}
+
+/// Why it was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotRecorded {
+    /// The driver would have to compile it: what it had was in a cache, and not on its disk.
+    #[error("the driver does not have it beside an empty cache")]
+    Refused,
+    /// The call that forbids compiling cannot be made.
+    #[error("its create info cannot be copied")]
+    NoCopy,
+    /// The driver gives no data.
+    #[error("the driver's cache does not hold it")]
+    NoData,
+    /// The driver's answer.
+    #[error("the driver answers {0:?}")]
+    Driver(vk::Result),
+    /// The stash takes nothing now.
+    #[error("the stash does not take it")]
+    Dropped,
+}
+
+/// Makes the pipeline again through an empty cache, without compiling, records the cache's data, and destroys the
+/// pipeline. The artifact is as unverified as any that was just recorded. `took`: what the program's call took.
+///
+/// # Safety
+/// The request's create info is valid, and the calling thread may call the driver.
+pub unsafe fn make_again<I: CreateInfo>(request: &Request<'_, I>, took: Duration) -> Result<(), NotRecorded> {
+    let Request { call, pipeline } = request;
+    let device = call.device;
+    let stored = device.stored().ok_or(NotRecorded::Dropped)?;
+    let no_cache = NotRecorded::Driver(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let cache = PrivateCache::new(device, &[]).ok_or(no_cache)?;
+    let mut arena = Arena::default();
+    // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
+    let answer = unsafe {
+        let mut creation = *call.creation;
+        if !creation.forbid_compiling(&mut arena) {
+            return Err(NotRecorded::NoCopy);
+        }
+        call.create_with(cache.handle(), &creation.info)
+    };
+    match answer.result {
+        vk::Result::SUCCESS => {}
+        vk::Result::PIPELINE_COMPILE_REQUIRED => return Err(NotRecorded::Refused),
+        error => return Err(NotRecorded::Driver(error)),
+    }
+    let payload = cache.data_behind(&payload::prefix(took, 0));
+    if let Some(destroy) = device.table.destroy_pipeline {
+        // SAFETY: the pipeline was just made with the same allocator, and nobody else has had it.
+        unsafe { destroy(device.handle, answer.pipeline, call.allocator) };
+    }
+    let payload = payload.ok_or(NotRecorded::NoData)?.into_boxed_slice();
+    // The program may have had it compiled meanwhile.
+    let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
+    if is_there || stored.device.put(Kind::Artifact, &pipeline.key, payload) {
+        Ok(())
+    } else {
+        Err(NotRecorded::Dropped)
+    }
+}

@@ -1,0 +1,144 @@
+//! Pipelines that the driver found in its own slow disk cache, and of which the stash has no artifact. Background work
+//! records them while the program creates nothing (background/late.rs).
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use rustc_hash::FxHashSet;
+
+use super::asked_first::Fastest;
+use vkstash_store::base::util::lock;
+use vkstash_store::format::record::Key;
+
+/// The most keys that are noted in a run of a device.
+pub const MOST: usize = if cfg!(target_pointer_width = "32") { 1024 } else { 4096 };
+
+/// A pipeline that the driver had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowHit {
+    /// Its key.
+    pub key: Key,
+    /// What the program's call took: what a served call spares it.
+    pub took: Duration,
+}
+
+/// Is told how many wait when there is one more.
+pub type OnNoted = Box<dyn Fn(usize) + Send + Sync>;
+
+/// The pipelines of one device that the driver had.
+#[derive(Default)]
+pub struct SlowHits {
+    fastest: Fastest,
+    on_noted: OnceLock<OnNoted>,
+    /// Nothing is noted any more.
+    closed: AtomicBool,
+    keys: Mutex<Keys>,
+}
+
+#[derive(Default)]
+struct Keys {
+    waiting: VecDeque<SlowHit>,
+    /// All that were noted in this run.
+    noted: FxHashSet<Key>,
+}
+
+impl SlowHits {
+    /// Background work records what is noted from now on.
+    pub fn record_with(&self, on_noted: OnNoted) {
+        // A device has one.
+        let _ = self.on_noted.set(on_noted);
+    }
+
+    /// Whether background work records what is noted.
+    pub fn are_recorded(&self) -> bool {
+        self.on_noted.get().is_some() && !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a hit that took so long is worth recording. Hits in memory are not: a served call takes as long.
+    pub fn is_worth_recording(&self, took: Duration) -> bool {
+        self.are_recorded() && !self.fastest.is_in_memory(took)
+    }
+
+    /// Notes a key once in a run. False: it was noted before, or there is no room.
+    pub fn note(&self, hit: SlowHit) -> bool {
+        let waiting = {
+            let mut keys = lock(&self.keys);
+            if keys.noted.len() >= MOST || !keys.noted.insert(hit.key) {
+                return false;
+            }
+            keys.waiting.push_back(hit);
+            keys.waiting.len()
+        };
+        if let Some(on_noted) = self.on_noted.get() {
+            on_noted(waiting);
+        }
+        true
+    }
+
+    /// Takes the one that was noted first.
+    pub fn take(&self) -> Option<SlowHit> {
+        lock(&self.keys).waiting.pop_front()
+    }
+
+    /// Puts back what was taken and not looked at.
+    pub fn put_back(&self, hit: SlowHit) {
+        lock(&self.keys).waiting.push_front(hit);
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.keys).waiting.is_empty()
+    }
+
+    /// Nobody records anything any more. Takes no lock.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    fn hit(number: u32) -> SlowHit {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(&number.to_le_bytes());
+        SlowHit { key, took: Duration::from_millis(1) }
+    }
+
+    #[test]
+    fn a_key_is_noted_once_in_a_run_and_the_number_of_keys_is_limited() {
+        let (hits, told) = (SlowHits::default(), Arc::new(AtomicUsize::new(0)));
+        let heard = told.clone();
+        hits.record_with(Box::new(move |waiting| heard.store(waiting, Ordering::Relaxed)));
+        assert!(hits.note(hit(0)) && !hits.note(hit(0)) && hits.note(hit(1)));
+        assert_eq!(told.load(Ordering::Relaxed), 2);
+        let first = hits.take().unwrap();
+        assert_eq!(first, hit(0));
+        hits.put_back(first);
+        assert_eq!((hits.take(), hits.take(), hits.take()), (Some(hit(0)), Some(hit(1)), None));
+        assert!(!hits.note(hit(1)), "it was recorded, or could not be");
+        let noted = (2..2 * MOST as u32).filter(|number| hits.note(hit(*number))).count();
+        assert_eq!(noted, MOST - 2);
+    }
+
+    #[test]
+    fn hits_in_memory_are_not_worth_recording() {
+        let hits = SlowHits::default();
+        let is_worth = |micros| hits.is_worth_recording(Duration::from_micros(micros));
+        assert!(!is_worth(1500), "nobody records");
+        hits.record_with(Box::new(|_| ()));
+        // NVIDIA: in memory, on disk beside a cache.
+        assert!(!is_worth(60) && !is_worth(130) && is_worth(560) && is_worth(1700));
+        // The fastest hit tells what is slow where disks are fast.
+        assert!(!is_worth(80) && !is_worth(4) && is_worth(80));
+        hits.close();
+        assert!(!is_worth(1500));
+    }
+}
