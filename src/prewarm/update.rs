@@ -121,7 +121,7 @@ fn run() {
 impl Look {
     /// True: nothing more is to be looked at in this process.
     fn look(self) -> bool {
-        if !is_behind(&parts_of(&self.root, &self.folder), &self.header) {
+        if !parts_of(&self.root, &self.folder).is_ok_and(|parts| is_behind(&parts, &self.header)) {
             tracing::debug!("no other version of the driver has made more pipelines");
             return false;
         }

@@ -133,6 +133,7 @@ pub(crate) fn gather(
                 }
             });
         }
+        check_read(&part)?;
     }
     let mut same = Vec::new();
     for (_, path) in request.replaced {
@@ -184,6 +185,16 @@ pub(crate) fn gather(
     }
     let replaced = request.replaced.iter().map(|(digest, _)| *digest).collect();
     Ok(Gathered { made: found, replaced })
+}
+
+/// What could not be read is not what a part lacks: nobody signs for less than it has.
+pub(crate) fn check_read(part: &Part) -> io::Result<()> {
+    match part.was_readable() {
+        true => Ok(()),
+        false => Err(io::Error::other(
+            "some of the stash cannot be read now: too few open files are allowed (ulimit -n), or its disk fails",
+        )),
+    }
 }
 
 /// The keys of the new segments, which must have everything that was to be written to them: files may have been removed.

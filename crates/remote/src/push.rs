@@ -20,7 +20,7 @@ use crate::announce::Announcement;
 use crate::bucket::{Bucket, BucketError, Found};
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::gather::{self, Gathered, Known, New};
-use crate::home::{Home, names_in};
+use crate::home::{Home, Working, names_in};
 use crate::key::{KeyError, Signer};
 use crate::manifest::{self, Content, Manifest, ManifestError, Reference, Segment};
 use crate::names::{self, Digest, Target};
@@ -211,16 +211,18 @@ pub async fn revoke(
 /// The artifacts that programs of this machine died of.
 async fn quarantined(root: &Path, app: &AppName) -> Result<BTreeSet<Revoked>, PushError> {
     let stash = opened(root, app).await?;
-    let parts = inspect::parts_of(root, &app.folder);
+    let parts = inspect::parts_of(root, &app.folder)?;
     let mut artifacts = BTreeSet::new();
     for header in parts.into_iter().filter_map(|part| part.device) {
         let device = header.short_digest();
-        stash.device(&header)?.for_each(Kind::CrashCount, &mut |key, payload| {
+        let part = stash.device(&header)?;
+        part.for_each(Kind::CrashCount, &mut |key, payload| {
             // The key zeros stands for calls of workers.
             if *key != [0; 32] && payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
                 artifacts.insert(Revoked { device: device.clone(), key: Digest(*key) });
             }
         });
+        gather::check_read(&part)?;
     }
     Ok(artifacts)
 }
@@ -283,13 +285,13 @@ struct List {
     over: Option<object_store::UpdateVersion>,
 }
 
-/// New segments of one target.
-struct Sent<'a> {
-    own: Vec<Segment>,
-    /// Those that they replace.
-    replaced: BTreeSet<Digest>,
-    /// None: there are no new ones.
-    announced: Option<Announcement<'a>>,
+/// One target, before anything is sent.
+struct ToSend {
+    device: Option<DeviceHeader>,
+    published: Published,
+    gathered: Gathered,
+    /// Has the gathered segments.
+    folder: Working,
 }
 
 /// What one target gets.
@@ -300,6 +302,14 @@ struct Addition<'a> {
     own: &'a [Segment],
     /// What they, and new portable ones, replace.
     replaced: &'a BTreeSet<Digest>,
+}
+
+/// What the target of a device, or the portable one, is called, and what its segments have.
+fn of_target(device: Option<&DeviceHeader>) -> (Content, Target) {
+    match device {
+        Some(header) => (Content::Artifacts, Target::Device(header.short_digest())),
+        None => (Content::Portable, Target::Portable),
+    }
 }
 
 /// A counter that nobody has seen before, also where what was there is gone: time is ahead of all that began at 1.
@@ -420,22 +430,27 @@ impl Push<'_> {
         let Some(app) = names::application(application) else { return Ok(()) };
         let mut devices: Vec<DeviceHeader> = Vec::new();
         if !self.request.portable {
-            let parts = inspect::parts_of(&self.request.root, application);
+            let parts = inspect::parts_of(&self.request.root, application)?;
             devices.extend(parts.into_iter().filter(|part| part.segments > 0).filter_map(|part| part.device));
         }
         let stash = opened(&self.request.root, &app).await?;
-        let published = self.published(application, &Target::Portable).await?;
-        let Sent { own, replaced, announced } = self.segments(&app, None, &stash, &published, pushed).await?;
-        let addition = Addition { application, device: None, own: &own, replaced: &replaced };
-        self.publish_announced(published, &addition, announced, pushed).await?;
-        for header in &devices {
-            let target = Target::Device(header.short_digest());
-            let published = self.published(application, &target).await?;
-            let sent = self.segments(&app, Some(header), &stash, &published, pushed).await?;
-            let replaced = replaced.union(&sent.replaced).copied().collect();
-            let addition =
-                Addition { application, device: Some(header), own: &sent.own, replaced: &replaced };
-            self.publish_announced(published, &addition, sent.announced, pushed).await?;
+        // If anything cannot be read, nothing is published.
+        let mut targets = vec![self.gathered(&app, None, &stash).await?];
+        for header in devices {
+            targets.push(self.gathered(&app, Some(header), &stash).await?);
+        }
+        // The manifests of devices name the portable segments, too.
+        let mut of_portable = BTreeSet::new();
+        for ToSend { device, published, gathered, folder } in targets {
+            let (own, announced) = self.send(&app, device.as_ref(), &gathered, pushed).await?;
+            drop(folder);
+            let mut replaced = gathered.replaced().clone();
+            match device {
+                Some(_) => replaced.extend(of_portable.iter().copied()),
+                None => of_portable = replaced.clone(),
+            }
+            let addition = Addition { application, device: device.as_ref(), own: &own, replaced: &replaced };
+            self.publish_announced(published, &addition, announced, pushed).await?;
         }
         Ok(())
     }
@@ -473,17 +488,15 @@ impl Push<'_> {
         }
     }
 
-    /// Sends what the manifest's segments lack.
-    async fn segments(
+    /// Gathers what the manifest's segments lack.
+    async fn gathered(
         &self,
         app: &AppName,
-        device: Option<&DeviceHeader>,
+        device: Option<DeviceHeader>,
         stash: &Arc<Stash>,
-        published: &Published,
-        pushed: &mut Pushed,
-    ) -> Result<Sent<'_>, PushError> {
-        let content = if device.is_some() { Content::Artifacts } else { Content::Portable };
-        let target = device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
+    ) -> Result<ToSend, PushError> {
+        let (content, target) = of_target(device.as_ref());
+        let published = self.published(&app.folder, &target).await?;
         let named = published.manifest.iter().flat_map(|manifest| &manifest.segments);
         let named: Vec<&Segment> = named.filter(|segment| segment.content == content).collect();
         let part = self.home.part(&app.folder, &target);
@@ -503,7 +516,7 @@ impl Push<'_> {
                 for segment in &named {
                     if let Some(path) = in_base(segment) {
                         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                        known.extend(gather::keys_of(&part, &name, device).unwrap_or_default());
+                        known.extend(gather::keys_of(&part, &name, device.as_ref()).unwrap_or_default());
                     } else {
                         known.extend(listed(&lists.join(segment.sha256.to_string())));
                     }
@@ -511,15 +524,27 @@ impl Push<'_> {
             }
         }
         let folder = self.home.working("push-")?;
-        let (app, device, stash) = (app.clone(), device.cloned(), stash.clone());
-        let (at, application) = (folder.path().to_owned(), app.folder.clone());
+        let (app, header, stash) = (app.clone(), device.clone(), stash.clone());
+        let at = folder.path().to_owned();
         let gathered = tokio::task::spawn_blocking(move || {
             let (known, replaced) = (&known, &replaced[..]);
             let request =
-                gather::Request { app: &app, device: device.as_ref(), known, replaced, uses: false };
+                gather::Request { app: &app, device: header.as_ref(), known, replaced, uses: false };
             gather::gather(Some(&stash), &request, &at)
         });
-        let gathered: Gathered = gathered.await.map_err(io::Error::other)??;
+        let gathered = gathered.await.map_err(io::Error::other)??;
+        Ok(ToSend { device, published, gathered, folder })
+    }
+
+    /// Sends the new segments of a target. None is announced if there are none.
+    async fn send(
+        &self,
+        app: &AppName,
+        device: Option<&DeviceHeader>,
+        gathered: &Gathered,
+        pushed: &mut Pushed,
+    ) -> Result<(Vec<Segment>, Option<Announcement<'_>>), PushError> {
+        let (content, target) = of_target(device);
         gathered.made().iter().for_each(|new| self.progress.more(new.bytes));
         let digests: Vec<Digest> = gathered.made().iter().map(|new| new.sha256).collect();
         let announced = match digests.as_slice() {
@@ -533,10 +558,10 @@ impl Push<'_> {
             self.progress.done(new.bytes);
             pushed.segments += 1;
             pushed.records += new.keys.len() as u64;
-            list(&self.home.pushed(&application, &target), new)?;
+            list(&self.home.pushed(&app.folder, &target), new)?;
             own.push(Segment { sha256: new.sha256, bytes: new.bytes, content, age: new.age });
         }
-        Ok(Sent { own, replaced: gathered.replaced().clone(), announced })
+        Ok((own, announced))
     }
 
     /// [`Push::publish`]. After that the manifest names what was announced.

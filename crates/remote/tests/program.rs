@@ -244,21 +244,23 @@ fn a_process_of_few_descriptors_does_it_or_changes_nothing() {
     let scene = Scene::new();
     is(&scene.pull().output().unwrap(), 0, "updated");
     let stash = scene.world.folder.path().join("stash");
-    for (round, most) in [6, 8, 10, 12, 16, 24].into_iter().enumerate() {
+    for (round, most) in [6, 8, 10, 12, 14].into_iter().chain(16..28).enumerate() {
         let (first, last) = (3 + round as u64, 4 + round as u64);
         fill(&stash, "game", first..last);
         let mut push = scene.program("push", "--to", "publisher", &stash);
         push.arg("--key").arg(&scene.key);
         let before = files(&scene.base());
+        let mut all_done = true;
         for command in [&push, &scene.pull()] {
             let told = limited(command, &format!("-n {most}")).output().unwrap();
             let status = told.status.code();
             // Below that not even the libraries of the program can be loaded, or its runtime be made.
             assert!(matches!(status, Some(0 | 1 | 3)) || most < 10, "{most}: {status:?} {}", said(&told));
             assert!(status == Some(0) || !said(&told).is_empty(), "{most}");
+            all_done &= status == Some(0);
         }
-        let now = files(&scene.base());
-        assert!(now == before || served(&scene.base(), "game", 0..99).len() as u64 == last, "{most}");
+        let unchanged = files(&scene.base()) == before && !all_done;
+        assert!(unchanged || served(&scene.base(), "game", 0..99).len() as u64 == last, "{most}");
         // What was not done is done by the next ones.
         assert_eq!(push.output().unwrap().status.code(), Some(0));
         assert_eq!(scene.pull().output().unwrap().status.code(), Some(0));

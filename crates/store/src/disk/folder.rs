@@ -248,6 +248,11 @@ impl Folder {
             Err(Errno::NXIO) => return Err(Refusal::NotAFile),
             // The file was removed after its name was read.
             Err(Errno::NOENT) => return Err(Refusal::NotYet),
+            // What another user has left here for itself is no failure of the disk.
+            Err(Errno::ACCESS) => match disk::statat(&self.fd, name) {
+                Ok(stat) if !self.owners.have(stat.st_uid) => return Err(Refusal::NotOwned(stat.st_uid)),
+                _ => return Err(other(Errno::ACCESS)),
+            },
             Err(error) => return Err(other(error)),
         };
         let stat = disk::fstat(&fd).map_err(other)?;

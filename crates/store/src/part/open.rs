@@ -87,6 +87,8 @@ pub struct Part {
     pub(super) counting: Mutex<()>,
     /// The part turned out to be unusable after it was opened.
     refused: AtomicBool,
+    /// A file could not be read, and nobody will try again.
+    unreadable: AtomicBool,
     /// Failed attempts in a row to read the rest of the part.
     failures: AtomicU32,
     /// This process has a segment in the part.
@@ -139,6 +141,7 @@ impl Part {
             crashes_uncounted: AtomicBool::new(true),
             counting: Mutex::default(),
             refused: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             written: AtomicBool::new(false),
             retired: Mutex::default(),
@@ -244,6 +247,9 @@ impl Part {
         self.newest.fetch_max(found.newest, Ordering::Relaxed);
         self.shared.tallies.damaged(found.damaged);
         found.refused.iter().for_each(|refusal| self.shared.tallies.refused(refusal));
+        if found.refused.iter().any(|refusal| matches!(refusal, Refusal::Unreadable(_))) {
+            self.unreadable.store(true, Ordering::Relaxed);
+        }
         for (segment, entries) in found.appended {
             for entry in entries {
                 let Some(kind) = Kind::from_number(entry.kind) else { continue };
@@ -315,7 +321,17 @@ impl Part {
         self.view.is_behind()
     }
 
-    /// The same, or a base that may have the record is not open yet.
+    /// Whether all that was asked for until now was read, or is known to be damaged. For who must not take a lack of
+    /// descriptors, or a disk that fails, for a part that has nothing.
+    pub fn was_readable(&self) -> bool {
+        let failed = |segment: &Arc<Segment>| segment.has_failed() || segment.is_put_off();
+        !self.is_incomplete()
+            && !self.is_refused()
+            && !self.unreadable.load(Ordering::Relaxed)
+            && !self.view.segments().iter().any(failed)
+    }
+
+    /// [`Part::is_incomplete`], or a base that may have the record is not open yet.
     pub fn may_have_more(&self) -> bool {
         let (bases, place) = self.bases();
         self.is_incomplete() || bases.are_incomplete(&place)

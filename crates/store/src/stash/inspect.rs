@@ -1,6 +1,7 @@
 //! A list of everything that is stored: the stashes below a root, their parts and their runs. Reads only.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -98,7 +99,7 @@ pub struct RefusedFile {
 pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError> {
     let root = match Folder::root(root, false) {
         Ok(root) => root,
-        Err(OpenError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+        Err(OpenError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(Vec::new());
         }
         Err(error) => return Err(error),
@@ -107,7 +108,7 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
     let mut applications = Vec::new();
     for name in root.names("").map_err(unreadable)? {
         match root.sub(&name, false) {
-            Ok(folder) => applications.push(application(&Arc::new(folder), &name)),
+            Ok(folder) => applications.push(application(&Arc::new(folder), &name).info),
             // The entry is not a folder, so it is not a stash.
             Err(OpenError::NotAFolder { .. }) => {}
             Err(error) => {
@@ -120,10 +121,17 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
     Ok(applications)
 }
 
-/// The parts of one application, the portable one first. Empty if nothing can be read.
-pub fn parts_of(root: &Path, application: &str) -> Vec<PartInfo> {
-    let folder = Folder::root(root, false).and_then(|root| root.sub(application, false));
-    folder.map(|folder| self::application(&Arc::new(folder), application).parts).unwrap_or_default()
+/// The parts of one application, the portable one first; none if there is no such application. An error if any of them
+/// cannot be read, or a file in it.
+pub fn parts_of(root: &Path, application: &str) -> Result<Vec<PartInfo>, OpenError> {
+    match Folder::root(root, false).and_then(|root| root.sub(application, false)) {
+        Ok(folder) => {
+            let listed = self::application(&Arc::new(folder), application);
+            listed.unread.map_or(Ok(listed.info.parts), Err)
+        }
+        Err(error) if error.is_missing() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The newest use of each key that the application notes. Empty if nothing can be read.
@@ -175,24 +183,43 @@ fn blank(folder: &str) -> ApplicationInfo {
     }
 }
 
-fn application(folder: &Arc<Folder>, name: &str) -> ApplicationInfo {
+/// What an application has.
+struct Listed {
+    info: ApplicationInfo,
+    /// The first thing that may have more than the list says.
+    unread: Option<OpenError>,
+}
+
+fn application(folder: &Arc<Folder>, name: &str) -> Listed {
     let mut info = blank(name);
-    let names = folder.names("").unwrap_or_default();
+    let mut unread = None;
+    let names = names_of(folder, "", &mut unread);
     let (portable, devices): (Vec<_>, Vec<_>) =
         names.into_iter().filter(|name| name == "runs" || is_part(name)).partition(|name| name == "portable");
     for name in portable.into_iter().chain(devices) {
         match folder.sub(&name, false) {
             Ok(sub) if name == "runs" => info.runs = totals::read_from(&sub),
-            Ok(sub) => info.parts.push(part(&Arc::new(sub), &name)),
+            Ok(sub) => info.parts.push(part(&Arc::new(sub), &name, &mut unread)),
             Err(error) => {
                 info.unusable.insert(name, error.to_string());
+                if matches!(error, OpenError::Unreadable { .. }) {
+                    unread.get_or_insert(error);
+                }
             }
         }
     }
-    info
+    Listed { info, unread }
 }
 
-fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
+/// The names in a folder; none if it cannot be listed.
+fn names_of(folder: &Folder, suffix: &str, unread: &mut Option<OpenError>) -> Vec<String> {
+    folder.names(suffix).unwrap_or_else(|source| {
+        unread.get_or_insert(OpenError::Unreadable { path: folder.path().to_owned(), source });
+        Vec::new()
+    })
+}
+
+fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>) -> PartInfo {
     let device_name = folder_name.strip_prefix("device-");
     let mut info = PartInfo {
         name: device_name.unwrap_or(folder_name).to_owned(),
@@ -206,7 +233,7 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
         damaged: 0,
         refused: Vec::new(),
     };
-    let files = folder.names(".vks").unwrap_or_default();
+    let files = names_of(folder, ".vks", unread);
     let mut identity = device_name.is_none().then_some(PartIdentity::Portable);
     if let Some(digest) = device_name {
         // The folder's name has the digest of the header that counts.
@@ -239,7 +266,13 @@ fn part(folder: &Arc<Folder>, folder_name: &str) -> PartInfo {
                     *bytes = bytes.saturating_add(tally.bytes[code]);
                 }
             }
-            Err(reason) => info.refused.push(RefusedFile { file, reason }),
+            Err(reason) => {
+                if matches!(reason, Refusal::Unreadable(_) | Refusal::PutOff) {
+                    let (path, source) = (folder.path().join(&file), io::Error::other(reason.to_string()));
+                    unread.get_or_insert(OpenError::Unreadable { path, source });
+                }
+                info.refused.push(RefusedFile { file, reason });
+            }
         }
     }
     info
