@@ -4,7 +4,7 @@
 //! releases, nor when the process ends, because the driver's exit handlers destroy what the call uses. And it should
 //! not begin a call while the program waits for one, because drivers serialise them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -66,12 +66,36 @@ pub(super) struct Gate {
     after_call: OnceLock<fn()>,
 }
 
+/// Between a task and those who must not take away what its driver calls use.
+#[derive(Default)]
+pub(super) struct Stop {
+    /// The owner of the task goes away.
+    asked: AtomicBool,
+    /// Driver calls of the task under way.
+    inside: AtomicU32,
+}
+
+impl Stop {
+    /// Whoever sees after that that the task is not in a driver knows that it enters none any more.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// Whether the task is in a driver.
+    pub(super) fn is_in_driver(&self) -> bool {
+        self.inside.load(Ordering::SeqCst) > 0
+    }
+}
+
 /// What a worker runs.
 #[derive(Clone)]
 struct Running {
     gate: Arc<Gate>,
-    /// The owner of the task goes away.
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
     /// The program's calls are not waited for.
     in_haste: bool,
 }
@@ -87,6 +111,8 @@ thread_local! {
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    /// Told when this worker enters a driver.
+    static HAS_ENTERED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     static SHARD: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
@@ -97,6 +123,7 @@ thread_local! {
 #[must_use]
 pub struct InDriver {
     gate: Arc<Gate>,
+    stop: Arc<Stop>,
     /// It belongs to one thread.
     _thread: PhantomData<*const ()>,
 }
@@ -119,8 +146,7 @@ pub fn enter_driver() -> Option<InDriver> {
 
 /// Whether the task that this thread runs must end: long tasks ask between two driver calls.
 pub fn must_end() -> bool {
-    let ends =
-        |running: &Running| running.stop.load(Ordering::SeqCst) || running.gate.ending.load(Ordering::SeqCst);
+    let ends = |running: &Running| running.stop.is_asked() || running.gate.ending.load(Ordering::SeqCst);
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
 }
 
@@ -177,8 +203,8 @@ impl Gate {
         self.calls.iter().fold(0, |sum, shard| sum.wrapping_add(shard.begun()))
     }
 
-    /// Runs a task on this thread: [`enter_driver`] in it fails once `stop` is set.
-    pub(super) fn run(self: &Arc<Gate>, stop: &Arc<AtomicBool>, in_haste: bool, task: impl FnOnce()) {
+    /// Runs a task on this thread: [`enter_driver`] in it fails once it is asked to stop.
+    pub(super) fn run(self: &Arc<Gate>, stop: &Arc<Stop>, in_haste: bool, task: impl FnOnce()) {
         struct Reset(Option<Running>);
         impl Drop for Reset {
             fn drop(&mut self) {
@@ -190,10 +216,10 @@ impl Gate {
         task();
     }
 
-    fn enter(self: &Arc<Gate>, stop: &AtomicBool, in_haste: bool) -> Option<InDriver> {
+    fn enter(self: &Arc<Gate>, stop: &Arc<Stop>, in_haste: bool) -> Option<InDriver> {
         let began = Instant::now();
         loop {
-            if stop.load(Ordering::SeqCst) || self.ending.load(Ordering::SeqCst) {
+            if stop.is_asked() || self.ending.load(Ordering::SeqCst) {
                 return None;
             }
             // A fork waits for the outer call anyway.
@@ -204,12 +230,16 @@ impl Gate {
                 }
             } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > YIELDS_FOR {
                 self.inside.fetch_add(1, Ordering::SeqCst);
+                stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
-                let entered = InDriver { gate: self.clone(), _thread: PhantomData };
-                // Either this thread sees that the gate was closed meanwhile, or whoever closed it sees this thread
-                // inside.
+                let entered = InDriver { gate: self.clone(), stop: stop.clone(), _thread: PhantomData };
+                // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or whoever closed
+                // it sees this thread inside.
                 let closed = self.forks.load(Ordering::SeqCst) != 0 && !is_inside;
-                if !closed && !self.ending.load(Ordering::SeqCst) {
+                if !closed && !stop.is_asked() && !self.ending.load(Ordering::SeqCst) {
+                    HAS_ENTERED.with(|told| {
+                        told.get().into_iter().for_each(|told| told.store(true, Ordering::SeqCst));
+                    });
                     return Some(entered);
                 }
                 drop(entered);
@@ -263,13 +293,19 @@ impl Gate {
     }
 
     /// Calls what is called after driver calls, on a new worker, where there may be a driver that is not known yet.
-    /// Each call may cost memory that is never released, so a program with many devices pays once.
-    pub(super) fn begin_worker(self: &Arc<Gate>) {
+    /// Each call may cost memory that is never released, so a program with many devices pays once. `has_entered` is set
+    /// once the worker has entered a driver.
+    pub(super) fn begin_worker(self: &Arc<Gate>, has_entered: &Arc<AtomicBool>) {
+        self.prepare_exit();
+        HAS_ENTERED.with(|told| _ = told.set(has_entered.clone()));
+    }
+
+    fn prepare_exit(self: &Arc<Gate>) {
         let loaded = libraries_loaded();
         if self.loaded.load(Ordering::Relaxed) == loaded {
             return;
         }
-        if let Some(entered) = self.enter(&AtomicBool::new(false), true) {
+        if let Some(entered) = self.enter(&Arc::default(), true) {
             self.loaded.store(loaded, Ordering::Relaxed);
             self.made.store(0, Ordering::Relaxed);
             // As after a first driver call.
@@ -334,6 +370,7 @@ impl Drop for InDriver {
             self.gate.call_after_call();
         }
         INSIDE.set(INSIDE.get() - 1);
+        self.stop.inside.fetch_sub(1, Ordering::SeqCst);
         self.gate.inside.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::gate::{self, Gate, wait_until};
+use super::gate::{self, Gate, Stop, wait_until};
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
 use crate::config::Background;
@@ -29,8 +29,12 @@ const WORKERS: usize = 2;
 const MAX_WORKERS: usize = 64;
 /// How long a worker waits for the next task before it ends.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long vkDestroyDevice waits for tasks under way. A driver call that takes longer hangs.
+/// How long vkDestroyDevice waits for driver calls of tasks. One that takes longer hangs.
 const LEAVE_LIMIT: Duration = Duration::from_secs(60);
+/// How long vkDestroyDevice waits for a task that is in no driver. It may wait for a disk.
+const OUTSIDE_LIMIT: Duration = Duration::from_millis(10);
+/// Time between two looks at what the tasks of such a device do.
+const LOOKS_EVERY: Duration = Duration::from_millis(10);
 /// How long the end of the process waits for driver calls under way, because the driver's exit handlers come next.
 const END_LIMIT: Duration = Duration::from_secs(1);
 /// How long the end of the process waits after that until tasks are cancelled, and for a lock.
@@ -84,8 +88,8 @@ type Tasks = Queue<Box<dyn Task>, Event, Info>;
 struct State {
     queue: Tasks,
     workers: Vec<Worker>,
-    /// Threads that have left `workers`.
-    ended: Vec<JoinHandle<()>>,
+    /// Workers that have left `workers`.
+    ended: Vec<Ended>,
     started: u64,
     /// A task has not ended in time, and its worker may never.
     hangs: bool,
@@ -101,10 +105,36 @@ struct Worker {
     is_idle: bool,
     /// The worker must end.
     told: Arc<AtomicBool>,
+    has_entered: Arc<AtomicBool>,
+}
+
+/// A worker that ends soon, or has ended.
+struct Ended {
+    handle: JoinHandle<()>,
+    /// The worker has entered a driver, which may have something to destroy at the end of the thread.
+    has_entered: Arc<AtomicBool>,
 }
 
 /// A pool: that of the process, or of a test.
 pub(super) struct Pool(Arc<Shared>);
+
+/// How long a pool waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// A worker for the next task.
+    pub(super) idle: Duration,
+    /// vkDestroyDevice for driver calls.
+    pub(super) in_driver: Duration,
+    /// vkDestroyDevice for tasks that are in no driver.
+    pub(super) outside: Duration,
+}
+
+impl Times {
+    /// Those of a process.
+    pub(super) fn usual() -> Times {
+        Times { idle: IDLE, in_driver: LEAVE_LIMIT, outside: faults::time_limit(OUTSIDE_LIMIT) }
+    }
+}
 
 struct Shared {
     state: Mutex<State>,
@@ -114,8 +144,7 @@ struct Shared {
     /// A task is finished.
     done: Condvar,
     limit: usize,
-    idle: Duration,
-    leave_limit: Duration,
+    times: Times,
     /// The environment's mode.
     chosen: Option<BackgroundMode>,
 }
@@ -133,7 +162,7 @@ pub(super) fn of_process() -> &'static Pool {
     POOL.get_or_make(|_| {
         let gate = gate::of_process();
         gate.after_calls(at_exit_again);
-        Pool::new(&Background::from_environment(), gate.clone())
+        Pool::new(&Background::from_environment(), gate.clone(), Times::usual())
     })
 }
 
@@ -163,7 +192,7 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
 }
 
 /// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which
-/// this waits for. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver
+/// this waits for. A task that is in no driver enters none any more, and may still wait for a disk. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver
 /// call uses must not be destroyed.
 pub fn leave(owner: Owner) -> bool {
     POOL.known().is_none_or(|pool| pool.leave(owner))
@@ -183,23 +212,7 @@ pub fn is_allowed() -> bool {
 }
 
 impl Pool {
-    pub(super) fn new(environment: &Background, gate: Arc<Gate>) -> Pool {
-        Pool::with_times(environment, gate, IDLE, LEAVE_LIMIT)
-    }
-
-    /// [`Pool::new`] with another time for which a worker waits for the next task.
-    #[cfg(test)]
-    pub(super) fn with_idle(environment: &Background, gate: Arc<Gate>, idle: Duration) -> Pool {
-        Pool::with_times(environment, gate, idle, LEAVE_LIMIT)
-    }
-
-    /// [`Pool::new`] with other times: for which a worker waits for the next task, and after which a task hangs.
-    pub(super) fn with_times(
-        environment: &Background,
-        gate: Arc<Gate>,
-        idle: Duration,
-        leave_limit: Duration,
-    ) -> Pool {
+    pub(super) fn new(environment: &Background, gate: Arc<Gate>, times: Times) -> Pool {
         let limit = environment.workers.unwrap_or_else(usual_workers).min(MAX_WORKERS);
         let chosen = environment.mode;
         let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
@@ -211,8 +224,7 @@ impl Pool {
             work: Condvar::new(),
             done: Condvar::new(),
             limit,
-            idle,
-            leave_limit,
+            times,
             chosen,
         }))
     }
@@ -271,8 +283,12 @@ impl Pool {
         shared.cancel(taken, Cancelled::DeviceDestroyed);
         let began = Instant::now();
         let Some(mut state) = shared.lock() else { return !shared.gate.is_entered() };
-        while state.queue.is_running(owner.0, TASK.get()) {
-            let limit = if shared.gate.is_ending() { END_LIMIT } else { shared.leave_limit };
+        while let Some(in_driver) = state.in_driver(owner) {
+            let limit = match (in_driver, shared.gate.is_ending()) {
+                (false, _) if began.elapsed() > shared.times.outside => break,
+                (_, true) => END_LIMIT,
+                (_, false) => shared.times.in_driver,
+            };
             if began.elapsed() > limit {
                 state.hangs = true;
                 drop(state);
@@ -280,7 +296,7 @@ impl Pool {
                 tracing::warn!("a background task does not end; its device is not destroyed");
                 return false;
             }
-            let waited = shared.done.wait_timeout(state, Duration::from_millis(100));
+            let waited = shared.done.wait_timeout(state, LOOKS_EVERY);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if !state.queue.has_owners() {
@@ -302,7 +318,13 @@ impl Pool {
             (false, false) => None,
         };
         drop(state);
-        for handle in handles {
+        for Ended { handle, has_entered } in handles {
+            // It may wait for a disk. Its owner has left, so it enters no driver any more.
+            if !has_entered.load(Ordering::SeqCst)
+                && !wait_until(shared.times.outside, || handle.is_finished())
+            {
+                continue;
+            }
             if limit.is_some_and(|limit| !wait_until(limit, || handle.is_finished())) {
                 continue;
             }
@@ -445,16 +467,18 @@ impl Shared {
     /// Starts a worker. False: the system refuses it.
     fn start(self: &Arc<Shared>, state: &mut State, in_haste: bool) -> bool {
         // Dropped handles would be fine, too: these threads have nothing left to do.
-        state.ended.retain(|handle| !handle.is_finished());
-        let (number, told) = (state.started, Arc::<AtomicBool>::default());
-        let (shared, my_told) = (self.clone(), told.clone());
+        state.ended.retain(|ended| !ended.handle.is_finished());
+        let number = state.started;
+        let [told, has_entered] = [(); 2].map(|()| Arc::<AtomicBool>::default());
+        let (shared, my_told, entered) = (self.clone(), told.clone(), has_entered.clone());
         let name = if in_haste { "vkstash-haste" } else { "vkstash-worker" };
-        let Some(handle) = thread::spawn(name, move || shared.work(number, in_haste, &my_told)) else {
+        let Some(handle) = thread::spawn(name, move || shared.work(number, in_haste, &my_told, &entered))
+        else {
             return false;
         };
         self.gate.worker_begins();
         state.started += 1;
-        state.workers.push(Worker { number, handle, in_haste, is_idle: false, told });
+        state.workers.push(Worker { number, handle, in_haste, is_idle: false, told, has_entered });
         true
     }
 
@@ -463,17 +487,17 @@ impl Shared {
         for worker in state.workers.drain(..) {
             worker.told.store(true, Ordering::SeqCst);
             self.gate.worker_ends();
-            state.ended.push(worker.handle);
+            state.ended.push(worker.into());
         }
         self.work.notify_all();
     }
 
     /// The life of a worker.
-    fn work(self: Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool) {
+    fn work(self: Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool, entered: &Arc<AtomicBool>) {
         if !in_haste {
             thread::be_in_background();
         }
-        self.gate.begin_worker();
+        self.gate.begin_worker(entered);
         contained("a worker", || self.work_until_told(number, in_haste, told));
         // Where it ends in another way than for lack of work.
         if let Some(mut state) = self.lock() {
@@ -486,7 +510,7 @@ impl Shared {
     fn remove(&self, state: &mut State, number: u64) {
         if let Some(index) = state.workers.iter().position(|worker| worker.number == number) {
             let worker = state.workers.swap_remove(index);
-            state.ended.push(worker.handle);
+            state.ended.push(worker.into());
             self.gate.worker_ends();
         }
     }
@@ -539,7 +563,8 @@ impl Shared {
             self.remove(&mut state, number);
             return None;
         }
-        let limit = due.map_or(self.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
+        let limit =
+            due.map_or(self.times.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
         let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
@@ -552,10 +577,10 @@ impl Shared {
     }
 
     fn run(&self, taken: Taken<Box<dyn Task>>, in_haste: bool) {
-        let (is_allowed, producer) = self.ask(taken.owner);
-        if !is_allowed {
-            return self.cancel([taken], Cancelled::Disabled);
-        }
+        let producer = match self.ask(taken.owner) {
+            Ok(producer) => producer,
+            Err(why) => return self.cancel([taken], why),
+        };
         let Taken { number, stop, task, .. } = taken;
         TASK.set(Some(number));
         let run = || {
@@ -567,27 +592,27 @@ impl Shared {
         self.finish(number);
     }
 
-    /// Whether tasks of an owner are run, and its producer. The settings are read now if they were not.
-    fn ask(&self, owner: u64) -> (bool, Option<Arc<dyn Producer>>) {
-        let Some(mut state) = self.lock() else { return (false, None) };
-        let Some(owned) = state.queue.owner(owner) else { return (false, None) };
+    /// The producer of an owner whose tasks are run, or why they are not. The settings are read now if they were not.
+    fn ask(&self, owner: u64) -> Result<Option<Arc<dyn Producer>>, Cancelled> {
+        let mut state = self.lock().ok_or(Cancelled::ProcessEnds)?;
+        let owned = state.queue.owner(owner).ok_or(Cancelled::DeviceDestroyed)?;
         let producer = owned.info.producer.clone();
         if owned.info.stored.is_some() {
-            return (!owned.is_disabled, producer);
+            return if owned.is_disabled { Err(Cancelled::Disabled) } else { Ok(producer) };
         }
         drop(state);
         let read = || producer.as_ref().and_then(|producer| producer.stored_mode());
         let stored = guard("the settings of background work", read, || None);
         let disables = self.chosen.is_none() && stored.is_some_and(|mode| !mode.allows_work());
-        let Some(mut state) = self.lock() else { return (false, producer) };
-        if let Some(owned) = state.queue.owner(owner) {
-            owned.info.stored = Some(stored);
-            owned.is_disabled = disables;
-        }
+        let mut state = self.lock().ok_or(Cancelled::ProcessEnds)?;
+        // It may have left meanwhile: nobody waits for this.
+        let owned = state.queue.owner(owner).ok_or(Cancelled::DeviceDestroyed)?;
+        owned.info.stored = Some(stored);
+        owned.is_disabled = disables;
         let taken = if disables { state.queue.take_of(owner) } else { Vec::new() };
         drop(state);
         self.cancel(taken, Cancelled::Disabled);
-        (!disables, producer)
+        if disables { Err(Cancelled::Disabled) } else { Ok(producer) }
     }
 
     fn cancel(&self, taken: impl IntoIterator<Item = Taken<Box<dyn Task>>>, why: Cancelled) {
@@ -611,7 +636,18 @@ impl Shared {
     }
 }
 
+impl From<Worker> for Ended {
+    fn from(Worker { handle, has_entered, .. }: Worker) -> Ended {
+        Ended { handle, has_entered }
+    }
+}
+
 impl State {
+    /// Whether tasks of an owner, but for the one that this thread runs, are in a driver. None: no task is running.
+    fn in_driver(&self, owner: Owner) -> Option<bool> {
+        self.queue.running(owner.0, TASK.get()).map(Stop::is_in_driver).reduce(|one, other| one || other)
+    }
+
     /// The next task for a worker. What a commit in haste waits for is left to the workers at normal priority, if there
     /// are any.
     fn take(&mut self, in_haste: bool) -> Option<Taken<Box<dyn Task>>> {

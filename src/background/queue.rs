@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+
+use super::gate::Stop;
 use vkstash_store::base::sort;
 
 /// Why a task is not run.
@@ -49,8 +50,8 @@ pub(super) struct Taken<T> {
     /// that queued the next one, and so on. It decides which commits wait for the task.
     root: Number,
     pub(super) owner: u64,
-    /// Set when the task must end.
-    pub(super) stop: Arc<AtomicBool>,
+    /// Asked when the task must end.
+    pub(super) stop: Arc<Stop>,
     pub(super) task: T,
 }
 
@@ -58,7 +59,7 @@ pub(super) struct Taken<T> {
 struct Running {
     root: Number,
     owner: u64,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
 }
 
 /// Tasks that somebody waits for: those with a number of at most `last`, and their successors.
@@ -251,7 +252,7 @@ impl<T, E, O> Queue<T, E, O> {
     pub(super) fn leave(&mut self, owner: u64) -> Vec<Taken<T>> {
         self.owners.remove(&owner);
         let running = self.running.values().filter(|running| running.owner == owner);
-        running.for_each(|running| running.stop.store(true, Ordering::SeqCst));
+        running.for_each(|running| running.stop.ask());
         self.take_of(owner)
     }
 
@@ -260,9 +261,11 @@ impl<T, E, O> Queue<T, E, O> {
         self.running.insert(*number, Running { root: *root, owner: *owner, stop: stop.clone() });
     }
 
-    /// Whether somebody else runs or cancels tasks of an owner. `own`: the task that the asking thread runs.
-    pub(super) fn is_running(&self, owner: u64, own: Option<Number>) -> bool {
-        self.running.iter().any(|(number, running)| running.owner == owner && Some(*number) != own)
+    /// What tells whether the tasks of an owner that somebody else runs or cancels are in a driver. `own`: the task that
+    /// the asking thread runs.
+    pub(super) fn running(&self, owner: u64, own: Option<Number>) -> impl Iterator<Item = &Stop> {
+        let of_owner = self.running.iter().filter(move |(_, running)| running.owner == owner);
+        of_owner.filter(move |(number, _)| Some(**number) != own).map(|(_, running)| &*running.stop)
     }
 
     /// A taken task was run or cancelled. Gives the events of the commits that waited for this task only.

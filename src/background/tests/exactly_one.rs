@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{Counter, Ends};
+use super::{Counter, Ends, until};
 use crate::background::gate;
-use crate::background::pool::{Event, Owner, Pool, Task};
+use crate::background::pool::{Event, Owner, Pool, Task, Times};
 use crate::config::Background;
 use vkstash_store::settings::BackgroundMode;
 
@@ -120,15 +120,21 @@ proptest! {
         let (queued, committed, signalled) = (counter(), counter(), counter());
         // Workers end all the time.
         let environment = Background { workers: Some(workers), ..Background::default() };
-        let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_micros(100));
+        let times = Times { idle: Duration::from_micros(100), ..Times::usual() };
+        let pool = Pool::new(&environment, Arc::default(), times);
         let case = Arc::new(Case { pool, ends, queued, committed, signalled });
         std::thread::scope(|scope| {
             for steps in &threads {
                 scope.spawn(|| case.take(steps));
             }
         });
-        // Workers signal events after the last owner may have left.
+        // Nobody waits for a worker that is in no driver: it ends its task, and signals events, after the last owner has
+        // left.
         case.pool.join();
+        until(|| {
+            let is_over = case.ends.all().len() >= case.queued.get() && case.pool.workers() == 0;
+            is_over && case.signalled.get() >= case.committed.get()
+        });
         let mut times = BTreeMap::<usize, usize>::new();
         case.ends.all().into_iter().for_each(|(number, _)| *times.entry(number).or_default() += 1);
         prop_assert_eq!(times.len(), case.queued.get(), "each task has ended");

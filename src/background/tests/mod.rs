@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::gate::Gate;
-use super::pool::{Cancelled, Pool, Task};
+use super::pool::{Cancelled, Pool, Task, Times};
 use crate::config::Background;
 
 /// A task's number, and why it was cancelled if it was not run.
@@ -57,6 +57,11 @@ impl<F: FnOnce() + Send> Task for Told<F> {
     }
 }
 
+/// Those of a process, but for a task that runs: however slow it is, it has ended when its owner has left.
+fn times() -> Times {
+    Times { outside: PATIENCE, ..Times::usual() }
+}
+
 /// A pool of its own, without the process's handlers.
 fn pool(workers: usize) -> Pool {
     pool_at(&Arc::new(Gate::default()), workers)
@@ -65,11 +70,11 @@ fn pool(workers: usize) -> Pool {
 /// A pool whose idle workers stay, however late the test looks.
 fn patient_pool(workers: usize) -> Pool {
     let environment = Background { workers: Some(workers), ..Background::default() };
-    Pool::with_idle(&environment, Arc::default(), PATIENCE)
+    Pool::new(&environment, Arc::default(), Times { idle: PATIENCE, ..times() })
 }
 
 fn pool_at(gate: &Arc<Gate>, workers: usize) -> Pool {
-    Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone())
+    Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone(), times())
 }
 
 /// A limit for waiting; no test measures with it. Workers have the lowest priority.

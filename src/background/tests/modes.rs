@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
-use super::{Counter, Ends, patient_pool, pool, until};
+use super::{Counter, Ends, patient_pool, pool, times, until};
 use crate::background::gate::Gate;
 use crate::background::mode::{Action, Event, FurtherMeasurements, Mode, ModeError, set_in};
 use crate::background::pool::{Cancelled, Owner, Pool, Producer};
@@ -437,7 +437,7 @@ fn the_users_mode_is_read_once_and_a_program_cannot_lift_it() {
 fn the_environment_comes_before_the_settings() {
     for (chosen, stored) in [(Mode::Disabled, Mode::Allowed), (Mode::Allowed, Mode::Disabled)] {
         let environment = Background { mode: Some(chosen), workers: Some(1), developer_mode: false };
-        let pool = Pool::new(&environment, Arc::new(Gate::default()));
+        let pool = Pool::new(&environment, Arc::new(Gate::default()), times());
         let (ends, owner) = (Ends::default(), pool.new_owner());
         pool.register(owner, Arc::new(Stored(stored, Counter::default())));
         set(&pool, Mode::Allowed, Action::KeepAll).unwrap();

@@ -1,13 +1,14 @@
 //! When workers start and end, what they are, and what they wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, until};
+use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
-use crate::background::pool::{Cancelled, Pool, Producer};
+use crate::background::pool::{Cancelled, Pool, Producer, Times};
 use crate::config::Background;
+use vkstash_store::settings::BackgroundMode;
 
 #[derive(Default)]
 struct Counting(Counter);
@@ -34,7 +35,7 @@ fn tasks_start_in_the_order_in_which_they_were_received() {
 fn there_are_as_many_workers_as_tasks_and_not_more_than_allowed() {
     let (pool, ends, running) = (pool(2), Ends::default(), Counter::default());
     let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let blocked = Arc::new(Mutex::new(blocked));
     let owner = pool.new_owner();
     for number in 0..3 {
         let (running, blocked) = (running.clone(), blocked.clone());
@@ -71,7 +72,8 @@ fn an_idle_worker_ends_and_the_next_task_starts_another() {
 fn a_worker_that_ends_leaves_no_task_behind() {
     for workers in [1, 2] {
         let environment = Background { workers: Some(workers), ..Background::default() };
-        let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_micros(200));
+        let pool =
+            Pool::new(&environment, Arc::default(), Times { idle: Duration::from_micros(200), ..times() });
         let (ends, owner) = (Ends::default(), pool.new_owner());
         for number in 0..3000 {
             let task = ends.task(number, || ());
@@ -93,7 +95,7 @@ fn a_worker_that_ends_leaves_no_task_behind() {
 #[test]
 fn workers_that_become_idle_together_do_not_forget_a_later_task() {
     let environment = Background { workers: Some(2), ..Background::default() };
-    let pool = Pool::with_idle(&environment, Arc::default(), Duration::from_millis(1));
+    let pool = Pool::new(&environment, Arc::default(), Times { idle: Duration::from_millis(1), ..times() });
     let (ends, owner) = (Ends::default(), pool.new_owner());
     for round in 0..20 {
         let together = Arc::new(Barrier::new(2));
@@ -130,7 +132,7 @@ fn a_process_registers_its_handler_once_however_many_workers_begin_until_a_libra
     let before = REGISTERED.load(Ordering::SeqCst);
     // SAFETY: a library of the C library's, without constructors that matter.
     assert!(!unsafe { libc::dlopen(c"libresolv.so.2".as_ptr(), libc::RTLD_NOW) }.is_null());
-    (0..10).for_each(|_| gate.begin_worker());
+    (0..10).for_each(|_| gate.begin_worker(&Arc::default()));
     assert_eq!(REGISTERED.load(Ordering::SeqCst), before + 1);
 }
 
@@ -326,12 +328,13 @@ fn without_workers_a_call_of_the_program_is_not_counted() {
 #[test]
 fn nobody_waits_for_ever_for_a_worker_that_hangs() {
     let environment = Background { workers: Some(1), ..Background::default() };
-    let limit = Duration::from_millis(20);
-    let pool = Pool::with_times(&environment, Arc::default(), Duration::from_secs(1), limit);
+    let times = Times { in_driver: Duration::from_millis(20), ..Times::usual() };
+    let pool = Pool::new(&environment, Arc::default(), times);
     let (ends, hangs, other) = (Ends::default(), pool.new_owner(), pool.new_owner());
+    let (entered, is_entered) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
-    pool.queue(hangs, ends.task(1, move || _ = released.recv()));
-    until(|| ends.all().len() == 1);
+    pool.queue(hangs, ends.task(1, driver_call(&entered, released, &Arc::default())));
+    is_entered.recv().unwrap();
     assert!(!pool.leave(hangs), "its device must not be destroyed");
     assert!(pool.leave(other));
     let (send, joined) = mpsc::channel();
@@ -344,6 +347,73 @@ fn nobody_waits_for_ever_for_a_worker_that_hangs() {
         drop(release);
         assert!(joined.is_ok(), "vkDestroyInstance waits for the worker");
     });
+}
+
+/// A pool of one worker with the times of a process.
+fn hurried_pool() -> Pool {
+    let environment = Background { workers: Some(1), ..Background::default() };
+    Pool::new(&environment, Arc::default(), Times::usual())
+}
+
+/// Its worker has been in no driver, or in one before.
+#[test]
+fn nobody_waits_for_a_task_that_is_in_no_driver() {
+    for was_inside in [false, true] {
+        let (pool, ends) = (hurried_pool(), Ends::default());
+        let owner = pool.new_owner();
+        let (begun, has_begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        let again = Arc::new(AtomicBool::new(true));
+        let enters = again.clone();
+        pool.queue(
+            owner,
+            ends.task(1, move || {
+                drop(was_inside.then(gate::enter_driver));
+                begun.send(()).unwrap();
+                _ = released.recv();
+                enters.store(gate::enter_driver().is_some(), Ordering::SeqCst);
+            }),
+        );
+        has_begun.recv().unwrap();
+        assert!(pool.leave(owner), "its device may be destroyed");
+        std::thread::scope(|scope| {
+            let joining = scope.spawn(|| pool.join());
+            if was_inside {
+                // The driver's library, with what it destroys at the end of a thread, goes away.
+                std::thread::sleep(Duration::from_millis(50));
+                assert!(!joining.is_finished());
+            } else {
+                until(|| joining.is_finished());
+            }
+            drop(release);
+        });
+        until(|| !again.load(Ordering::SeqCst));
+    }
+}
+
+/// The settings are on a disk that does not answer.
+#[test]
+fn nobody_waits_for_a_task_whose_settings_are_read() {
+    struct Settings(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
+    impl Producer for Settings {
+        fn stored_mode(&self) -> Option<BackgroundMode> {
+            self.1.send(()).unwrap();
+            _ = self.0.lock().unwrap().recv();
+            None
+        }
+    }
+    let (pool, ends) = (hurried_pool(), Ends::default());
+    let owner = pool.new_owner();
+    let (release, released) = mpsc::channel();
+    let (asked, is_asked) = mpsc::channel();
+    pool.register(owner, Arc::new(Settings(Mutex::new(released), asked)));
+    pool.queue(owner, ends.task(1, || ()));
+    is_asked.recv().unwrap();
+    assert!(pool.leave(owner));
+    pool.join();
+    assert!(ends.all().is_empty(), "the settings are not read yet");
+    drop(release);
+    until(|| ends.all() == [(1, Some(Cancelled::DeviceDestroyed))]);
 }
 
 #[test]
@@ -421,7 +491,8 @@ struct Lost {
 
 /// Runs threads of a program beside workers, which compute in half of the stretches.
 fn beside(workers: usize, threads: usize, rounds: usize) -> Lost {
-    let pool = Pool::new(&Background { workers: Some(workers), ..Background::default() }, Arc::default());
+    let pool =
+        Pool::new(&Background { workers: Some(workers), ..Background::default() }, Arc::default(), times());
     let (ends, owner) = (Ends::default(), pool.new_owner());
     let end = ROUND.len() * rounds;
     let stretch = Arc::new(AtomicUsize::new(0));
