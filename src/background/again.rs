@@ -1,6 +1,9 @@
 //! A call of the program, made again from its recipe on a worker.
 
+use std::cell::Cell;
+
 use ash::vk;
+use smallvec::SmallVec;
 
 use super::objects::{ObjectError, OwnObjects, RecipeObjects};
 use crate::recipe::capture::{Library, Objects, SubpassUse};
@@ -47,6 +50,9 @@ pub enum NotMade {
     /// The driver has made it, but it is not recorded.
     #[error(transparent)]
     NotRecorded(#[from] NotRecorded),
+    /// The driver does not take its artifact.
+    #[error("the driver does not take its artifact")]
+    Refused,
     /// The driver does not make it.
     #[error("the driver answers {0:?}")]
     Driver(vk::Result),
@@ -64,6 +70,47 @@ pub trait Again {
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Self::Made, NotMade>;
 }
 
+/// What the stash has of a call: read before its driver calls, because vkDestroyDevice waits for a worker that is behind
+/// the gate.
+pub struct Stashed {
+    recipe: Vec<u8>,
+    /// What the recipe names.
+    named: SmallVec<[Named; 7]>,
+}
+
+struct Named {
+    kind: Kind,
+    key: Key,
+    /// Empty after it was asked for, which is once.
+    record: Cell<Vec<u8>>,
+}
+
+impl Stashed {
+    /// Reads what making the call of this key again takes.
+    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key) -> Result<Stashed, NotMade> {
+        let mut recipe = Vec::new();
+        let is_there = stored.portable.read(Kind::Recipe, key, &mut recipe);
+        if !is_there || !check::is_true(Kind::Recipe, key, &recipe) {
+            return Err(NotMade::NoRecipe);
+        }
+        let lacks = key::decode(&recipe).map(|recipe: Recipe<'_>| own.lacks(&recipe));
+        let mut named = SmallVec::new();
+        for (kind, key) in lacks.map_err(|_| NotMade::NoRecipe)? {
+            let mut record = Vec::new();
+            if !stored.portable.read(kind, &key, &mut record) {
+                return Err(ObjectError::NoRecord(kind, key).into());
+            }
+            named.push(Named { kind, key, record: Cell::new(record) });
+        }
+        Ok(Stashed { recipe, named })
+    }
+
+    fn take(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        let found = self.named.iter().find(|named| (named.kind, &named.key) == (kind, key));
+        found.map(|named| *buffer = named.record.take()).is_some()
+    }
+}
+
 /// Makes the call of this key again, on the calling thread.
 ///
 /// # Safety
@@ -71,17 +118,13 @@ pub trait Again {
 /// device.
 pub unsafe fn with_request<A: Again>(
     device: &Device,
-    stored: &Stored,
     own: &OwnObjects,
     key: &Key,
+    stashed: &Stashed,
     work: A,
 ) -> Result<A::Made, NotMade> {
-    let mut bytes = Vec::new();
-    if !stored.portable.read(Kind::Recipe, key, &mut bytes) || !check::is_true(Kind::Recipe, key, &bytes) {
-        return Err(NotMade::NoRecipe);
-    }
-    let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| NotMade::NoRecipe)?;
-    let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored.portable.read(kind, key, buffer);
+    let recipe: Recipe<'_> = key::decode(&stashed.recipe).map_err(|_| NotMade::NoRecipe)?;
+    let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stashed.take(kind, key, buffer);
     // SAFETY: the caller's contract.
     let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
     // SAFETY: the caller's contract; the create infos and what they point to live until the call is over.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade};
+use super::again::{self, Again, NotMade, Stashed};
 use super::gate;
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
@@ -154,7 +154,15 @@ impl Recorder {
             return Next::Later(now);
         }
         let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
-        let Some(_in_driver) = gate::enter_driver() else {
+        // So that nobody waits for the disk behind the gate, where vkDestroyDevice waits for this worker.
+        let stashed = match Stashed::read(stored, &self.own, &hit.key) {
+            Ok(stashed) => stashed,
+            Err(reason) => {
+                self.note(device, &hit, reason);
+                return Next::AtOnce;
+            }
+        };
+        let Some(in_driver) = gate::enter_driver() else {
             device.slow_hits.put_back(hit);
             return Next::Later(None);
         };
@@ -180,9 +188,11 @@ impl Recorder {
         // SAFETY: vkDestroyDevice waits for this task (`leave`), so the device is alive; a device whose driver may call
         // back into the program is never recorded (`start`).
         let made = unsafe {
-            again::with_request(device, stored, &self.own, &hit.key, Recording { took: hit.took, calls })
+            let recording = Recording { took: hit.took, calls };
+            again::with_request(device, &self.own, &hit.key, &stashed, recording)
         };
         drop(mark);
+        drop(in_driver);
         match made {
             Ok(()) => {
                 self.in_vain.store(0, Ordering::Relaxed);

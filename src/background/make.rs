@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade};
+use super::again::{self, Again, NotMade, Stashed};
 use super::objects::OwnObjects;
 use crate::faults;
 use crate::recipe::payload;
@@ -14,7 +14,7 @@ use crate::resolve::request::Request;
 use crate::resolve::{artifact, late};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, MadeOf};
-use crate::state::stored::Stored;
+use crate::state::stored::{Source, Stored};
 use crate::stats::Count;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
@@ -76,6 +76,37 @@ fn is_refused(stored: &Stored, key: &Key) -> bool {
         && refusals(stored, key, &artifact).is_some_and(|count| count >= REFUSALS)
 }
 
+/// What a pipeline is made of: everything that is read for it.
+pub struct Ready {
+    way: Way,
+    stashed: Stashed,
+    /// The payload, and where it was. None: it may be a sibling's.
+    artifact: Vec<u8>,
+    source: Option<Source>,
+}
+
+impl Ready {
+    /// Reads it.
+    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Ready, NotMade> {
+        let (stashed, mut artifact) = (Stashed::read(stored, own, key)?, Vec::new());
+        let source = match way {
+            Way::Artifact => artifact::read_own(stored, key, &mut artifact),
+            Way::Compile(_) => None,
+        };
+        Ok(Ready { way, stashed, artifact, source })
+    }
+
+    /// What the call is taken to cost, if it is a compile.
+    pub fn compiles_for(&self) -> Option<Duration> {
+        if let Way::Compile(cost) = self.way { Some(cost) } else { None }
+    }
+
+    /// Remembers that the driver has refused the artifact.
+    pub fn note_refusal(&self, stored: &Stored, key: &Key) {
+        note_refusal(stored, key, &self.artifact);
+    }
+}
+
 /// Remembers that the driver has refused an artifact to a worker. Programs may be served it all the same: of a link the
 /// recipe does not say everything.
 fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
@@ -98,41 +129,44 @@ pub unsafe fn make(
     stored: &Stored,
     own: &OwnObjects,
     key: &Key,
-    way: Way,
+    ready: &mut Ready,
 ) -> Result<Finished, NotMade> {
+    let Ready { way, stashed, artifact, source } = ready;
+    let making = Making { stored, way: *way, artifact, source: *source };
     // SAFETY: the caller's contract.
-    unsafe { again::with_request(device, stored, own, key, Making { stored, way }) }
+    unsafe { again::with_request(device, own, key, stashed, making) }
 }
 
 /// A pipeline that is to wait for the program.
 struct Making<'a> {
     stored: &'a Stored,
     way: Way,
+    artifact: &'a mut Vec<u8>,
+    source: Option<Source>,
 }
 
 impl Again for Making<'_> {
     type Made = Finished;
 
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
-        let Making { stored, way } = self;
+        let Making { stored, way, artifact: buffer, source } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
-        let mut buffer = Vec::new();
         // SAFETY: the caller's contract.
         let (answer, cost, origin) = unsafe {
             match way {
-                Way::Artifact => match artifact::make(request, &mut buffer, None) {
-                    Some(Ok(made)) => {
-                        let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
-                        (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
-                    }
-                    Some(Err(outcome)) => {
-                        if matches!(outcome, ArtifactOutcome::Refused(_)) {
-                            note_refusal(stored, key, &buffer);
-                        }
-                        return Err(NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED));
-                    }
-                    None => return Err(NotMade::NoWay),
-                },
+                Way::Artifact => {
+                    let made = match source {
+                        Some(source) => artifact::make_of(request, source, buffer, None),
+                        None => artifact::make_of_sibling(request, buffer, None),
+                    };
+                    let required = NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED);
+                    let made = made.ok_or(NotMade::NoWay)?.map_err(|outcome| match outcome {
+                        ArtifactOutcome::Refused(_) => NotMade::Refused,
+                        _ => required,
+                    })?;
+                    let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
+                    (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
+                }
                 Way::Compile(known) => {
                     let since = Instant::now();
                     let answer = call.create();

@@ -91,6 +91,26 @@ impl OwnObjects {
         OwnObjects { device, table, traits, made: Mutex::default() }
     }
 
+    /// The records that [`OwnObjects::prepare`] will read.
+    pub fn lacks(&self, recipe: &Recipe<'_>) -> SmallVec<[(Kind, Key); 7]> {
+        let mut lacks = SmallVec::new();
+        let parts = recipe.pipeline.parts();
+        let made = self.made();
+        let layout = parts.layout.filter(|digest| !made.layouts.contains_key(digest));
+        let pass = parts.render_pass.filter(|digest| !made.passes.contains_key(digest));
+        drop(made);
+        lacks.extend(layout.map(|digest| (Kind::Layout, digest)));
+        lacks.extend(pass.map(|digest| (Kind::RenderPass, digest)));
+        for stage in recipe.pipeline.stages() {
+            if let Code::Module(identity) = &stage.code {
+                if !lacks.contains(&(Kind::Module, *identity)) {
+                    lacks.push((Kind::Module, *identity));
+                }
+            }
+        }
+        lacks
+    }
+
     /// Makes what a recipe names.
     ///
     /// # Safety

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::again::NotMade;
-use super::make::{self, Way};
+use super::make::{self, Ready, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order};
@@ -22,6 +22,7 @@ use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
+use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
@@ -268,12 +269,16 @@ impl Parker {
                 return at_once;
             }
         };
-        // Nobody waits at the gate for the disk.
+        // Nobody waits at the gate for the disk, and so that vkDestroyDevice need not, nobody behind it.
         if !stored.device.is_guarded() {
             return None;
         }
-        let _in_driver = gate::enter_driver()?;
-        let usual = if let Way::Compile(cost) = way { cost } else { self.usual().min(LONGEST_WAIT) };
+        let mut ready = match Ready::read(stored, &self.own, key, way) {
+            Ok(ready) => ready,
+            Err(reason) => return self.note(device, plan, key, reason).then_some(Duration::ZERO),
+        };
+        let in_driver = gate::enter_driver()?;
+        let usual = ready.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
         let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
             return at_once;
@@ -291,7 +296,7 @@ impl Parker {
         let started = Instant::now();
         // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver
         // may call back into the program gets no tasks (`start`).
-        let made = unsafe { make::make(device, stored, &self.own, key, way) };
+        let made = unsafe { make::make(device, stored, &self.own, key, &mut ready) };
         drop(mark);
         let pause = Some(stored.device.worker_pause(started.elapsed()));
         match made {
@@ -305,19 +310,28 @@ impl Parker {
                 pause
             }
             Err(reason) => {
-                tracing::debug!("a pipeline was not made ahead: {reason}");
-                if is_planned(reason) {
-                    plan.pass_over(key);
-                } else {
-                    device.count(Count::ParkingFailed);
+                drop(in_driver);
+                if reason == NotMade::Refused {
+                    ready.note_refusal(stored, key);
                 }
-                let ends = ends_it(reason);
-                if ends {
-                    plan.stop();
-                }
-                pause.filter(|_| !ends)
+                pause.filter(|_| self.note(device, plan, key, reason))
             }
         }
+    }
+
+    /// A pipeline was not made. False: nothing more can be made on this device.
+    fn note(&self, device: &Device, plan: &Plan, key: &Key, reason: NotMade) -> bool {
+        tracing::debug!("a pipeline was not made ahead: {reason}");
+        if is_planned(reason) {
+            plan.pass_over(key);
+        } else {
+            device.count(Count::ParkingFailed);
+        }
+        let ends = ends_it(reason);
+        if ends {
+            plan.stop();
+        }
+        !ends
     }
 }
 

@@ -16,10 +16,10 @@ use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, driver, feedback};
 use crate::recipe::payload;
-use crate::state::stored::Source;
+use crate::state::stored::{Source, Stored};
 use crate::state::width::Width;
 use crate::stats::Count;
-use vkstash_store::format::record::Kind;
+use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::records::FoundIn;
 
@@ -108,21 +108,41 @@ unsafe fn offer<'a, I: CreateInfo>(
 ///
 /// # Safety
 /// As [`serve`].
-pub unsafe fn make<'a, I: CreateInfo>(
+unsafe fn make<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
-    if let Some(found) = stored.device.read_from(Kind::Artifact, &pipeline.key, buffer) {
-        let source = match found {
-            FoundIn::Own => Source::Own,
-            FoundIn::Base => Source::Base,
-        };
-        // SAFETY: the caller's contract.
-        return unsafe { make_of(request, source, buffer, width) };
+    // SAFETY: the caller's contract.
+    unsafe {
+        match read_own(stored, &pipeline.key, buffer) {
+            Some(source) => make_of(request, source, buffer, width),
+            None => make_of_sibling(request, buffer, width),
+        }
     }
+}
+
+/// Reads the artifact of a key in the device's own part.
+pub fn read_own(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Source> {
+    stored.device.read_from(Kind::Artifact, key, buffer).map(|found| match found {
+        FoundIn::Own => Source::Own,
+        FoundIn::Base => Source::Base,
+    })
+}
+
+/// [`make`] where the device's own part has no artifact.
+///
+/// # Safety
+/// As [`serve`].
+pub unsafe fn make_of_sibling<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    buffer: &mut Vec<u8>,
+    width: Option<&Width>,
+) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+    let Request { call, pipeline } = request;
+    let stored = call.device.stored()?;
     let asks_siblings = call.device.policy.siblings.contains(&call.parsed().bind_point);
     let mut next = 0;
     while asks_siblings && next < MOST_SIBLINGS {
@@ -156,7 +176,7 @@ const MOST_SIBLINGS: usize = 4;
 ///
 /// # Safety
 /// As [`serve`].
-unsafe fn make_of<'a, I: CreateInfo>(
+pub unsafe fn make_of<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     source: Source,
     buffer: &[u8],
