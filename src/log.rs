@@ -40,7 +40,8 @@ where
     }
 }
 
-/// Where lines go. A line that cannot be written is dropped: there is nobody to tell.
+/// Where lines go. A line that cannot be written is dropped: there is nobody to tell. Nor does the program wait for
+/// whoever reads its standard error.
 enum Sink {
     StandardError,
     File(Descriptor),
@@ -49,7 +50,7 @@ enum Sink {
 impl Sink {
     fn write_some(&self, text: &[u8]) -> Result<usize, Errno> {
         match self {
-            Sink::StandardError => signals::write(rustix::stdio::stderr(), text),
+            Sink::StandardError => signals::write_if_ready(rustix::stdio::stderr(), text),
             Sink::File(file) => signals::write(file.still()?, text),
         }
     }

@@ -16,6 +16,9 @@ use vkstash_layer_tests::work::{self, End, Work};
 enum Unread {
     Pipe,
     Socket,
+    /// A pipe that is full, and whose reader reads nothing.
+    FullPipe,
+    FullSocket,
 }
 
 /// A program like one in C, with failing writes.
@@ -39,17 +42,42 @@ fn signals_now() -> (u64, u64) {
 
 fn unread(what: Unread) -> OwnedFd {
     match what {
-        Unread::Pipe => {
-            let mut ends = [0; 2];
-            // SAFETY: a valid array for two descriptors, which nothing else owns.
-            let [_reader, writer] = unsafe {
-                assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
-                ends.map(|fd| OwnedFd::from_raw_fd(fd))
-            };
-            writer
-        }
+        Unread::Pipe => pipe().1,
         Unread::Socket => UnixStream::pair().unwrap().1.into(),
+        Unread::FullPipe => {
+            let (reader, writer) = pipe();
+            full(reader, writer)
+        }
+        Unread::FullSocket => {
+            let (reader, writer) = UnixStream::pair().unwrap();
+            full(reader.into(), writer.into())
+        }
     }
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let mut ends = [0; 2];
+    // SAFETY: a valid array for two descriptors, which nothing else owns.
+    let [reader, writer] = unsafe {
+        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        ends.map(|fd| OwnedFd::from_raw_fd(fd))
+    };
+    (reader, writer)
+}
+
+/// The writing end, into which nothing more can be written. The reading end stays open.
+fn full(reader: OwnedFd, writer: OwnedFd) -> OwnedFd {
+    std::mem::forget(reader);
+    // SAFETY: an open descriptor and valid memory.
+    unsafe {
+        let flags = libc::fcntl(writer.as_raw_fd(), libc::F_GETFL);
+        assert_eq!(libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK), 0);
+        for length in [4096, 1] {
+            while libc::write(writer.as_raw_fd(), [0_u8; 4096].as_ptr().cast(), length) > 0 {}
+        }
+        assert_eq!(libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, flags), 0);
+    }
+    writer
 }
 
 fn step(input: &Value) -> Value {
@@ -101,14 +129,14 @@ fn reporting(scenario: &Scenario, env: &Env, name: &str) -> Env {
 }
 
 #[test]
-fn a_standard_error_without_a_reader_ends_no_program() {
+fn a_standard_error_without_a_reader_ends_or_stops_no_program() {
     on_test_driver(|scenario, env| {
         let env = with_log_lines(scenario, env);
         let without_stash = env.clone().stash(scenario.folder().join("a-file"));
         for env in [&env, &without_stash] {
             let said = scenario.run("step", env, &Trouble::default()).stderr;
             assert!(said.contains("vkstash: "), "{said}");
-            for what in [Unread::Pipe, Unread::Socket] {
+            for what in [Unread::Pipe, Unread::Socket, Unread::FullPipe, Unread::FullSocket] {
                 for end in [End::Orderly, End::Exit] {
                     let work = Work { end, ..Work::default() };
                     run(scenario, env, &Trouble { work, standard_error: Some(what), ..Trouble::default() });

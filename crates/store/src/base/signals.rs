@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 /// The signals that a write can raise.
@@ -20,6 +21,18 @@ const KERNEL_SET_BYTES: usize = 8;
 /// Writes at most `bytes.len()` bytes. Says how many.
 pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     quietly(|| rustix::io::write(fd, bytes))
+}
+
+/// [`write()`] into a stream that somebody may not read, such as the program's standard error: what there is no room for
+/// now is [`Errno::AGAIN`]. The stream itself, which others share, is not changed.
+pub fn write_if_ready(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
+    let mut polled = [PollFd::new(&fd, PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if rustix::event::poll(&mut polled, Some(&at_once))? == 0 {
+        return Err(Errno::AGAIN);
+    }
+    // A pipe that is ready takes so much without waiting.
+    write(&fd, bytes.get(..libc::PIPE_BUF).unwrap_or(bytes))
 }
 
 /// [`write()`] at an offset.
