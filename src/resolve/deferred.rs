@@ -408,8 +408,10 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let blob = if cache.is_null() || result != vk::Result::SUCCESS {
         None
     } else {
-        // SAFETY: a cache of the layer's that the driver is done with.
-        unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
+        record::taken_out(device, || {
+            // SAFETY: a cache of the layer's that the driver is done with.
+            unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
+        })
     };
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.cache_data.destroy(cache) };

@@ -10,7 +10,7 @@ use crate::base::util::lock;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
-use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
+use crate::format::record::{CRASH_LIMIT, Key, Kind, RECORDING, not_an_artifact};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};
 use crate::part::open::Part;
@@ -75,6 +75,20 @@ impl Part {
             Ok(slot) => Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) })),
             Err(TooSlow) => Admission::NotYet,
         }
+    }
+
+    /// Asks whether the driver may be made to give out data. Marked, also where nobody has died before, until the part
+    /// has an artifact: a driver that dies of this would end every run, and no guard file would be left of it.
+    pub fn admit_recording(&self) -> Admission<'_> {
+        if self.has_any(Kind::Artifact) || self.view.is_behind() {
+            return Admission::Granted(None);
+        }
+        if self.crash_count(&RECORDING) >= CRASH_LIMIT {
+            return Admission::Quarantined;
+        }
+        let guard = self.guard_in_time().flatten().filter(|guard| guard.process() == fork::now());
+        let slot = guard.and_then(|guard| guard.enter(&RECORDING, 0).ok()).flatten();
+        Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) }))
     }
 
     /// Whether there is a guard file, or can be none. Waits as long as [`Part::admit`] does.
@@ -200,13 +214,12 @@ impl Part {
         for mut guard in guards {
             guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
             for key in &guard.keys {
-                if *key == WORKERS {
-                    tracing::warn!("a process died while a worker of background work was in the driver");
-                } else {
-                    tracing::warn!(
+                match not_an_artifact(key) {
+                    Some(when) => tracing::warn!("a process died {when}"),
+                    None => tracing::warn!(
                         "a process died while the driver looked at an artifact ({})",
                         hex(&key[..8])
-                    );
+                    ),
                 }
                 self.put(Kind::CrashCount, key, self.one_death_more(key, &guard));
             }
