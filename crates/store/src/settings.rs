@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -55,6 +56,11 @@ pub const ROOT_NAMES: [&str; 9] = [
 ];
 /// The names that an application's file may set.
 pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
+
+/// How long a change waits for one that another process makes. That takes two or three calls to the disk.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// The time between two attempts to lock.
+const LOCK_AFTER: Duration = Duration::from_millis(5);
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 // Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/format.md does not
@@ -264,6 +270,20 @@ pub enum SettingsError {
         /// The system's error.
         source: io::Error,
     },
+    /// Another process holds the lock.
+    #[error("another process changes the settings in {path}; try again later", path = .path.display())]
+    Busy {
+        /// The root.
+        path: PathBuf,
+    },
+    /// The lock fails.
+    #[error("the settings in {path} cannot be locked ({source})", path = .path.display())]
+    NotLocked {
+        /// The root.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
 }
 
 impl Settings {
@@ -450,29 +470,90 @@ fn in_a_line(complaints: &[String]) -> String {
 }
 
 /// The settings of a root, or of the application in that folder of it, and the complaints about the file. Defaults if
-/// there is no file or no root.
+/// there is no file or no root. Takes no lock: a file is replaced as a whole.
 pub fn read(root: &Path, application: Option<&str>) -> Result<(Settings, Vec<String>), SettingsError> {
-    let folder = match open(root, application, false) {
-        Ok(folder) => folder,
-        Err(OpenError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Ok(Default::default());
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let unusable = |reason| SettingsError::Unusable { path: folder.path().join(FILE), reason };
-    text_in(&folder).map(Text::parse).map_err(unusable)
+    match open(root, application) {
+        Ok(folder) => parsed_in(&folder),
+        Err(error) if error.is_missing() => Ok(Default::default()),
+        Err(error) => Err(error.into()),
+    }
 }
 
-/// Writes the settings of a root, or of the application in that folder of it. The root is created if it is missing.
+/// Changes the settings of a root, or of the application in that folder of it: reads them, calls `apply`, and writes
+/// what it made of them, while no other process does the same. `apply` also gets the complaints about the file, which
+/// are returned. A file that cannot be read is not replaced: a person wrote it.
+///
+/// The root is created if it is missing, but not if `apply` refuses: then it is called twice, the first time with
+/// defaults.
+pub fn change<E: From<SettingsError>>(
+    root: &Path,
+    application: Option<&str>,
+    apply: impl Fn(&mut Settings, &[String]) -> Result<(), E>,
+) -> Result<Vec<String>, E> {
+    if application.is_none() && matches!(open(root, None), Err(error) if error.is_missing()) {
+        apply(&mut Settings::default(), &[])?;
+    }
+    let locked = Locked::of(root, application, LOCK_PATIENCE)?;
+    let (mut settings, complaints) = parsed_in(&locked.folder)?;
+    apply(&mut settings, &complaints)?;
+    locked.write(&settings)?;
+    Ok(complaints)
+}
+
+/// Writes the settings of a root, or of the application in that folder of it, whatever the file says now; [`change`]
+/// keeps what it does not change. The root is created if it is missing.
 pub fn write(root: &Path, application: Option<&str>, settings: &Settings) -> Result<(), SettingsError> {
-    let folder = open(root, application, true)?;
-    let not_written = |source| SettingsError::NotWritten { path: folder.path().join(FILE), source };
-    settings.write_in(&folder).map_err(not_written)
+    Locked::of(root, application, LOCK_PATIENCE)?.write(settings)
 }
 
-/// An application's folder is not created, because it would stay empty.
-fn open(root: &Path, application: Option<&str>, create: bool) -> Result<Folder, OpenError> {
-    let root = Folder::root(root, create)?;
+/// A folder whose settings no other process changes meanwhile.
+pub(crate) struct Locked {
+    /// The lock of all settings in this root, until it is closed: those of an application may depend on the root's.
+    _root: Folder,
+    folder: Folder,
+}
+
+impl Locked {
+    /// Creates the root if it is missing.
+    pub(crate) fn of(
+        root: &Path,
+        application: Option<&str>,
+        patience: Duration,
+    ) -> Result<Locked, SettingsError> {
+        let locked = Folder::root(root, true)?;
+        let began = Instant::now();
+        loop {
+            match disk::try_lock(&locked) {
+                Ok(()) => break,
+                // A file system without locks, or without locks of folders.
+                Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL | Errno::BADF) => break,
+                Err(Errno::WOULDBLOCK) if began.elapsed() >= patience => {
+                    return Err(SettingsError::Busy { path: root.to_owned() });
+                }
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_AFTER),
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(SettingsError::NotLocked { path: root.to_owned(), source: error.into() });
+                }
+            }
+        }
+        Ok(Locked { folder: open(root, application)?, _root: locked })
+    }
+
+    fn write(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let not_written = |source| SettingsError::NotWritten { path: self.folder.path().join(FILE), source };
+        settings.write_in(&self.folder).map_err(not_written)
+    }
+}
+
+fn parsed_in(folder: &Folder) -> Result<(Settings, Vec<String>), SettingsError> {
+    let unusable = |reason| SettingsError::Unusable { path: folder.path().join(FILE), reason };
+    text_in(folder).map(Text::parse).map_err(unusable)
+}
+
+/// Nothing is created: the folder of an application would stay empty.
+fn open(root: &Path, application: Option<&str>) -> Result<Folder, OpenError> {
+    let root = Folder::root(root, false)?;
     match application {
         None => Ok(root),
         Some(name) if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) => {

@@ -9,7 +9,7 @@ use vkstash_store::stash::inspect::list_applications;
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
-use crate::kept::{self, File, Source};
+use crate::kept::{self, Source};
 use crate::output;
 use crate::root;
 use crate::units::plain;
@@ -34,7 +34,7 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
     let mut applications: Vec<_> = list_applications(&root)?;
     applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    change(args, &root, chosen.map(|info| info.folder.as_str()))?;
+    let was_ignored = change(args, &root, chosen.map(|info| info.folder.as_str()))?;
 
     let of_root = kept::read(&root, None);
     let mut lines = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         let on = of_root.settings.developer_mode;
         let source = if on.is_some() { Source::Settings } else { Source::Default };
         lines.push(row(settings::DEVELOPER_MODE, if on == Some(true) { "on" } else { "off" }, source));
-        ignored(&mut lines, &of_root);
+        kept::say_ignored(&mut lines, &of_root.ignored);
     }
     // Of all applications only those with a mode of their own.
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
@@ -56,29 +56,33 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         lines.push(format!("{} ({})", plain(&info.display), plain(&info.folder)));
         let (mode, source) = mode(&of_root.settings, &own.settings);
         lines.push(row(settings::BACKGROUND, mode.name(), source));
-        ignored(&mut lines, &own);
+        kept::say_ignored(&mut lines, &own.ignored);
     }
+    kept::say_ignored(&mut lines, &was_ignored);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
 }
 
-/// Writes what the arguments name, if anything.
-fn change(args: &BackgroundArgs, root: &Path, application: Option<&str>) -> Result<(), BackgroundError> {
+/// Writes what the arguments name, if anything. Returns the lines of the file that were ignored then.
+fn change(
+    args: &BackgroundArgs,
+    root: &Path,
+    application: Option<&str>,
+) -> Result<Vec<String>, BackgroundError> {
     let given = [(settings::BACKGROUND, &args.mode), (settings::DEVELOPER_MODE, &args.developer_mode)];
     if !args.default && given.iter().all(|(_, value)| value.is_none()) {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    // A file that cannot be read is not replaced: a person wrote it.
-    let (mut changed, _) = settings::read(root, application)?;
-    if args.default {
-        changed.unset(settings::BACKGROUND);
-    }
-    for (name, value) in given.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?))) {
-        // Valid: checked when the command line was parsed.
-        let _ = changed.set(name, value);
-    }
-    Ok(settings::write(root, application, &changed)?)
+    kept::change(root, application, |settings| {
+        if args.default {
+            settings.unset(settings::BACKGROUND);
+        }
+        for (name, value) in given.iter().filter_map(|(name, value)| Some((name, value.as_deref()?))) {
+            // Valid: checked when the command line was parsed.
+            let _ = settings.set(name, value);
+        }
+    })
 }
 
 /// The mode in force, and its source.
@@ -92,8 +96,4 @@ fn mode(of_root: &Settings, own: &Settings) -> (BackgroundMode, Source) {
 
 fn row(name: &str, value: &str, source: Source) -> String {
     format!("  {name:<18}{value:<12}{}", source.text())
-}
-
-fn ignored(lines: &mut Vec<String>, file: &File) {
-    lines.extend(file.ignored.iter().map(|what| format!("ignored: {}", plain(what))));
 }

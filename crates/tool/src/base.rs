@@ -93,28 +93,27 @@ fn lines_of(ignored: &[String]) -> String {
     ignored.iter().map(|what| format!("ignored: {}\n", plain(what))).collect()
 }
 
-/// Changes the list in the settings. A file that cannot be read is not replaced: a person wrote it. Nor is one that
-/// others may write to, if lines of it are ignored: its bases would become comments.
+/// Changes the list in the settings. A file that others may write to is not replaced if lines of it are ignored: its
+/// bases would become comments.
 fn change(
     args: &BaseChangeArgs,
-    apply: impl FnOnce(&mut Settings, &Path, PathBuf) -> Result<(), BaseError>,
+    apply: impl Fn(&mut Settings, &Path, PathBuf) -> Result<(), BaseError>,
 ) -> Result<(), BaseError> {
     let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
     let path = absolute(&args.base).map_err(|error| BaseError::Path(args.base.clone(), error))?;
     // Without slashes at its end a folder has one name.
     let base: PathBuf = path.components().collect();
-    let (mut settings, ignored) = settings::read(&root, None)?;
-    if !ignored.is_empty() {
+    let ignored = settings::change(&root, None, |settings, ignored| {
         let path = root.join(settings::FILE);
-        if path.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
+        if !ignored.is_empty() && path.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
             return Err(BaseError::OthersMayWrite { path, complaints: plain(&ignored.join("; ")) });
         }
-    }
-    apply(&mut settings, &root, base)?;
+        apply(settings, &root, base.clone())
+    })?;
     if !ignored.is_empty() {
         output::print(&lines_of(&ignored)).map_err(BaseError::Print)?;
     }
-    Ok(settings::write(&root, None, &settings)?)
+    Ok(())
 }
 
 fn add(settings: &mut Settings, root: &Path, base: PathBuf) -> Result<(), BaseError> {

@@ -14,7 +14,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
 use crate::kept::{self, Source};
-use crate::output::Printer;
+use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, plain, size};
 
@@ -43,34 +43,34 @@ pub(crate) fn main(args: &CacheArgs) -> Result<(), CacheError> {
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
     let kinds = args.kinds.iter().fold(CacheKinds::NONE, |all, kind| all.with(*kind));
     let folder = chosen.map(|info| info.folder.as_str());
-    match args.action {
-        CacheAction::Show => {}
+    let ignored = match args.action {
+        CacheAction::Show => Vec::new(),
         CacheAction::Disable => change(&root, folder, |disabled| disabled.with(kinds))?,
         CacheAction::Enable => change(&root, folder, |disabled| disabled.without(kinds))?,
         CacheAction::Clear => {
             let of = chosen.map_or(&applications[..], std::slice::from_ref);
             return clear_all(&root, folder, of, kinds);
         }
-    }
-    show(&root, &applications, chosen)
+    };
+    show(&root, &applications, chosen, &ignored)
 }
 
-/// Stores other kinds as disabled. Those of the root are the application's to begin with.
+/// Stores other kinds as disabled. Those of the root are the application's to begin with. Returns the lines of the file
+/// that were ignored then.
 fn change(
     root: &Path,
     application: Option<&str>,
-    to: impl FnOnce(CacheKinds) -> CacheKinds,
-) -> Result<(), CacheError> {
-    // A file that cannot be read is not replaced: a person wrote it.
-    let (mut changed, _) = settings::read(root, application)?;
-    let of_root = || kept::read(root, None).settings.disabled_caches.unwrap_or_default();
-    let inherited = if application.is_some() { of_root() } else { CacheKinds::NONE };
-    let now = to(changed.disabled_caches.unwrap_or(inherited));
-    changed.unset(settings::DISABLED_CACHES);
-    if now != inherited {
-        changed.disabled_caches = Some(now);
-    }
-    Ok(settings::write(root, application, &changed)?)
+    to: impl Fn(CacheKinds) -> CacheKinds,
+) -> Result<Vec<String>, CacheError> {
+    kept::change(root, application, |settings| {
+        let of_root = || kept::read(root, None).settings.disabled_caches.unwrap_or_default();
+        let inherited = if application.is_some() { of_root() } else { CacheKinds::NONE };
+        let now = to(settings.disabled_caches.unwrap_or(inherited));
+        settings.unset(settings::DISABLED_CACHES);
+        if now != inherited {
+            settings.disabled_caches = Some(now);
+        }
+    })
 }
 
 /// The kinds that are disabled, and the source of that.
@@ -86,29 +86,33 @@ fn show(
     root: &Path,
     applications: &[ApplicationInfo],
     chosen: Option<&ApplicationInfo>,
+    ignored: &[String],
 ) -> Result<(), CacheError> {
-    let mut out = Printer::open()?;
     let of_root = kept::read(root, None);
-    let mut lines = |name: String, (disabled, source): (CacheKinds, Source)| {
-        let mut text = name;
+    let mut lines = Vec::new();
+    let describe = |lines: &mut Vec<String>, name: String, (disabled, source): (CacheKinds, Source)| {
+        lines.push(name);
         for (kind, bit) in CacheKinds::NAMES {
             let state = if disabled.has(bit) { "disabled" } else { "enabled" };
-            text += &format!("\n  {kind:<16}{state:<10}{}", source.text());
+            lines.push(format!("  {kind:<16}{state:<10}{}", source.text()));
         }
-        io::Write::write_all(&mut out, format!("{text}\n").as_bytes())
     };
     if chosen.is_none() {
-        lines(plain(&root.to_string_lossy()), in_force(&of_root.settings, &Settings::default()))?;
+        let disabled = in_force(&of_root.settings, &Settings::default());
+        describe(&mut lines, plain(&root.to_string_lossy()), disabled);
+        kept::say_ignored(&mut lines, &of_root.ignored);
     }
     // Of all applications only those with a setting of their own.
     for info in chosen.map_or(applications, std::slice::from_ref) {
         let own = kept::read(root, Some(&info.folder));
         if chosen.is_some() || own.settings.disabled_caches.is_some() {
             let name = format!("{} ({})", plain(&info.display), plain(&info.folder));
-            lines(name, in_force(&of_root.settings, &own.settings))?;
+            describe(&mut lines, name, in_force(&of_root.settings, &own.settings));
         }
+        kept::say_ignored(&mut lines, &own.ignored);
     }
-    Ok(())
+    kept::say_ignored(&mut lines, ignored);
+    Ok(output::print(&(lines.join("\n") + "\n"))?)
 }
 
 fn clear_all(

@@ -11,7 +11,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
-use crate::kept::{self, File, Source};
+use crate::kept::{self, Source};
 use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -38,7 +38,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     let mut applications: Vec<_> = list_applications(&root)?;
     applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    change(args, &root, chosen.map(|info| info.folder.as_str()))?;
+    let ignored = change(args, &root, chosen.map(|info| info.folder.as_str()))?;
 
     let of_root = kept::read(&root, None);
     let mut lines = Vec::new();
@@ -51,31 +51,31 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
             }
         }
     }
-    say_ignored(&mut lines, &of_root);
+    kept::say_ignored(&mut lines, &of_root.ignored);
+    kept::say_ignored(&mut lines, &ignored);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
 }
 
-/// Writes the settings that the arguments name, if any.
-fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<(), KeepError> {
+/// Writes the settings that the arguments name, if any. Returns the lines of the file that were ignored then.
+fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<Vec<String>, KeepError> {
     let values = args.values();
     if values.is_empty() && args.default.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let names = values.iter().map(|&(name, _)| name).chain(args.default.iter().map(String::as_str));
+    let mut names = values.iter().map(|&(name, _)| name).chain(args.default.iter().map(String::as_str));
     let known = |name: &str| application.is_none() || settings::APPLICATION_NAMES.contains(&name);
-    if let Some(name) = names.into_iter().find(|name| !known(name)) {
+    if let Some(name) = names.find(|name| !known(name)) {
         return Err(KeepError::NotOfApplications(name.to_owned()));
     }
-    // A file that cannot be read is not replaced: a person wrote it.
-    let (mut changed, _) = settings::read(root, application)?;
-    args.default.iter().for_each(|name| changed.unset(name));
-    for (name, value) in values {
-        // Valid: checked when the command line was parsed.
-        let _ = changed.set(name, value);
-    }
-    Ok(settings::write(root, application, &changed)?)
+    kept::change(root, application, |settings| {
+        args.default.iter().for_each(|name| settings.unset(name));
+        for &(name, value) in &values {
+            // Valid: checked when the command line was parsed.
+            let _ = settings.set(name, value);
+        }
+    })
 }
 
 fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {
@@ -120,11 +120,7 @@ fn describe_application(lines: &mut Vec<String>, root: &Path, of_root: &Settings
     row(settings::LIMIT, self::limit(limit.value), limit.source);
     row(settings::MODULES, policy(modules.value), modules.source);
     lines.push(modules_now(kept::module_bytes(info), bytes));
-    say_ignored(lines, &own);
-}
-
-fn say_ignored(lines: &mut Vec<String>, file: &File) {
-    lines.extend(file.ignored.iter().map(|what| format!("ignored: {}", plain(what))));
+    kept::say_ignored(lines, &own.ignored);
 }
 
 fn limit(limit: Option<u64>) -> String {

@@ -5,11 +5,11 @@ use std::path::Path;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
 use vkstash_store::settings;
-use vkstash_store::settings::Settings;
+use vkstash_store::settings::{Settings, SettingsError};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use crate::tally::grow;
-use crate::units::size;
+use crate::units::{plain, size};
 
 /// A value in force, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +50,37 @@ pub(crate) struct File {
 /// Reads the settings file of a root, or of the application with this folder.
 pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
     match settings::read(root, application) {
-        Ok((settings, ignored)) => {
-            let path = application.map_or(root.to_owned(), |folder| root.join(folder)).join(settings::FILE);
-            let ignored = ignored.into_iter().map(|what| format!("{}: {what}", path.display()));
-            File { settings, ignored: ignored.collect() }
-        }
+        Ok((settings, ignored)) => File { settings, ignored: of_file(root, application, ignored) },
         Err(error) => File { settings: Settings::default(), ignored: vec![error.to_string()] },
+    }
+}
+
+/// Changes the settings file of a root, or of the application with this folder; `apply` may be called twice. Returns
+/// the lines of it that were ignored: a line may be a comment now that was none, and `ignored` is to say so.
+pub(crate) fn change<E: From<SettingsError>>(
+    root: &Path,
+    application: Option<&str>,
+    apply: impl Fn(&mut Settings),
+) -> Result<Vec<String>, E> {
+    let ignored = settings::change(root, application, |settings, _| {
+        apply(settings);
+        Ok::<_, E>(())
+    })?;
+    Ok(of_file(root, application, ignored))
+}
+
+fn of_file(root: &Path, application: Option<&str>, ignored: Vec<String>) -> Vec<String> {
+    let path = application.map_or(root.to_owned(), |folder| root.join(folder)).join(settings::FILE);
+    ignored.into_iter().map(|what| format!("{}: {what}", path.display())).collect()
+}
+
+/// Adds a line for each line of settings that is ignored, unless there is one.
+pub(crate) fn say_ignored(lines: &mut Vec<String>, ignored: &[String]) {
+    for what in ignored {
+        let line = format!("ignored: {}", plain(what));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
     }
 }
 

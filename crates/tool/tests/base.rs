@@ -258,3 +258,43 @@ fn bases_in_a_file_that_others_may_write_to_are_not_turned_into_comments() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, format!("colour = red\nbase = {}\nbase = {}\n", one.display(), two.display()));
 }
+
+#[test]
+fn bases_that_are_added_at_the_same_time_are_all_kept() {
+    let sandbox = Sandbox::new();
+    let bases: Vec<_> = (0..16).map(|number| sandbox.path(&format!("base {number}"))).collect();
+    bases.iter().for_each(|base| fs::create_dir(base).unwrap());
+    let add = |base: &PathBuf| {
+        let mut command = sandbox.tool();
+        command.args(["base", "add"]).arg(base).env("VKSTASH_DIR", sandbox.path("stash"));
+        command.spawn().unwrap()
+    };
+    let adding: Vec<_> = bases.iter().map(add).collect();
+    for mut child in adding {
+        assert!(child.wait().unwrap().success());
+    }
+    let (mut settings, _) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
+    settings.bases.sort();
+    assert_eq!(settings.bases.len(), 16, "{settings:?}");
+}
+
+/// What becomes a comment, or stays without effect, is told by every command that writes the file anew.
+#[test]
+fn every_change_of_the_settings_says_which_lines_are_ignored() {
+    let sandbox = Sandbox::new();
+    let stash = sandbox.path("stash");
+    fs::create_dir(&stash).unwrap();
+    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
+    let file = stash.join("settings");
+    let changes: [&[&str]; 3] =
+        [&["keep", "--limit", "1GiB"], &["background", "disabled"], &["cache", "disable", "sessions"]];
+    for change in changes {
+        fs::write(&file, "colour = red\nbase = /one\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o622)).unwrap();
+        let told = output(sandbox.tool().args(change).env("VKSTASH_DIR", &stash));
+        assert!(told.status.success(), "{told:?}");
+        let shown = text(&told.stdout);
+        assert_eq!(shown.matches("\"colour\" is no setting").count(), 1, "{shown}");
+        assert_eq!(shown.matches("base does not count, because others").count(), 1, "{shown}");
+    }
+}

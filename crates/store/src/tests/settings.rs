@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::format::refusal::OpenError;
 use crate::settings::{
-    APPLICATION_NAMES, BACKGROUND, BASE, BackgroundMode, CacheKinds, DEVELOPER_MODE, FILE, ROOT_NAMES,
-    Settings, SettingsError, ValueError, base_text, disabled_caches, read, write,
+    APPLICATION_NAMES, BACKGROUND, BASE, BackgroundMode, CacheKinds, DEVELOPER_MODE, FILE, Locked,
+    ROOT_NAMES, Settings, SettingsError, ValueError, base_text, change, disabled_caches, read, write,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::*;
@@ -196,6 +196,75 @@ fn reading_makes_nothing_and_writing_makes_no_application() {
         let failed = write(&root, Some(name), &Settings::default());
         assert!(matches!(failed, Err(SettingsError::Open(OpenError::Name { .. }))), "{name}: {failed:?}");
     }
+}
+
+#[test]
+fn changes_at_the_same_time_are_all_kept() {
+    let parent = root();
+    let root = parent.path().join("stash");
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let root = &root;
+            scope.spawn(move || {
+                let add = |settings: &mut Settings, _: &[String]| {
+                    settings.set(BASE, &format!("/{number}")).unwrap();
+                    Ok::<_, SettingsError>(())
+                };
+                change(root, None, add).unwrap();
+            });
+        }
+    });
+    let (settings, complaints) = read(&root, None).unwrap();
+    assert_eq!((settings.bases.len(), complaints.len()), (16, 0), "{settings:?}");
+}
+
+#[test]
+fn a_change_that_is_refused_leaves_all_as_it_was_and_one_that_is_made_tells_what_is_ignored() {
+    let parent = root();
+    let root = parent.path().join("stash");
+    let refuse = |settings: &mut Settings, _: &[String]| {
+        settings.limit = Some(1);
+        Err(SettingsError::Busy { path: PathBuf::new() })
+    };
+    assert!(matches!(change(&root, None, refuse), Err(SettingsError::Busy { .. })));
+    assert!(!root.exists());
+    let accept = |settings: &mut Settings, _: &[String]| {
+        settings.limit = Some(7);
+        Ok::<_, SettingsError>(())
+    };
+    assert_eq!(change(&root, None, accept).unwrap(), Vec::<String>::new());
+    let file = root.join(FILE);
+    fs::write(&file, "colour = red\n").unwrap();
+    assert!(change(&root, None, refuse).is_err());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "colour = red\n");
+    assert_eq!(change(&root, None, accept).unwrap().len(), 1);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "colour = red\nlimit = 7\n");
+    // What cannot be read stays.
+    fs::write(&file, [0xff; 8]).unwrap();
+    assert!(matches!(change(&root, None, accept), Err(SettingsError::Unusable { .. })));
+    assert_eq!(fs::read(&file).unwrap(), [0xff; 8]);
+}
+
+#[test]
+fn a_change_waits_for_another_one_and_reading_does_not() {
+    let root = root();
+    let folder = crate::disk::folder::Folder::root(root.path(), false).unwrap();
+    let limit = |settings: &mut Settings, _: &[String]| {
+        settings.limit = Some(7);
+        Ok::<_, SettingsError>(())
+    };
+    crate::disk::ops::try_lock(&folder).unwrap();
+    let failed = Locked::of(root.path(), None, Duration::from_millis(20)).map(drop);
+    assert!(matches!(failed, Err(SettingsError::Busy { .. })), "{failed:?}");
+    assert_eq!(read(root.path(), None).unwrap(), Default::default());
+    std::thread::scope(|scope| {
+        let changing = scope.spawn(|| change(root.path(), None, limit));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!changing.is_finished());
+        drop(folder);
+        changing.join().unwrap().unwrap();
+    });
+    assert_eq!(read(root.path(), None).unwrap().0.limit, Some(7));
 }
 
 #[test]
