@@ -12,6 +12,7 @@ use VkLayer_vkstash::config::Config;
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use vkstash_store::base::text::is_printable;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::bucket::{self, Bucket};
@@ -755,7 +756,7 @@ fn size(bytes: u64) -> String {
 
 /// Prints a line. Names from stores and folders may hold characters that move a terminal's cursor.
 fn print_line(text: &str) -> Result<(), End> {
-    let plain: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let plain: String = text.chars().filter(|&c| is_printable(c) || c == '\n').collect();
     let print = || {
         let mut out = io::stdout();
         writeln!(out, "{plain}").and_then(|()| out.flush())
@@ -766,7 +767,7 @@ fn print_line(text: &str) -> Result<(), End> {
 }
 
 fn eprint_line(text: &str) {
-    let plain: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let plain: String = text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect();
     let _ = writeln!(io::stderr(), "vkstash-remote: {plain}");
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use crate::base::text::is_printable;
 use crate::base::util::random;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::{Folder, read_at};
@@ -203,6 +204,8 @@ pub struct Settings {
     pub disabled_caches: Option<CacheKinds>,
     /// [`BASE`], in the root's file: at most [`MOST_BASES`] absolute paths, none twice.
     pub bases: Vec<PathBuf>,
+    /// The bases after these. They are ignored, and written back in their order.
+    pub bases_beyond: Vec<PathBuf>,
     /// Comments, unknown names and values that are not understood, line by line. They are written back.
     pub kept: Vec<String>,
 }
@@ -333,7 +336,11 @@ impl Settings {
             };
             if let Err(error) = settings.set(name, value) {
                 complaints.push(format!("{} {error}", shown(name)));
-                settings.kept.push(line.to_owned());
+                match base_of(value).filter(|_| error == ValueError::Bases) {
+                    Some(base) if settings.bases_beyond.contains(&base) => {}
+                    Some(base) => settings.bases_beyond.push(base),
+                    None => settings.kept.push(line.to_owned()),
+                }
             }
         }
         (settings, complaints)
@@ -352,7 +359,7 @@ impl Settings {
             (DEVELOPER_MODE, self.developer_mode.map(|on| if on { "on" } else { "off" }.to_owned())),
             (DISABLED_CACHES, self.disabled_caches.map(CacheKinds::text)),
         ];
-        let bases = self.bases.iter().map(|base| (BASE, Some(base_text(base))));
+        let bases = self.bases.iter().chain(&self.bases_beyond).map(|base| (BASE, Some(base_text(base))));
         let is_set = |name: &str| values.iter().any(|(known, value)| *known == name && value.is_some());
         let mut text = String::new();
         for line in &self.kept {
@@ -421,7 +428,10 @@ impl Settings {
             BACKGROUND => self.background = None,
             DEVELOPER_MODE => self.developer_mode = None,
             DISABLED_CACHES => self.disabled_caches = None,
-            BASE => self.bases.clear(),
+            BASE => {
+                self.bases.clear();
+                self.bases_beyond.clear();
+            }
             _ => {}
         }
         self.kept.retain(|line| assignment(line).is_none_or(|(of, _)| of != name));
@@ -577,7 +587,8 @@ impl Text {
         let (mut settings, mut complaints) = Settings::parse(&self.text);
         if self.others_may_write && !settings.bases.is_empty() {
             complaints.push(format!("{BASE} does not count, because others may write to this file"));
-            let lines = settings.bases.drain(..).map(|base| format!("# {BASE} = {}", base_text(&base)));
+            let bases = settings.bases.drain(..).chain(settings.bases_beyond.drain(..));
+            let lines = bases.map(|base| format!("# {BASE} = {}", base_text(&base)));
             settings.kept.extend(lines);
         }
         (settings, complaints)
@@ -668,7 +679,7 @@ pub fn base_text(base: &Path) -> String {
     };
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c == '%' || c.is_control() || c.is_whitespace() && c != ' ' {
+            if c == '%' || !is_printable(c) || c.is_whitespace() && c != ' ' {
                 escape(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
                 text.push(c);
@@ -699,6 +710,8 @@ fn base_of(text: &str) -> Option<PathBuf> {
         }
     }
     let path = PathBuf::from(OsString::from_vec(bytes));
+    // One folder has one spelling, without empty names and dots.
+    let path: PathBuf = path.components().collect();
     (path.is_absolute() && !path.as_os_str().as_bytes().contains(&0)).then_some(path)
 }
 

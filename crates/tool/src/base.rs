@@ -17,6 +17,7 @@ use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
+use vkstash_store::disk::home::MOST_BASES;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::pack::pack;
 use vkstash_store::settings::{self, Settings, SettingsError, ValueError, base_text};
@@ -74,16 +75,22 @@ fn list(args: &BaseListArgs) -> Result<(), BaseError> {
     let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
     let (settings, ignored) = settings::read(&root, None)?;
     let mut text = String::new();
-    for base in &settings.bases {
+    let used = settings.bases.iter().map(|base| (base, base_refusal(base)));
+    let beyond = || format!("there are {MOST_BASES} before it, and no more are looked into");
+    let ignored_bases = settings.bases_beyond.iter().map(|base| (base, Some(beyond())));
+    for (base, refusal) in used.chain(ignored_bases) {
         text.push_str(&base_text(base));
         text.push('\n');
-        if let Some(reason) = base_refusal(base) {
+        if let Some(reason) = refusal {
             text.push_str(&format!("  not used: {}\n", plain(&reason)));
         }
     }
     if settings.bases.is_empty() {
         text.push_str(&format!("no bases are set in {}\n", plain(&root.to_string_lossy())));
     }
+    // The list has those already.
+    let is_listed = |complaint: &String| complaint.ends_with(&ValueError::Bases.to_string());
+    let ignored: Vec<_> = ignored.into_iter().filter(|complaint| !is_listed(complaint)).collect();
     text.push_str(&lines_of(&ignored));
     output::print(&text).map_err(BaseError::Print)
 }
@@ -123,21 +130,26 @@ fn add(settings: &mut Settings, root: &Path, base: PathBuf) -> Result<(), BaseEr
     if let Some(reason) = base_refusal(&base) {
         return Err(BaseError::Refused { base, reason });
     }
-    let is_root = match (base.metadata(), root.metadata()) {
-        (Ok(base), Ok(root)) => (base.dev(), base.ino()) == (root.dev(), root.ino()),
+    let is_base = |other: &Path| match (base.metadata(), other.metadata()) {
+        (Ok(base), Ok(other)) => (base.dev(), base.ino()) == (other.dev(), other.ino()),
         _ => false,
     };
-    if is_root {
+    if is_base(root) {
         return Err(BaseError::Itself(base));
+    }
+    // Through a symbolic link, for instance.
+    if let Some(known) = settings.bases.iter().find(|known| is_base(known)) {
+        return Err(BaseError::Known(known.clone()));
     }
     let added = settings.set(settings::BASE, &base_text(&base));
     added.map_err(|error| BaseError::Value { base, error })
 }
 
 fn remove(settings: &mut Settings, _root: &Path, base: PathBuf) -> Result<(), BaseError> {
-    let before = settings.bases.len();
+    let is_known = settings.bases.contains(&base) || settings.bases_beyond.contains(&base);
     settings.bases.retain(|known| *known != base);
-    if settings.bases.len() == before { Err(BaseError::Unknown(base)) } else { Ok(()) }
+    settings.bases_beyond.retain(|known| *known != base);
+    if is_known { Ok(()) } else { Err(BaseError::Unknown(base)) }
 }
 
 fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {

@@ -1,5 +1,5 @@
 //! Printing. All output passes one filter: names from programs, drivers, archives and folders may hold characters
-//! that move a terminal's cursor or change its colours.
+//! that move a terminal's cursor, change its colours, or turn the order of what is printed around.
 
 use std::io::{self, LineWriter, Write};
 use std::os::fd::BorrowedFd;
@@ -31,7 +31,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// Prints text without control characters other than line breaks.
+/// Prints text as [`printable`] makes it.
 pub(crate) struct Printer(LineWriter<StandardOutput>);
 
 impl Printer {
@@ -57,7 +57,7 @@ impl Write for Printer {
 
 /// [`plain`] for text of several lines.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// Prints text on standard output.
@@ -79,5 +79,6 @@ mod tests {
     #[test]
     fn of_control_characters_only_line_ends_are_printed() {
         assert_eq!(printable("a\u{7}\u{9b}2J\u{7f}\nb\n"), "a\u{fffd}\u{fffd}2J\u{fffd}\nb\n");
+        assert_eq!(printable("\u{202e}a\n\n"), "\u{fffd}a\n\n");
     }
 }

@@ -5,11 +5,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use bytesize::ByteSize;
 use humantime::FormattedDuration;
+use vkstash_store::base::text::is_printable;
 
-/// Text from outside (names of programs, devices, files) without control characters, which could move a terminal's
-/// cursor or change its colours.
+/// Text from outside (names of programs, devices, files) without characters that could move a terminal's cursor, change
+/// its colours, or turn the order of what is printed around.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect()
 }
 
 /// A span of time: `850us`, `3ms 400us`, `12s 400ms`, `3m 20s`, `2h 5m`.
@@ -98,5 +99,6 @@ mod tests {
     #[test]
     fn an_escape_sequence_in_a_name_does_not_reach_the_terminal() {
         assert_eq!(plain("ga\u{1b}[2Jme\n"), "ga\u{fffd}[2Jme\u{fffd}");
+        assert_eq!(plain("gnp.\u{202e}exe"), "gnp.\u{fffd}exe");
     }
 }

@@ -298,3 +298,41 @@ fn every_change_of_the_settings_says_which_lines_are_ignored() {
         assert_eq!(shown.matches("base does not count, because others").count(), 1, "{shown}");
     }
 }
+
+#[test]
+fn the_list_says_why_a_base_is_not_used_and_a_folder_is_one_base_however_it_is_written() {
+    let sandbox = Sandbox::new();
+    let stash = sandbox.path("stash");
+    fs::create_dir(&stash).unwrap();
+    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
+    let file = stash.join("settings");
+    let shown = |path: &Path| path.display().to_string();
+    let bases: Vec<_> = (0..17).map(|number| sandbox.path(&format!("base {number}"))).collect();
+    bases.iter().skip(1).for_each(|base| fs::create_dir(base).unwrap());
+    let lines: Vec<_> = bases.iter().map(|base| format!("base = {}\n", shown(base))).collect();
+    fs::write(&file, lines.concat()).unwrap();
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    let listed: Vec<_> = text(&told.stdout).lines().collect();
+    assert_eq!(listed.len(), 19, "{listed:?}");
+    assert_eq!(listed[0], shown(&bases[0]));
+    assert!(listed[1].starts_with("  not used: ") && listed[1].contains("No such file"), "{listed:?}");
+    assert_eq!(listed[17], shown(&bases[16]));
+    assert_eq!(listed[18], "  not used: there are 16 before it, and no more are looked into");
+    // One that goes makes room for the next.
+    assert!(of_list(&sandbox, &["remove".as_ref(), bases[0].as_os_str()]).status.success());
+    assert_eq!(fs::read_to_string(&file).unwrap(), lines[1..].concat());
+    assert!(of_list(&sandbox, &["remove".as_ref(), bases[16].as_os_str()]).status.success());
+    // A link to a base, and other spellings of it.
+    std::os::unix::fs::symlink(&bases[3], sandbox.path("link")).unwrap();
+    let spellings = [sandbox.path("link"), sandbox.path("./base 3/"), sandbox.path("base 3/.")];
+    for spelling in &spellings {
+        let told = of_list(&sandbox, &["add".as_ref(), spelling.as_os_str()]);
+        assert!(one_error_line(&told).contains("is a base already"), "{told:?}");
+    }
+    // A name that would turn the order of the line around.
+    let turned = sandbox.path("gnp.\u{202e}exe");
+    fs::create_dir(&turned).unwrap();
+    assert!(of_list(&sandbox, &["add".as_ref(), turned.as_os_str()]).status.success());
+    let told = of_list(&sandbox, &["list".as_ref()]);
+    assert!(text(&told.stdout).ends_with("/gnp.%E2%80%AEexe\n"), "{told:?}");
+}

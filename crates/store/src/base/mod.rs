@@ -8,6 +8,7 @@
 //! | `signals` | writes that raise no signal |
 //! | `sort` | sorting that adds little to the library |
 //! | `owner` | files that root creates in a user's folder |
+//! | `text` | which characters are not printed as they are |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
 //! | `util` | random names, the time, locks |
@@ -18,6 +19,7 @@ pub mod memory;
 pub mod owner;
 pub mod signals;
 pub mod sort;
+pub mod text;
 pub mod thread;
 pub(crate) mod timer;
 pub mod util;

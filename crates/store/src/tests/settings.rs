@@ -104,6 +104,7 @@ fn paths_of_bases_are_written_so_that_every_byte_can_be_read() {
         (b"/ends  ", "/ends%20%20"),
         ("/\u{2028}\u{85}".as_bytes(), "/%E2%80%A8%C2%85"),
         (b"/=#", "/=#"),
+        ("/gnp.\u{202e}exe".as_bytes(), "/gnp.%E2%80%AEexe"),
     ] {
         assert_eq!(base_text(&base(path)), text);
     }
@@ -367,4 +368,18 @@ fn settings_that_were_put_off_say_nothing() {
     assert!(stash.disabled_caches_at_opening().is_none_or(|kinds| kinds == CacheKinds::ALL));
     drop(stash);
     assert_eq!(open(root.path()).disabled_caches_at_opening(), Some(CacheKinds::ALL));
+}
+
+#[test]
+fn bases_beyond_the_limit_stay_behind_the_others_and_each_folder_counts_once() {
+    let lines: Vec<_> = (0..20).map(|number| format!("base = /{number}\n")).collect();
+    let text = lines.concat();
+    let (settings, complaints) = Settings::parse(&text);
+    assert_eq!((settings.bases.len(), complaints.len()), (16, 4), "{complaints:?}");
+    assert_eq!(settings.to_text(), text);
+    let spellings = "base = /a/b\nbase = /a//b/\nbase = /a/./b\nbase = /a/b\n";
+    let (settings, complaints) = Settings::parse(spellings);
+    assert_eq!((settings.to_text().as_str(), complaints.len()), ("base = /a/b\n", 0));
+    let (settings, _) = Settings::parse("base = /a//b/\nbase = /c/./d/\n");
+    assert_eq!(settings.to_text(), "base = /a/b\nbase = /c/d\n");
 }
