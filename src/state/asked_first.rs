@@ -39,7 +39,7 @@ impl LoadedCacheFirst {
 }
 
 /// Tells a driver's hits in memory from its hits on disk.
-pub(super) struct Fastest(AtomicU64);
+struct Fastest(AtomicU64);
 
 impl Default for Fastest {
     fn default() -> Fastest {
@@ -52,7 +52,7 @@ impl Fastest {
     const FAST: Duration = Duration::from_micros(30);
     const SLOW: Duration = Duration::from_micros(300);
 
-    pub(super) fn is_in_memory(&self, took: Duration) -> bool {
+    fn is_in_memory(&self, took: Duration) -> bool {
         let nanos = took.as_nanos() as u64;
         let fastest = self.0.load(Ordering::Relaxed);
         // Rare, so threads do not wait for each other's write.
