@@ -28,6 +28,7 @@ use object_store::{
 use rustix::fs::FlockOperation;
 use tokio::sync::OnceCell;
 use url::Url;
+use vkstash_store::base::text::is_printable;
 
 /// Bytes of one part of an upload.
 const PART: usize = 8 << 20;
@@ -62,6 +63,9 @@ pub enum BucketError {
     /// The object is not there.
     #[error("{0} is not there")]
     Missing(String),
+    /// Nothing can be opened: no connection, and no file.
+    #[error("this process has too many files open, or the whole machine has: raise the limit (ulimit -n)")]
+    NoDescriptors,
     /// A file of this machine cannot be read.
     #[error("{0}")]
     File(#[from] io::Error),
@@ -78,6 +82,7 @@ pub enum BucketError {
 impl BucketError {
     fn of(error: Error) -> BucketError {
         match error {
+            error if is_lack_of_descriptors(&error) => BucketError::NoDescriptors,
             Error::NotFound { path, .. } => BucketError::Missing(path),
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
                 BucketError::Denied(plain(&error))
@@ -88,7 +93,24 @@ impl BucketError {
     }
 }
 
-/// One line of what the library says.
+/// Whether a lack of descriptors is what an error comes from.
+pub(crate) fn is_lack_of_descriptors(error: &(dyn std::error::Error + 'static)) -> bool {
+    let lacks = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let system = error.downcast_ref::<io::Error>();
+        if system.is_some_and(|error| lacks.contains(&error.raw_os_error())) {
+            return true;
+        }
+        // An error of the system's type may have another one in it, which is not its source.
+        let inner =
+            system.and_then(io::Error::get_ref).map(|inner| inner as &(dyn std::error::Error + 'static));
+        next = inner.or_else(|| error.source());
+    }
+    false
+}
+
+/// One line of what the library says, without a password.
 fn plain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -99,6 +121,7 @@ fn plain(error: &Error) -> String {
         }
         source = inner.source();
     }
+    let text = without_users(&text);
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -109,7 +132,40 @@ pub fn check(address: &str) -> Result<(), BucketError> {
 }
 
 fn wrong(address: &str, reason: &'static str) -> BucketError {
-    BucketError::Address { address: address.chars().filter(|c| !c.is_control()).collect(), reason }
+    // What is no address may have its password anywhere before an @.
+    let shown = match address.rsplit_once('@') {
+        Some((before, after)) => {
+            let scheme = before.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+            format!("{scheme}{HIDDEN}@{after}")
+        }
+        None => address.to_owned(),
+    };
+    BucketError::Address { address: shown.chars().filter(|&c| is_printable(c)).collect(), reason }
+}
+
+/// What is shown of a user and a password.
+const HIDDEN: &str = "...";
+
+/// A text with addresses, without the users and passwords in them.
+fn without_users(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends = |c: char| c == '/' || c.is_whitespace() || c == '"' || c == '\'';
+        let (server, rest) = part.split_at(part.find(ends).unwrap_or(part.len()));
+        shown.push_str("://");
+        match server.rsplit_once('@') {
+            Some((_, server)) => shown.push_str(&format!("{HIDDEN}@{server}")),
+            None => shown.push_str(server),
+        }
+        shown.push_str(rest);
+    }
+    shown
+}
+
+/// Whether addresses may begin with http://, by hand: that is for tests and for private networks.
+fn allows_http() -> bool {
+    matches!(std::env::var("AWS_ALLOW_HTTP").as_deref(), Ok("true" | "1"))
 }
 
 /// An address of which everything counts: what a parser of URLs leaves out in silence (queries, line breaks) is
@@ -141,6 +197,11 @@ impl Address {
         let url = Url::parse(address).map_err(|_| wrong("it is no URL"))?;
         if folder.is_some() {
             return Ok(Address { url, scheme: ObjectStoreScheme::Local, path: Path::default(), folder });
+        }
+        if url.scheme() == "http" && !allows_http() {
+            return Err(wrong(
+                "everybody on the way could change it; write https://, or set AWS_ALLOW_HTTP=1",
+            ));
         }
         let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|_| wrong("no such stores are known"))?;
         match scheme {
@@ -251,11 +312,7 @@ impl Bucket {
         let client = client.with_timeout_disabled();
         // Another part of the program may have chosen it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // From the environment, and by hand: http:// is for tests and for private networks.
-        let client = match std::env::var("AWS_ALLOW_HTTP").as_deref() {
-            Ok("true" | "1") => client.with_allow_http(true),
-            _ => client,
-        };
+        let client = if allows_http() { client.with_allow_http(true) } else { client };
         let mut local = None;
         let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
         let (store, prefix): (Arc<dyn ObjectStore>, Path) = match scheme {
@@ -264,9 +321,15 @@ impl Bucket {
                 if create {
                     std::fs::create_dir_all(&folder)?;
                 }
-                let store = LocalFileSystem::new_with_prefix(&folder).map_err(|error| {
-                    BucketError::Unreachable(format!("{}: {}", folder.display(), plain(&error)))
-                })?;
+                let store =
+                    LocalFileSystem::new_with_prefix(&folder).map_err(|error| {
+                        match BucketError::of(error) {
+                            BucketError::Unreachable(why) => {
+                                BucketError::Unreachable(format!("{}: {why}", folder.display()))
+                            }
+                            error => error,
+                        }
+                    })?;
                 local = Some(folder);
                 (Arc::new(store), Path::default())
             }

@@ -11,7 +11,7 @@
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it goes
-//! - [`names`] names of objects; `start` how this process was started
+//! - [`names`] names of objects; `start` how this process was started; `signals` how it is ended
 
 mod announce;
 pub mod bucket;
@@ -33,5 +33,6 @@ pub mod push;
 pub mod replace;
 pub mod revocations;
 pub mod segment;
+mod signals;
 mod start;
 pub mod trust;

@@ -25,6 +25,7 @@ use crate::names::{self, Digest};
 use crate::progress::Progress;
 use crate::pull::{self, Failure, PullError};
 use crate::push::{self, PushError};
+use crate::signals::{self, Signals};
 use crate::start;
 use crate::trust::Trust;
 
@@ -267,6 +268,7 @@ impl From<build::BuildError> for End {
 
 /// Runs the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    signals::install();
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(text) => {
@@ -622,33 +624,35 @@ fn make_key(args: &KeyArgs) -> Result<Option<Failure>, End> {
 
 /// Runs until it is done, the user interrupts it, or it takes too long.
 fn run<T>(args: &WaitArgs, work: impl Future<Output = Result<T, End>>) -> Result<T, End> {
+    has_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(End::local)?;
     let limit = Duration::from_secs(args.deadline.unwrap_or(24 * 3600));
     let done = runtime.block_on(async {
+        let mut signals = Signals::heard();
         tokio::select! {
             done = tokio::time::timeout(limit, work) => done.unwrap_or_else(|_| {
                 let text = format!("not done within {} s; what was there stays", limit.as_secs());
                 Err(End { text, status: Failure::Offline as u8 })
             }),
-            status = interrupted() => Err(End { text: "interrupted; what was there stays".to_owned(), status }),
+            status = signals.interrupted() => Err(End { text: signals::INTERRUPTED.to_owned(), status }),
         }
     });
     runtime.shutdown_background();
     done
 }
 
-/// The exit status: as shells tell that of a process that a signal has ended.
-async fn interrupted() -> u8 {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
+/// Descriptors that a runtime opens; it panics where it does not get them.
+const DESCRIPTORS: usize = 8;
+
+fn has_descriptors() -> Result<(), End> {
+    let opened: io::Result<Vec<_>> = (0..DESCRIPTORS).map(|_| std::fs::File::open("/dev/null")).collect();
+    match opened {
+        Ok(_) => Ok(()),
+        Err(error) if bucket::is_lack_of_descriptors(&error) => {
+            Err(End::local(bucket::BucketError::NoDescriptors))
         }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => 130,
-        () = terminated => 143,
+        // It has no such file, and what is opened next tells whether that matters.
+        Err(_) => Ok(()),
     }
 }
 

@@ -137,7 +137,10 @@ pub(crate) fn of_store(error: &BucketError) -> Failure {
     match error {
         BucketError::Unreachable(_) | BucketError::Missing(_) | BucketError::Slow => Failure::Offline,
         BucketError::Denied(_) | BucketError::TooLong(_) => Failure::Refused,
-        BucketError::Unable(_) | BucketError::File(_) | BucketError::Address { .. } => Failure::Local,
+        BucketError::Unable(_)
+        | BucketError::NoDescriptors
+        | BucketError::File(_)
+        | BucketError::Address { .. } => Failure::Local,
     }
 }
 

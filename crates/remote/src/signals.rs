@@ -1,0 +1,83 @@
+//! SIGINT and SIGTERM. A signal that this process inherited as ignored, from `nohup` for instance, stays ignored. Of the
+//! others each one ends the process with a line and a status, at any time: at once where nothing has to be tidied up, and
+//! otherwise through [`interrupted`], which lets the work stop at an await.
+
+use std::future;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What is printed, also from a signal handler.
+pub(crate) const INTERRUPTED: &str = "interrupted; what was there stays";
+const LINE: &[u8] = b"vkstash-remote: interrupted; what was there stays\n";
+
+/// Whether [`Signals`] hear of signals now.
+static ARE_HEARD: AtomicBool = AtomicBool::new(false);
+
+/// From here on a signal ends the process as said above. For the beginning of `main`.
+pub(crate) fn install() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        if is_ignored(number) {
+            continue;
+        }
+        let handler: extern "C" fn(libc::c_int) = end;
+        // SAFETY: the handler has the type that the call expects, and makes only calls that handlers may make.
+        unsafe { libc::signal(number, handler as libc::sighandler_t) };
+    }
+}
+
+extern "C" fn end(number: libc::c_int) {
+    if !ARE_HEARD.load(Ordering::SeqCst) {
+        // SAFETY: the buffer is a constant with that length; both calls may be made in a signal handler.
+        unsafe {
+            libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len());
+            libc::_exit(128 + number);
+        }
+    }
+}
+
+fn is_ignored(number: libc::c_int) -> bool {
+    // SAFETY: all fields may be zero.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is set, and `now` is written to while it is borrowed here.
+    let asked = unsafe { libc::sigaction(number, std::ptr::null(), &mut now) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
+}
+
+/// Signals that are heard of until this is dropped.
+pub(crate) struct Signals([(Option<Signal>, u8); 2]);
+
+impl Signals {
+    /// Within a runtime.
+    pub(crate) fn heard() -> Signals {
+        // Without a descriptor a signal ends the process at once.
+        let heard =
+            |kind: SignalKind| (!is_ignored(kind.as_raw_value())).then(|| signal(kind).ok()).flatten();
+        let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)];
+        let signals = Signals(kinds.map(|(kind, status)| (heard(kind), status)));
+        ARE_HEARD.store(true, Ordering::SeqCst);
+        signals
+    }
+
+    /// The exit status after a signal: as shells tell that of a process that it has ended.
+    pub(crate) async fn interrupted(&mut self) -> u8 {
+        let [(interrupt, of_interrupt), (terminate, of_terminate)] = &mut self.0;
+        tokio::select! {
+            () = one(interrupt) => *of_interrupt,
+            () = one(terminate) => *of_terminate,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        ARE_HEARD.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn one(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => future::pending().await,
+    }
+}
