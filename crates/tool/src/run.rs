@@ -124,7 +124,9 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     }
     if let Some(folder) = folder {
         if !args.quiet {
-            eprint_line(&summary::of(&folder.reports()));
+            let reports = folder.reports();
+            let known = summary::Known::of(root::root(args.dir.as_deref()).as_deref(), &reports);
+            eprint_line(&summary::of(&reports, known));
         }
         if let Some(outer) = outer_report() {
             folder.copy_reports(&outer);

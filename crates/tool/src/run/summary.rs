@@ -2,10 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::fs;
+use std::path::Path;
 
 use VkLayer_vkstash::stats::Count;
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
+use vkstash_store::settings::Settings;
+use vkstash_store::stash::inspect::parts_of;
 
+use crate::kept;
 use crate::names;
 use crate::tally::Tally;
 use crate::units::{counted, plain, saved};
@@ -13,14 +19,55 @@ use crate::units::{counted, plain, saved};
 /// Number of reasons for bypasses that are named, the most frequent first.
 const MOST_REASONS: usize = 2;
 
+/// What the stash and its settings say of the programs of one run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// The driver's own caches answer sooner.
+    driver_is_sooner: bool,
+    /// Background work may be done.
+    has_background: bool,
+}
+
+impl Known {
+    /// Reads the parts of an application only if it makes a difference.
+    pub(crate) fn of(root: Option<&Path>, reports: &[RunReport]) -> Known {
+        let Some(root) = root else { return Known { has_background: true, ..Known::default() } };
+        let of_root = kept::read(root, None).settings;
+        // Reports name applications as people read them, so these are those of the reports, or have the same name.
+        let displays: BTreeSet<_> = reports.iter().map(|report| report.application.as_str()).collect();
+        let is_one = |name: &String| {
+            AppName::of_folder(name)
+                .is_some_and(|application| displays.contains(application.display.as_str()))
+        };
+        let names = fs::read_dir(root).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let applications: Vec<_> = names.filter(is_one).collect();
+        let may_work = |own: &Settings| kept::background_mode(&of_root, own).allows_work();
+        let has_background = match applications.as_slice() {
+            [] => may_work(&Settings::default()),
+            some => some.iter().any(|application| may_work(&kept::read(root, Some(application)).settings)),
+        };
+        let devices = || reports.iter().flat_map(|report| &report.devices);
+        let saves = devices().any(|device| device.counters.contains_key(Count::SavedNanos.name()));
+        if !saves {
+            return Known { driver_is_sooner: false, has_background };
+        }
+        let parts =
+            applications.iter().flat_map(|application| parts_of(root, application).unwrap_or_default());
+        let used: Vec<_> = parts.filter(|part| devices().any(|device| device.part == part.name)).collect();
+        let comparisons = used.iter().flat_map(|part| part.comparisons.values());
+        Known { driver_is_sooner: kept::driver_is_sooner(comparisons), has_background }
+    }
+}
+
 /// The reports of one run in one line.
-pub(crate) fn of(reports: &[RunReport]) -> String {
-    let mut parts = vec![outcome(reports)];
+pub(crate) fn of(reports: &[RunReport], known: Known) -> String {
+    let mut parts = vec![outcome(reports, known)];
     parts.extend(trouble(reports));
     parts.join("; ")
 }
 
-fn outcome(reports: &[RunReport]) -> String {
+fn outcome(reports: &[RunReport], known: Known) -> String {
     let devices: Vec<_> = reports.iter().flat_map(|report| &report.devices).collect();
     if devices.is_empty() {
         return nothing_reported(reports.is_empty());
@@ -70,10 +117,15 @@ fn outcome(reports: &[RunReport]) -> String {
         let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
         line += &format!(" ({}{more})", words.join(", "));
     }
-    line += &format!("; {}", saved(tally.get(Count::SavedNanos), tally.get(Count::AheadNanos)));
+    let (nanos, ahead) = (tally.get(Count::SavedNanos), tally.get(Count::AheadNanos));
+    line += &format!("; {}", saved(nanos, ahead, known.driver_is_sooner));
     if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
-        line +=
-            "; this driver's caches keep nothing, so only what background work compiles ahead can be served";
+        line += match known.has_background {
+            true => {
+                "; this driver's caches keep nothing, so only what background work compiles ahead can be served"
+            }
+            false => "; this driver's caches keep nothing that could be served",
+        };
     }
     line
 }
@@ -126,9 +178,44 @@ fn trouble(reports: &[RunReport]) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use std::fs::DirBuilder;
+    use std::os::unix::fs::DirBuilderExt as _;
+
     use vkstash_store::reports::model::{BypassReport, DeviceReport, StoreReport};
+    use vkstash_store::settings::{self, BackgroundMode};
 
     use super::*;
+
+    fn of(reports: &[RunReport]) -> String {
+        super::of(reports, Known { driver_is_sooner: false, has_background: true })
+    }
+
+    #[test]
+    fn nothing_is_claimed_that_the_driver_does_better_and_nobody_hears_of_disabled_work() {
+        let reports = [report(&[(Count::Served, 4), (Count::SavedNanos, 12_400_000_000)])];
+        let line = super::of(&reports, Known { driver_is_sooner: true, has_background: true });
+        assert_eq!(line, "4 served (100.0 %), 0 compiled, 0 bypassed; the driver's own cache answers sooner");
+        let reports = [report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])];
+        let line = super::of(&reports, Known::default());
+        let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
+                        this driver's caches keep nothing that could be served";
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn an_application_has_its_own_mode_of_background_work() {
+        let root = tempfile::tempdir().unwrap();
+        let game = AppName::new(Some(b"game"), b"/bin/game", &[]);
+        DirBuilder::new().mode(0o700).create(root.path().join(&game.folder)).unwrap();
+        let known = |application: &str| {
+            let report = RunReport { application: application.to_owned(), ..report(&[]) };
+            Known::of(Some(root.path()), &[report]).has_background
+        };
+        assert!(known(&game.display) && known("other"));
+        let off = Settings { background: Some(BackgroundMode::Disabled), ..Settings::default() };
+        settings::write(root.path(), Some(&game.folder), &off).unwrap();
+        assert!(!known(&game.display) && known("other"));
+    }
 
     fn report(counters: &[(Count, u64)]) -> RunReport {
         let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();

@@ -7,7 +7,7 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::Totals;
 use vkstash_store::settings;
-use vkstash_store::settings::Settings;
+use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
@@ -37,13 +37,15 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
         .iter()
         .map(|info| (info, sessions(root, info)))
         .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
-        .map(|(info, sessions)| Application { sessions, ..application(info) })
+        .map(|(info, sessions)| {
+            let own = kept::read(root, Some(&info.folder));
+            let mode = kept::background_mode(&of_root.settings, &own.settings);
+            let shown = application(info, mode);
+            let keep = keep(&shown, &of_root.settings, &own.settings);
+            ignored_settings.extend(own.ignored);
+            Application { sessions, keep, ..shown }
+        })
         .collect();
-    for shown in &mut applications {
-        let own = kept::read(root, Some(&shown.folder));
-        shown.keep = keep(shown, &of_root.settings, &own.settings);
-        ignored_settings.extend(own.ignored);
-    }
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
     let bytes = kept::sum(applications.iter().map(|application| application.bytes));
     let limits = kept::limits(root, &of_root.settings);
@@ -98,13 +100,13 @@ fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
     }
 }
 
-/// The statistics of one application, with default settings.
-pub(super) fn application(info: &ApplicationInfo) -> Application {
+/// The statistics of one application, with default limits.
+pub(super) fn application(info: &ApplicationInfo, mode: BackgroundMode) -> Application {
     let runs = &info.runs;
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
     let store = store(runs);
-    let (benefit, remark) = remark::judge(&tally, runs.runs, &store);
+    let (benefit, remark) = remark::judge(&tally, runs.runs, &store, mode);
     let (bytes, module_bytes) = (kept::bytes(info), kept::module_bytes(info));
     let moment = |unix_ms| (runs.runs > 0).then_some(unix_ms);
     Application {
@@ -284,7 +286,7 @@ mod tests {
         let mut runs = Totals::default();
         runs.add(&report(100, vec![device("aa", 1, 2), device("bb", 1, 3)]));
         runs.add(&report(200, vec![device("cc", 2, 4)]));
-        let application = application(&example(runs));
+        let application = application(&example(runs), BackgroundMode::Allowed);
         assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (Some(100), Some(210)));
         let rows: Vec<_> = application.devices.iter().map(|d| (d.driver_version, d.parts.len())).collect();
         assert_eq!(rows, [(2, 1), (1, 2)]);
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn an_application_without_a_report_has_no_times() {
-        let application = application(&example(Totals::default()));
+        let application = application(&example(Totals::default()), BackgroundMode::Allowed);
         assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (None, None));
     }
 

@@ -1,12 +1,18 @@
 //! Whether an application benefits from the stash, and if not, why.
 
 use VkLayer_vkstash::stats::Count;
+use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Benefit, Store};
 use crate::tally::Tally;
 
 /// The benefit and, if there is none, the reason in words.
-pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option<String>) {
+pub(super) fn judge(
+    tally: &Tally,
+    runs: u64,
+    store: &Store,
+    mode: BackgroundMode,
+) -> (Benefit, Option<String>) {
     if tally.served() > 0 {
         return (Benefit::Some, None);
     }
@@ -15,11 +21,12 @@ pub(super) fn judge(tally: &Tally, runs: u64, store: &Store) -> (Benefit, Option
     if runs < 2 || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
         return (Benefit::Unknown, None);
     }
-    let remark = format!("no benefit here: nothing was served in {runs} runs; {}", reason(tally, store));
+    let remark =
+        format!("no benefit here: nothing was served in {runs} runs; {}", reason(tally, store, mode));
     (Benefit::None, Some(remark))
 }
 
-fn reason(tally: &Tally, store: &Store) -> &'static str {
+fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> &'static str {
     // A program that forbids compiling asks again without that, for the same pipeline.
     let answered = tally.requests().saturating_sub(tally.get(Count::CompileRequired));
     let most = |count: u64| count.saturating_mul(2) > answered;
@@ -32,6 +39,8 @@ fn reason(tally: &Tally, store: &Store) -> &'static str {
         "most of what is asked for must not be cached"
     } else if most(tally.get(Count::DriverHad)) {
         "the driver's own cache has nearly everything already"
+    } else if most(nothing_kept) && !mode.allows_work() {
+        "this driver's caches keep nothing that could be served"
     } else if most(nothing_kept) {
         "this driver's caches keep nothing, and background work had nothing ready when the program asked"
     } else if tally.get(Count::NotTaken) > 0 {
@@ -52,10 +61,14 @@ mod tests {
     use super::*;
 
     fn judged(counters: &[(Count, u64)], runs: u64) -> (Benefit, Option<String>) {
+        judged_in(BackgroundMode::Allowed, counters, runs)
+    }
+
+    fn judged_in(mode: BackgroundMode, counters: &[(Count, u64)], runs: u64) -> (Benefit, Option<String>) {
         let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
         let mut tally = Tally::default();
         tally.add(&DeviceReport { counters, ..DeviceReport::default() });
-        judge(&tally, runs, &Store::default())
+        judge(&tally, runs, &Store::default(), mode)
     }
 
     #[test]
@@ -78,6 +91,15 @@ mod tests {
         assert!(remark.unwrap().ends_with("and background work had nothing ready when the program asked"));
         let counters = [(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9), (Count::Parked, 1)];
         assert_eq!(judged(&counters, 2), (Benefit::Some, None));
+    }
+
+    #[test]
+    fn nobody_hears_of_background_work_that_is_disabled() {
+        let counters = [(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)];
+        for mode in [BackgroundMode::Disabled, BackgroundMode::Profiling] {
+            let remark = judged_in(mode, &counters, 2).1.unwrap();
+            assert!(remark.ends_with("; this driver's caches keep nothing that could be served"), "{remark}");
+        }
     }
 
     /// Chromium asks for each pipeline twice.

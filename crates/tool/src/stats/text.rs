@@ -126,7 +126,7 @@ fn contents(part: &Part) -> String {
             "comparison" => continue,
             "same" => format!(", {} with equal data", counted(count, "other")),
             // Of one pipeline there may be several, until files are merged.
-            "cost" => format!(", {} of compiles", counted(count, "time")),
+            "cost" => format!(", compile times of {}", counted(count, "pipeline")),
             "verified" | "failed" => format!(", {count} {kind}"),
             kind => format!(", {}", counted(count, &plain(kind).replace('_', " "))),
         };
@@ -210,18 +210,20 @@ fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
         }
     }
     own.iter().for_each(|part| describe_trouble(lines, part));
-    describe_work(lines, &device.work);
+    let driver_is_sooner = kept::driver_is_sooner(own.iter().flat_map(|part| part.comparisons.values()));
+    describe_work(lines, &device.work, driver_is_sooner);
     own.iter().for_each(|part| describe_comparisons(lines, part));
 }
 
-fn describe_work(lines: &mut Vec<String>, work: &Work) {
+fn describe_work(lines: &mut Vec<String>, work: &Work, driver_is_sooner: bool) {
     let get = |what: Count| work.counters.get(what.name()).copied().unwrap_or(0);
     let mut row = |label: &str, count: u64, note: &str| {
         lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
     };
     let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
     let served = get(Count::Served).saturating_add(get(Count::Parked));
-    row("served", served, &format!("{percent}{}", saved(get(Count::SavedNanos), get(Count::AheadNanos))));
+    let saved = saved(get(Count::SavedNanos), get(Count::AheadNanos), driver_is_sooner);
+    row("served", served, &format!("{percent}{saved}"));
     if get(Count::Parked) > 0 {
         row("parked", get(Count::Parked), "of those: finished before the program asked");
     }
@@ -242,7 +244,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     }
     row("compiled", compiled, &format!("{spent}{unrecorded}"));
     if get(Count::NothingKept) > 0 {
-        let note = "of those: this driver's caches keep nothing of them, only background work has them ready";
+        let note = "of those: the driver's caches keep nothing of them that a later run could use";
         row("nothing kept", get(Count::NothingKept), note);
     }
     if get(Count::ServedBefore) > 0 {
@@ -421,7 +423,7 @@ mod tests {
         info.display = "game\u{1b}".to_owned();
         info.parts =
             vec![part("portable", &[("module", 2), ("use", 1)]), part("aa", &[("artifact", 3), ("same", 2)])];
-        let shown = of(&stash(vec![application(&info)]));
+        let shown = of(&stash(vec![application(&info, Default::default())]));
         let expected = "\
 /cache: 1 application, 2.0 KiB, 50.0 % of 4.0 KiB
 
@@ -438,5 +440,54 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
   base not used in 1 run: /base can be written to by others
   1 damaged record skipped in those runs";
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn where_the_driver_answers_sooner_nothing_is_called_saved() {
+        let counters = [(Count::Served, 97), (Count::SavedNanos, 15_000_000_000)];
+        let device = DeviceReport {
+            part: "aa".to_owned(),
+            counters: counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect(),
+            ..DeviceReport::default()
+        };
+        let mut runs = Totals::default();
+        runs.add(&RunReport { devices: vec![device], ..RunReport::default() });
+        let compared = |first: &str| ComparisonInfo {
+            asked_first: Some(first.to_owned()),
+            stash_ns: Some(9000),
+            driver_ns: Some(5000),
+        };
+        let shown = |comparisons: &[(&str, &str)]| {
+            let mut info = example(runs.clone());
+            info.parts = vec![PartInfo {
+                name: "aa".to_owned(),
+                device: None,
+                segments: 1,
+                sealed: 1,
+                bytes: 1024,
+                records: BTreeMap::from([("cost".to_owned(), 2)]),
+                payload_bytes: BTreeMap::new(),
+                comparisons: comparisons
+                    .iter()
+                    .map(|(habit, first)| ((*habit).to_owned(), compared(first)))
+                    .collect(),
+                damaged: 0,
+                refused: Vec::new(),
+            }];
+            of(&stash(vec![application(&info, Default::default())]))
+        };
+        let served = "    served                  97  100.0 %, ";
+        let of_driver = shown(&[("no_cache", "driver")]);
+        assert!(
+            of_driver.contains(&format!("{served}the driver's own cache answers sooner\n")),
+            "{of_driver}"
+        );
+        assert!(!of_driver.contains("saved"), "{of_driver}");
+        assert!(of_driver.contains("1.0 KiB, compile times of 2 pipelines\n"), "{of_driver}");
+        for other in [&[][..], &[("no_cache", "stash")], &[("no_cache", "stash"), ("loaded_cache", "driver")]]
+        {
+            let shown = shown(other);
+            assert!(shown.contains(&format!("{served}up to 15s saved\n")), "{shown}");
+        }
     }
 }
