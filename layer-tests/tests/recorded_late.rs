@@ -86,11 +86,11 @@ fn program(input: &Value) -> Value {
     let mut calls = creations(&driver.take_record());
     let own = calls.first().map(|call| call["thread"].clone());
     let is_own = |call: &&Value| own.as_ref() == Some(&call["thread"]);
-    let mut after_end = 0;
+    let (mut after_end, mut threads) = (0, 0);
     match input["end"].as_str() {
         Some("quiet") => {
-            let workers = waiting::own_workers();
-            assert_eq!(workers > 0, input["workers"] != false, "{workers} workers");
+            threads = waiting::own_workers();
+            assert!(threads > 0 || input["few"] == true);
             until_workers_end();
             calls.extend(creations(&driver.take_record()));
         }
@@ -115,6 +115,7 @@ fn program(input: &Value) -> Value {
     json!({
         "own": own,
         "workers": workers,
+        "threads": threads,
         "after_end": after_end,
         "feedback": done.feedback,
     })
@@ -344,7 +345,7 @@ fn without_background_work_the_programs_calls_record() {
                 std::fs::create_dir_all(env.stash_folder()).unwrap();
                 settings::write(&env.stash_folder(), None, &off).unwrap();
             }
-            let input = json!({ "work": work, "end": "quiet", "workers": false });
+            let input = json!({ "work": work, "end": "quiet", "few": true });
             let run = scenario.run_ok::<Value>("program", &env, &input);
             let names = ["compiled", "left_to_workers", "recorded_by_workers"];
             assert_eq!(counts(&run, names), [ALL, 0, 0], "{name}: {:?}", run.reports.counters());
@@ -358,18 +359,20 @@ fn without_background_work_the_programs_calls_record() {
 }
 
 #[test]
-fn no_thread_is_started_for_a_few() {
+fn no_thread_is_started_for_what_took_less_than_a_thread_takes() {
     scenario(STEPS, |scenario| {
-        let work = Work { count: 4, ..pipelines(Caches::Shared) };
-        let env = warm(scenario, driver(scenario, NVIDIA), &work).without_var("VKSTASH_BACKGROUND_WORKERS");
-        let input = |work: &Work, workers: bool| json!({ "work": work, "end": "quiet", "workers": workers });
-        let few = scenario.run_ok::<Value>("program", &env, &input(&work, false));
-        assert_eq!(counts(&few, ["left_to_workers", "recorded_by_workers"]), [3, 0]);
-        let more = Work { count: 5, ..work };
-        warm(scenario, driver(scenario, NVIDIA), &more);
-        let more = scenario.run_ok::<Value>("program", &env, &input(&more, true));
-        let [left, recorded] = counts(&more, ["left_to_workers", "recorded_by_workers"]);
-        assert_eq!((left, recorded), (4, 4), "{:?}", more.reports.counters());
+        let mut script = driver(scenario, NVIDIA);
+        script["disk_entry_beside_us"] = json!(100);
+        let work = Work { count: 3, ..pipelines(Caches::Shared) };
+        let env = warm(scenario, script, &work).without_var("VKSTASH_BACKGROUND_WORKERS");
+        let input = json!({ "work": work, "end": "quiet", "few": true });
+        // On a busy machine the two calls may take longer than a thread does.
+        let without_threads = (0..20).any(|number| {
+            let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
+            let few = scenario.run_ok::<Value>("program", &env, &input);
+            few.value["threads"] == 0 && counts(&few, ["left_to_workers", "recorded_by_workers"]) == [2, 0]
+        });
+        assert!(without_threads);
     });
 }
 

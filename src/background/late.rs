@@ -30,9 +30,8 @@ use vkstash_store::settings::BackgroundMode;
 const QUIET: Duration = Duration::from_millis(50);
 /// In a program that is never quiet the worker looks less and less often, up to this.
 const LOOKS_LAST: Duration = Duration::from_secs(1);
-/// For fewer than so many no thread is started. Each spares later runs half a millisecond or more, and a thread takes
-/// about two of processor time.
-const FEW: usize = 4;
+/// No thread is started for what has taken less: a thread takes as much processor time.
+const LEAST: Duration = Duration::from_millis(2);
 /// After so many in a row that the driver has not beside an empty cache, no more are tried in this run.
 const IN_VAIN: u32 = 8;
 
@@ -66,10 +65,10 @@ pub fn start(device: &Arc<Device>) {
         return;
     }
     // Who has set the number of workers wants them.
-    let fewest = if Background::from_environment().workers.is_some() { 1 } else { FEW };
+    let least = if Background::from_environment().workers.is_some() { Duration::ZERO } else { LEAST };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
-    device.slow_hits.record_with(Box::new(move |waiting| {
-        if waiting >= fewest || gate::has_workers() {
+    device.slow_hits.record_with(Box::new(move |took| {
+        if took >= least || gate::has_workers() {
             if let Some(device) = weak.upgrade() {
                 recorder.get_or_init(|| Recorder::new(&device)).begin();
             }

@@ -29,8 +29,8 @@ pub struct SlowHit {
     pub took: Duration,
 }
 
-/// Is told how many wait when there is one more.
-pub type OnNoted = Box<dyn Fn(usize) + Send + Sync>;
+/// Is told what those that wait have taken in all when there is one more.
+pub type OnNoted = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// The pipelines of one device that the driver had.
 #[derive(Default)]
@@ -44,6 +44,8 @@ pub struct SlowHits {
 #[derive(Default)]
 struct Keys {
     waiting: VecDeque<SlowHit>,
+    /// What those have taken.
+    took: Duration,
     /// All that were noted in this run.
     noted: FxHashSet<Key>,
 }
@@ -67,28 +69,34 @@ impl SlowHits {
 
     /// Notes a key once in a run. False: it was noted before, or there is no room.
     pub fn note(&self, hit: SlowHit) -> bool {
-        let waiting = {
+        let took = {
             let mut keys = lock(&self.keys);
             if keys.noted.len() >= MOST || !keys.noted.insert(hit.key) {
                 return false;
             }
             keys.waiting.push_back(hit);
-            keys.waiting.len()
+            keys.took += hit.took;
+            keys.took
         };
         if let Some(on_noted) = self.on_noted.get() {
-            on_noted(waiting);
+            on_noted(took);
         }
         true
     }
 
     /// Takes the one that was noted first.
     pub fn take(&self) -> Option<SlowHit> {
-        lock(&self.keys).waiting.pop_front()
+        let mut keys = lock(&self.keys);
+        let hit = keys.waiting.pop_front()?;
+        keys.took = keys.took.saturating_sub(hit.took);
+        Some(hit)
     }
 
     /// Puts back what was taken and not looked at.
     pub fn put_back(&self, hit: SlowHit) {
-        lock(&self.keys).waiting.push_front(hit);
+        let mut keys = lock(&self.keys);
+        keys.waiting.push_front(hit);
+        keys.took += hit.took;
     }
 
     /// Whether nothing waits.
@@ -105,7 +113,6 @@ impl SlowHits {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -117,18 +124,22 @@ mod tests {
 
     #[test]
     fn a_key_is_noted_once_in_a_run_and_the_number_of_keys_is_limited() {
-        let (hits, told) = (SlowHits::default(), Arc::new(AtomicUsize::new(0)));
+        let (hits, told) = (SlowHits::default(), Arc::new(Mutex::new(Duration::ZERO)));
         let heard = told.clone();
-        hits.record_with(Box::new(move |waiting| heard.store(waiting, Ordering::Relaxed)));
+        hits.record_with(Box::new(move |took| *lock(&heard) = took));
         assert!(hits.note(hit(0)) && !hits.note(hit(0)) && hits.note(hit(1)));
-        assert_eq!(told.load(Ordering::Relaxed), 2);
+        assert_eq!(*lock(&told), Duration::from_millis(2));
         let first = hits.take().unwrap();
         assert_eq!(first, hit(0));
+        assert!(hits.note(hit(MOST as u32 * 4)) && *lock(&told) == Duration::from_millis(2));
         hits.put_back(first);
-        assert_eq!((hits.take(), hits.take(), hits.take()), (Some(hit(0)), Some(hit(1)), None));
+        assert_eq!(
+            (hits.take(), hits.take(), hits.take()),
+            (Some(hit(0)), Some(hit(1)), Some(hit(MOST as u32 * 4)))
+        );
         assert!(!hits.note(hit(1)), "it was recorded, or could not be");
         let noted = (2..2 * MOST as u32).filter(|number| hits.note(hit(*number))).count();
-        assert_eq!(noted, MOST - 2);
+        assert_eq!(noted, MOST - 3);
     }
 
     #[test]
