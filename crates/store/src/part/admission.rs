@@ -10,7 +10,7 @@ use crate::base::util::lock;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
-use crate::format::record::{CRASH_LIMIT, Key, Kind, RECORDING, not_an_artifact};
+use crate::format::record::{CRASH_LIMIT, Key, Kind, RECORDING, WORKERS, not_an_artifact};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};
 use crate::part::open::Part;
@@ -214,7 +214,11 @@ impl Part {
         for mut guard in guards {
             guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
             for key in &guard.keys {
+                let is_last = self.crash_count(key).saturating_add(1) >= CRASH_LIMIT;
                 match not_an_artifact(key) {
+                    // Workers are in the driver for much of the time, so a program that is ended by a signal is met
+                    // there, too. That is no failure, as long as it does not happen again.
+                    Some(when) if *key == WORKERS && !is_last => tracing::info!("a process died {when}"),
                     Some(when) => tracing::warn!("a process died {when}"),
                     None => tracing::warn!(
                         "a process died while the driver looked at an artifact ({})",
