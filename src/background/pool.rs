@@ -192,8 +192,8 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
 }
 
 /// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which
-/// this waits for. A task that is in no driver enters none any more, and may still wait for a disk. With the last owner the workers are told to end ([`join`]). False: a task hangs; what its driver
-/// call uses must not be destroyed.
+/// this waits for. A task that is in no driver enters none any more, and may still wait for a disk. With the last owner
+/// the workers are told to end ([`join`]). False: a task hangs; what its driver call uses must not be destroyed.
 pub fn leave(owner: Owner) -> bool {
     POOL.known().is_none_or(|pool| pool.leave(owner))
 }

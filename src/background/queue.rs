@@ -261,8 +261,8 @@ impl<T, E, O> Queue<T, E, O> {
         self.running.insert(*number, Running { root: *root, owner: *owner, stop: stop.clone() });
     }
 
-    /// What tells whether the tasks of an owner that somebody else runs or cancels are in a driver. `own`: the task that
-    /// the asking thread runs.
+    /// What tells whether the tasks of an owner that somebody else runs or cancels are in a driver. `own`: the task of
+    /// the asking thread.
     pub(super) fn running(&self, owner: u64, own: Option<Number>) -> impl Iterator<Item = &Stop> {
         let of_owner = self.running.iter().filter(move |(_, running)| running.owner == owner);
         of_owner.filter(move |(number, _)| Some(**number) != own).map(|(_, running)| &*running.stop)
