@@ -70,8 +70,8 @@ pub trait Again {
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Self::Made, NotMade>;
 }
 
-/// What the stash has of a call: read before its driver calls, because vkDestroyDevice waits for a worker that is behind
-/// the gate.
+/// What the stash has of a call: read before its driver calls, because vkDestroyDevice waits for a worker behind the
+/// gate.
 pub struct Stashed {
     recipe: Vec<u8>,
     /// What the recipe names.

@@ -23,8 +23,8 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     quietly(|| rustix::io::write(fd, bytes))
 }
 
-/// [`write()`] into a stream that somebody may not read, such as the program's standard error: what there is no room for
-/// now is [`Errno::AGAIN`]. The stream itself, which others share, is not changed.
+/// [`write()`] into a stream that somebody may not read, such as the program's standard error: [`Errno::AGAIN`] if
+/// there is no room now. The stream itself, which others share, is not changed.
 pub fn write_if_ready(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     let mut polled = [PollFd::new(&fd, PollFlags::OUT)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,8 +1,8 @@
 //! Characters that are not printed as they are.
 
-/// Whether a character may be printed as it is in a line: no control character, which could move a terminal's cursor, no
-/// line break, and none of those without a shape of their own, which could hide a name or turn its order around (all of
-/// the bidirectional ones, zero-width spaces, tags). Zero-width joiners are parts of words, so they may.
+/// Whether a character may be printed as it is in a line: no control character, which could move a terminal's cursor,
+/// no line break, and none of those without a shape of their own, which could hide a name or turn its order around (all
+/// of the bidirectional ones, zero-width spaces, tags). Zero-width joiners are parts of words, so they may.
 pub const fn is_printable(c: char) -> bool {
     !matches!(
         c,
