@@ -40,36 +40,6 @@ fn an_artifact_that_crashes_the_driver_repeatedly_is_quarantined() {
     });
 }
 
-/// Without the layer the program never asks for the data of a cache, so it must not die of that in every run.
-#[test]
-fn a_driver_that_dies_of_giving_out_data_is_left_alone() {
-    let work = Work { count: 2, ..Work::default() };
-    let dying = json!({ "faults": [{ "command": "vkGetPipelineCacheData", "die": "segv" }] });
-    on(Driver::Test(dying), |scenario, env| {
-        for death in 0..2 {
-            let dead = run_to_any_end(scenario, env, &work);
-            assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{death}: {}", dead.ending());
-        }
-        for _ in 0..2 {
-            let done = run(scenario, env, &work);
-            assert!(done.value.all_made(), "{done:?}");
-            assert!(done.reports.sum("quarantined") > 0, "{:?}", done.reports);
-        }
-    });
-    // Once it has given out something, a death is of something else.
-    on(Driver::Test(json!({})), |scenario, env| {
-        for _ in 0..2 {
-            let dying =
-                json!({ "faults": [{ "command": "vkGetPipelineCacheData", "call": 2, "die": "segv" }] });
-            let dead = run_to_any_end(scenario, &driver(scenario, env, dying), &work);
-            assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
-        }
-        run(scenario, env, &work);
-        let warm = run(scenario, env, &work);
-        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 2]);
-    });
-}
-
 #[test]
 fn a_death_within_a_call_quarantines_no_valid_artifact() {
     on(Driver::Test(json!({})), |scenario, env| {

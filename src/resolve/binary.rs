@@ -135,7 +135,7 @@ pub unsafe fn record_captured<I: CreateInfo>(
 ) -> bool {
     let device = request.call.device;
     let from = api::CreateInfo { pipeline, ..api::CreateInfo::default() };
-    let payload = record::taken_out(device, || Binaries::create(device, &from, None)?.payload(cost));
+    let payload = Binaries::create(device, &from, None).and_then(|binaries| binaries.payload(cost));
     if let Some(release) = device.table.release_captured_pipeline_data {
         // SAFETY: a captured pipeline, released once (09613, 09618).
         let result = unsafe { release(device.handle, &api::ReleaseInfo::new(pipeline), std::ptr::null()) };

@@ -173,15 +173,13 @@ unsafe fn call_and_record<I: CreateInfo>(
         unsafe { feedback::clear_hit(feedback) };
     }
     let payload = match &source {
-        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => {
-            record::taken_out(device, || cache.data_behind(&prefix))
-        }
-        Source::Fresh => record::taken_out(device, || {
+        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
+        Source::Fresh => {
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
             // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
             // through caches of the layer's.
             unsafe { device.cache_data.read(cache, &prefix) }
-        }),
+        }
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded =

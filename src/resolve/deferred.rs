@@ -408,10 +408,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let blob = if cache.is_null() || result != vk::Result::SUCCESS {
         None
     } else {
-        record::taken_out(device, || {
-            // SAFETY: a cache of the layer's that the driver is done with.
-            unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
-        })
+        // SAFETY: a cache of the layer's that the driver is done with.
+        unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
     };
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.cache_data.destroy(cache) };

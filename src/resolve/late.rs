@@ -173,7 +173,7 @@ pub unsafe fn make_again<I: CreateInfo>(request: &Request<'_, I>, took: Duration
         vk::Result::PIPELINE_COMPILE_REQUIRED => return Err(NotRecorded::Refused),
         error => return Err(NotRecorded::Driver(error)),
     }
-    let payload = record::taken_out(device, || cache.data_behind(&payload::prefix(took, 0)));
+    let payload = cache.data_behind(&payload::prefix(took, 0));
     if let Some(destroy) = device.table.destroy_pipeline {
         // SAFETY: the pipeline was just made with the same allocator, and nobody else has had it.
         unsafe { destroy(device.handle, answer.pipeline, call.allocator) };

@@ -17,23 +17,10 @@ use crate::state::pipeline_class::PipelineClass;
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::part::admission::Admission;
 
 /// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.
 pub fn may_record_artifact(device: &Device, class: PipelineClass) -> bool {
     device.keeps_artifacts() && device.caches_hold(class) && device.stored().is_some()
-}
-
-/// Takes the data of an artifact out of the driver, unless programs have died of that.
-pub fn taken_out<T>(device: &Device, take: impl FnOnce() -> Option<T>) -> Option<T> {
-    let stored = device.stored()?;
-    match stored.device.admit_recording() {
-        Admission::Granted(_mark) => take(),
-        Admission::NotYet | Admission::Quarantined => {
-            device.count(Count::Quarantined);
-            None
-        }
-    }
 }
 
 /// Whether the driver has answered this call with an error before, and not made it since.

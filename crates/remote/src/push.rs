@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, not_an_artifact};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
@@ -217,7 +217,8 @@ async fn quarantined(root: &Path, app: &AppName) -> Result<BTreeSet<Revoked>, Pu
         let device = header.short_digest();
         let part = stash.device(&header)?;
         part.for_each(Kind::CrashCount, &mut |key, payload| {
-            if not_an_artifact(key).is_none() && payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
+            // The key zeros stands for calls of workers.
+            if *key != [0; 32] && payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
                 artifacts.insert(Revoked { device: device.clone(), key: Digest(*key) });
             }
         });

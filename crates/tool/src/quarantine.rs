@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, not_an_artifact};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
@@ -51,9 +51,12 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
             let mut keys: Vec<(Key, Kind, String)> = Vec::new();
             part.for_each(Kind::CrashCount, &mut |key, payload| {
                 let count = payload.first().copied().unwrap_or(0);
-                let when = not_an_artifact(key).map(|when| format!(" {when}")).unwrap_or_default();
+                let died = match *key {
+                    WORKERS => "processes died while a worker of background work was in the driver",
+                    _ => "processes died",
+                };
                 if count >= CRASH_LIMIT {
-                    keys.push((*key, Kind::CrashCount, format!("{count} processes died{when}")));
+                    keys.push((*key, Kind::CrashCount, format!("{count} {died}")));
                 }
             });
             part.for_each(Kind::Failed, &mut |key, payload| {

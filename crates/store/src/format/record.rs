@@ -9,18 +9,6 @@ pub const CRASH_LIMIT: u8 = 2;
 /// The key of the crash count that stands for all calls of workers of background work.
 pub const WORKERS: Key = [0; 32];
 
-/// The key of the crash count that stands for taking the first data out of the driver, which programs need not do.
-pub const RECORDING: Key = [1; 32];
-
-/// What a process died of, if a crash count of this key is no artifact's.
-pub fn not_an_artifact(key: &Key) -> Option<&'static str> {
-    match *key {
-        WORKERS => Some("while a worker of background work was in the driver"),
-        RECORDING => Some("while cache data was read from the driver for the first time"),
-        _ => None,
-    }
-}
-
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -10,7 +10,7 @@ use crate::base::util::lock;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::bytes::hex;
-use crate::format::record::{CRASH_LIMIT, Key, Kind, RECORDING, WORKERS, not_an_artifact};
+use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};
 use crate::part::open::Part;
@@ -75,20 +75,6 @@ impl Part {
             Ok(slot) => Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) })),
             Err(TooSlow) => Admission::NotYet,
         }
-    }
-
-    /// Asks whether the driver may be made to give out data. Marked, also where nobody has died before, until the part
-    /// has an artifact: a driver that dies of this would end every run, and no guard file would be left of it.
-    pub fn admit_recording(&self) -> Admission<'_> {
-        if self.has_any(Kind::Artifact) || self.view.is_behind() {
-            return Admission::Granted(None);
-        }
-        if self.crash_count(&RECORDING) >= CRASH_LIMIT {
-            return Admission::Quarantined;
-        }
-        let guard = self.guard_in_time().flatten().filter(|guard| guard.process() == fork::now());
-        let slot = guard.and_then(|guard| guard.enter(&RECORDING, 0).ok()).flatten();
-        Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) }))
     }
 
     /// Whether there is a guard file, or can be none. Waits as long as [`Part::admit`] does.
@@ -215,15 +201,18 @@ impl Part {
             guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
             for key in &guard.keys {
                 let is_last = self.crash_count(key).saturating_add(1) >= CRASH_LIMIT;
-                match not_an_artifact(key) {
+                let of_worker = "a process died while a worker of background work was in the driver";
+                if *key == WORKERS && !is_last {
                     // Workers are in the driver for much of the time, so a program that is ended by a signal is met
                     // there, too. That is no failure, as long as it does not happen again.
-                    Some(when) if *key == WORKERS && !is_last => tracing::info!("a process died {when}"),
-                    Some(when) => tracing::warn!("a process died {when}"),
-                    None => tracing::warn!(
+                    tracing::info!("{of_worker}");
+                } else if *key == WORKERS {
+                    tracing::warn!("{of_worker}");
+                } else {
+                    tracing::warn!(
                         "a process died while the driver looked at an artifact ({})",
                         hex(&key[..8])
-                    ),
+                    );
                 }
                 self.put(Kind::CrashCount, key, self.one_death_more(key, &guard));
             }
