@@ -90,7 +90,7 @@ fn program(input: &Value) -> Value {
     match input["end"].as_str() {
         Some("quiet") => {
             threads = waiting::own_workers();
-            assert!(threads > 0 || input["few"] == true);
+            assert!(input["threads"] == "any" || (threads > 0) == (input["threads"] != false), "{threads}");
             until_workers_end();
             calls.extend(creations(&driver.take_record()));
         }
@@ -345,7 +345,7 @@ fn without_background_work_the_programs_calls_record() {
                 std::fs::create_dir_all(env.stash_folder()).unwrap();
                 settings::write(&env.stash_folder(), None, &off).unwrap();
             }
-            let input = json!({ "work": work, "end": "quiet", "few": true });
+            let input = json!({ "work": work, "end": "quiet", "threads": false });
             let run = scenario.run_ok::<Value>("program", &env, &input);
             let names = ["compiled", "left_to_workers", "recorded_by_workers"];
             assert_eq!(counts(&run, names), [ALL, 0, 0], "{name}: {:?}", run.reports.counters());
@@ -365,7 +365,7 @@ fn no_thread_is_started_for_what_took_less_than_a_thread_takes() {
         script["disk_entry_beside_us"] = json!(100);
         let work = Work { count: 3, ..pipelines(Caches::Shared) };
         let env = warm(scenario, script, &work).without_var("VKSTASH_BACKGROUND_WORKERS");
-        let input = json!({ "work": work, "end": "quiet", "few": true });
+        let input = json!({ "work": work, "end": "quiet", "threads": "any" });
         // On a busy machine the two calls may take longer than a thread does.
         let without_threads = (0..20).any(|number| {
             let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));

@@ -19,7 +19,12 @@ enum Unread {
     /// A pipe that is full, and whose reader reads nothing.
     FullPipe,
     FullSocket,
+    /// A terminal with room for a few bytes, from which nobody reads.
+    Terminal,
 }
+
+const UNREAD: [Unread; 5] =
+    [Unread::Pipe, Unread::Socket, Unread::FullPipe, Unread::FullSocket, Unread::Terminal];
 
 /// A program like one in C, with failing writes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +56,22 @@ fn unread(what: Unread) -> OwnedFd {
         Unread::FullSocket => {
             let (reader, writer) = UnixStream::pair().unwrap();
             full(reader.into(), writer.into())
+        }
+        Unread::Terminal => {
+            let mut ends = [0; 2];
+            let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: valid pointers to two descriptors, which nothing else owns, and defaults for the rest.
+            let [master, slave] = unsafe {
+                let [master, slave] = &mut ends;
+                assert_eq!(libc::openpty(master, slave, name, settings, size), 0);
+                ends.map(|fd| OwnedFd::from_raw_fd(fd))
+            };
+            let mut few = [0_u8; 20];
+            let mut reader = fs::File::from(master.try_clone().unwrap());
+            let slave = full(master, slave);
+            std::io::Read::read_exact(&mut reader, &mut few).unwrap();
+            std::mem::forget(reader);
+            slave
         }
     }
 }
@@ -136,7 +157,7 @@ fn a_standard_error_without_a_reader_ends_or_stops_no_program() {
         for env in [&env, &without_stash] {
             let said = scenario.run("step", env, &Trouble::default()).stderr;
             assert!(said.contains("vkstash: "), "{said}");
-            for what in [Unread::Pipe, Unread::Socket, Unread::FullPipe, Unread::FullSocket] {
+            for what in UNREAD {
                 for end in [End::Orderly, End::Exit] {
                     let work = Work { end, ..Work::default() };
                     run(scenario, env, &Trouble { work, standard_error: Some(what), ..Trouble::default() });

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::config::Background;
 use crate::faults;
+use vkstash_store::base::thread;
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
@@ -22,6 +24,9 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer
 /// hangs.
 const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
+/// A worker that has waited longer for a processor gets none for most of the time. On a machine with an idle processor
+/// it waits for less than a tenth of that.
+const STARVED: Duration = Duration::from_millis(1);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
@@ -111,6 +116,8 @@ thread_local! {
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    /// How long this worker had waited for a processor when it last asked.
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Told when this worker enters a driver.
     static HAS_ENTERED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     static SHARD: usize = {
@@ -148,6 +155,21 @@ pub fn enter_driver() -> Option<InDriver> {
 pub fn must_end() -> bool {
     let ends = |running: &Running| running.stop.is_asked() || running.gate.ending.load(Ordering::SeqCst);
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
+}
+
+/// Whether this worker has waited for a processor since it last asked, so that it must not enter a driver now. The lock
+/// that it held there would be held for as long as it waits, and a thread of the program that needs the lock would wait
+/// with it. Who has set the number of workers wants them.
+pub fn is_starved() -> bool {
+    static NUMBER_IS_SET: OnceLock<bool> = OnceLock::new();
+    let is_in_haste = RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.in_haste));
+    let is_wanted = || *NUMBER_IS_SET.get_or_init(|| Background::from_environment().workers.is_some());
+    if is_in_haste != Ok(false) || is_wanted() {
+        return false;
+    }
+    let Some(now) = thread::waited_for_processor() else { return false };
+    let before = WAITED.try_with(|waited| waited.replace(now)).unwrap_or(now);
+    now.saturating_sub(before) > faults::time_limit(STARVED)
 }
 
 /// A number that changes with every creation call that the program begins while there are workers. None: one is under

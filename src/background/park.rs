@@ -40,6 +40,8 @@ const LONGEST_WAIT: Duration = Duration::from_millis(1);
 /// time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_LAST: Duration = Duration::from_secs(60);
+/// A worker that gets no processor makes nothing for so long.
+const STARVED_FOR: Duration = Duration::from_millis(50);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
@@ -154,7 +156,7 @@ pub unsafe fn leave(device: &Device) -> bool {
         return false;
     }
     parker.release(device, &device.parked.close());
-    // SAFETY: the caller's contract; no task uses the objects any more.
+    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more.
     unsafe { parker.own.destroy() };
     true
 }
@@ -229,6 +231,9 @@ impl Parker {
 
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
+        if gate::is_starved() {
+            return;
+        }
         let Some(_in_driver) = gate::enter_driver() else { return };
         let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         self.release(device, &device.parked.take_older_than(limit));
@@ -249,6 +254,9 @@ impl Parker {
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
+        if gate::is_starved() {
+            return Some(STARVED_FOR);
+        }
         let mut passed_over = 0;
         let (key, way) = loop {
             if !device.parked.has_room() {
@@ -294,7 +302,8 @@ impl Parker {
             }
         };
         let started = Instant::now();
-        // SAFETY: vkDestroyDevice waits for this task (`pool::leave`), so the device is alive; a device whose driver
+        // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
+        // alive; a device whose driver
         // may call back into the program gets no tasks (`start`).
         let made = unsafe { make::make(device, stored, &self.own, key, &mut ready) };
         drop(mark);

@@ -46,8 +46,8 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     }
 }
 
-/// Whether served calls have taken less time in this run, on average. Before there were a few, a hit that is slow beside
-/// others of the driver's is taken to be slower: the first served call also opens the stash.
+/// Whether served calls have taken less time in this run, on average. Before there were a few they are taken to
+/// be faster: the first served call also opens the stash.
 fn is_dearer_than_served(device: &Device, took: Duration) -> bool {
     const FEW: u64 = 4;
     let [calls, nanos] = [Count::Served, Count::ServedNanos].map(|count| device.counters().get(count));

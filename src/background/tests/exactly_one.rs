@@ -1,7 +1,7 @@
 //! Each task ends in exactly one of run and cancel, whatever happens in which order.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -57,6 +57,8 @@ struct Case {
     queued: Counter,
     committed: Counter,
     signalled: Counter,
+    left: Mutex<HashSet<Owner>>,
+    used_after_end: Counter,
 }
 
 impl Case {
@@ -71,13 +73,27 @@ impl Case {
             Body::Calls(calls) => {
                 for _ in 0..calls {
                     let Some(_inside) = gate::enter_driver() else { return };
+                    case.check_alive(owner);
                     std::thread::sleep(Duration::from_micros(50));
+                    case.check_alive(owner);
                 }
             }
             Body::Panics => panic!("on purpose"),
             Body::Queues => case.queue(owner, Body::Nothing),
         };
         self.ends.task(number, run)
+    }
+
+    fn leave(&self, owner: Owner) {
+        assert!(self.pool.leave(owner));
+        self.left.lock().unwrap().insert(owner);
+    }
+
+    /// For a task that is in a driver: its device is not destroyed.
+    fn check_alive(&self, owner: Owner) {
+        if self.left.lock().unwrap().contains(&owner) {
+            self.used_after_end.add();
+        }
     }
 
     fn take(self: &Arc<Case>, steps: &[Step]) {
@@ -91,7 +107,7 @@ impl Case {
                     let owner = owners[owner % owners.len()];
                     self.pool.queue_after(owner, Duration::from_millis(ms.into()), self.task(owner, body));
                 }
-                Step::Leave(owner) => assert!(self.pool.leave(owners[owner % owners.len()])),
+                Step::Leave(owner) => self.leave(owners[owner % owners.len()]),
                 Step::Mode(true) => self.pool.set_mode(BackgroundMode::Allowed, false),
                 Step::Mode(false) => self.pool.set_mode(BackgroundMode::Disabled, false),
                 Step::Commit(in_haste) => {
@@ -105,7 +121,7 @@ impl Case {
                 Step::Pause => std::thread::sleep(Duration::from_micros(100)),
             }
         }
-        assert!(owners.into_iter().all(|owner| self.pool.leave(owner)));
+        owners.into_iter().for_each(|owner| self.leave(owner));
     }
 }
 
@@ -122,7 +138,7 @@ proptest! {
         let environment = Background { workers: Some(workers), ..Background::default() };
         let times = Times { idle: Duration::from_micros(100), ..Times::usual() };
         let pool = Pool::new(&environment, Arc::default(), times);
-        let case = Arc::new(Case { pool, ends, queued, committed, signalled });
+        let case = Arc::new(Case { pool, ends, queued, committed, signalled, left: Mutex::default(), used_after_end: counter() });
         std::thread::scope(|scope| {
             for steps in &threads {
                 scope.spawn(|| case.take(steps));
@@ -141,5 +157,6 @@ proptest! {
         prop_assert!(times.values().all(|times| *times == 1), "{:?}", times);
         prop_assert_eq!(case.signalled.get(), case.committed.get());
         prop_assert_eq!(case.pool.workers(), 0);
+        prop_assert_eq!(case.used_after_end.get(), 0, "in a driver after its device was destroyed");
     }
 }

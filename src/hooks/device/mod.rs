@@ -264,8 +264,8 @@ pub unsafe extern "system" fn destroy_device(
     let next = match guard(command, || unsafe { live_devices::remove(handle) }, || None) {
         Some(Entry::Active(device)) => {
             let next = device.table.destroy_device;
-            // Workers are joined here, before the call goes down; the writer with the last reference to the stash, which
-            // the instance keeps (contract 1.11).
+            // No worker is in the driver after this, and none enters it any more. The writer is joined with the last
+            // reference to the stash, which the instance keeps (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
             let leave = || unsafe { late::leave(&device) & park::leave(&device) };

@@ -8,10 +8,11 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd as _};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::SendFlags;
 
 /// The signals that a write can raise.
 const RAISED: [libc::c_int; 3] = [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTTOU];
@@ -26,13 +27,20 @@ pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
 /// [`write()`] into a stream that somebody may not read, such as the program's standard error: [`Errno::AGAIN`] if
 /// there is no room now. The stream itself, which others share, is not changed.
 pub fn write_if_ready(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
-    let mut polled = [PollFd::new(&fd, PollFlags::OUT)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if rustix::event::poll(&mut polled, Some(&at_once))? == 0 {
-        return Err(Errno::AGAIN);
+    match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+        FileType::Socket => {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            quietly(|| rustix::net::send(&fd, bytes, flags))
+        }
+        // A terminal that has room for a few bytes counts as ready, and waits for room for the rest.
+        FileType::Fifo | FileType::CharacterDevice => {
+            let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let own = rustix::fs::open(path, flags, Mode::empty())?;
+            write(own, bytes)
+        }
+        _ => write(&fd, bytes),
     }
-    // A pipe that is ready takes so much without waiting.
-    write(&fd, bytes.get(..libc::PIPE_BUF).unwrap_or(bytes))
 }
 
 /// [`write()`] at an offset.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::base::descriptor::read_system_file;
 
@@ -42,6 +43,12 @@ pub fn main_has_ended() -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }
 
+/// How long the calling thread has waited for a processor so far. None: the system does not say.
+pub fn waited_for_processor() -> Option<Duration> {
+    let times = read_system_file(c"/proc/thread-self/schedstat").ok()?;
+    times.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 /// Lowers the calling thread's priority and its I/O priority to the lowest.
 ///
 /// The policy matters more than the nice value: a thread that wakes up takes the processor from one with SCHED_IDLE at
@@ -72,6 +79,9 @@ fn lower_to(value: i32) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
     use super::*;
 
     /// The policy of a new thread that goes to the background, after what it does before.
@@ -83,6 +93,44 @@ mod tests {
             unsafe { libc::sched_getscheduler(0) }
         });
         thread.join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_in_the_background_waits_for_a_processor_that_computes() {
+        let is_over = AtomicBool::new(false);
+        let on_one_processor = || {
+            // SAFETY: zeros are an empty set, on this stack; 0 is the calling thread.
+            unsafe {
+                let mut set: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(0, &mut set);
+                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let is_on_one = on_one_processor();
+                while is_on_one && !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let waits = scope.spawn(|| {
+                be_in_background();
+                if !on_one_processor() || waited_for_processor().is_none() {
+                    eprintln!("SKIPPED: processor 0 is not allowed, or the system has no statistics");
+                    return true;
+                }
+                let began = Instant::now();
+                while waited_for_processor().is_some_and(|waited| waited < Duration::from_millis(5)) {
+                    if began.elapsed() > Duration::from_secs(100) {
+                        return false;
+                    }
+                }
+                true
+            });
+            let has_waited = waits.join().unwrap();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(has_waited);
+        });
     }
 
     #[test]
