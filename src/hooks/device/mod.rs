@@ -144,7 +144,8 @@ fn is_driver_cache_disabled(instance: &Instance) -> bool {
     let Some(root) = &instance.config.root else { return false };
     let name = process::name_of(&instance.config, &instance.application.name);
     let began = Instant::now();
-    settings::disabled_caches_unless(root, &name.folder, &|| began.elapsed() > LOOK).has(kind)
+    settings::disabled_caches_unless(root, &name.folder, &|| began.elapsed() > faults::time_limit(LOOK))
+        .has(kind)
 }
 
 /// # Safety
