@@ -116,7 +116,7 @@ typedef enum VkstashResult {
 /* The workload was shown completely: what is worth doing is done now. */
 #define VKSTASH_MEASUREMENTS_ACTION_COMMIT 1u
 
-/* The same, by more threads, at normal priority. */
+/* The same, by more threads, also while the machine is busy. */
 #define VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY 2u
 
 /* Measurements so far are forgotten. */

@@ -50,3 +50,25 @@ pub fn time_limit(usual: Duration) -> Duration {
 pub fn time_limit(usual: Duration) -> Duration {
     usual
 }
+
+/// Whether the machine is busy, which `look` says: as VKSTASH_TEST_BUSY has it (0 or 1), and not where
+/// VKSTASH_TEST_UNHURRIED is set.
+#[cfg(debug_assertions)]
+pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
+    use std::sync::OnceLock;
+
+    static WANTED: OnceLock<Option<bool>> = OnceLock::new();
+
+    let wanted = *WANTED.get_or_init(|| match std::env::var_os("VKSTASH_TEST_BUSY") {
+        Some(value) => Some(value == "1"),
+        None => std::env::var_os("VKSTASH_TEST_UNHURRIED").map(|_| false),
+    });
+    wanted.unwrap_or_else(look)
+}
+
+/// Whether it is.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
+    look()
+}

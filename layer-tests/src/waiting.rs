@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A limit for everything that is waited for. Workers have a low priority, and machines may be busy.
+/// A limit for everything that is waited for. Machines may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(500);
 /// Time between two looks.
 const LOOKS_EVERY: Duration = Duration::from_millis(2);

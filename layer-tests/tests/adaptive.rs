@@ -33,7 +33,7 @@ fn on(scenario: &Scenario, mut script: Value) -> Env {
     script_object.insert("disk_cache_dir".to_owned(), json!(disk));
     let env = scenario.on(Driver::Test(script)).unwrap();
     // Slow looks into the disk cache count as slow.
-    let env = env.without_var("VKSTASH_TEST_UNHURRIED");
+    let env = env.without_var("VKSTASH_TEST_UNHURRIED").var("VKSTASH_TEST_BUSY", "0");
     env.stash(scenario.folder().join("stash")).var("VKSTASH_ASK_FIRST", "auto")
 }
 
@@ -133,6 +133,35 @@ fn a_driver_that_answers_sooner_is_asked_first_until_its_next_update() {
             }
         }
         assert_eq!(verdict(&new, 1, "no_cache").as_deref(), Some("driver"));
+    });
+}
+
+/// Mesa writes what is loaded into a cache to its disk cache by threads of low priority, and waits for them.
+#[test]
+fn a_driver_that_makes_programs_wait_for_its_writes_is_asked_first_while_the_machine_is_busy() {
+    scenario(STEPS, |scenario| {
+        for (id, while_busy) in [(3, (0, ALL)), (5, (ALL, 0))] {
+            let script = json!({ "driver_id": id, "driver_version": id, "disk_cache_us": 5000 });
+            let env = on(scenario, script);
+            let env = env.stash(scenario.folder().join(format!("stash {id}")));
+            let busy = env.clone().var("VKSTASH_TEST_BUSY", "1");
+            let work = program(Caches::None);
+            run(scenario, &env, &work);
+            for env in [&env, &busy] {
+                assert_eq!(run(scenario, env, &work), (ALL, 0), "nobody has asked the driver yet");
+            }
+            assert_eq!(run(scenario, &env, &work), (0, ALL), "the trial");
+            until_a_verdict(scenario, &env, &work, (id, "no_cache"));
+            assert_eq!(verdict(&env, id, "no_cache").as_deref(), Some("stash"));
+            let known = format!("{:?}", comparison(&env, id, "no_cache"));
+            assert_eq!(run(scenario, &busy, &work), while_busy);
+            assert_eq!(
+                format!("{:?}", comparison(&env, id, "no_cache")),
+                known,
+                "it tells nothing of other runs"
+            );
+            assert_eq!(run(scenario, &env, &work), (ALL, 0));
+        }
     });
 }
 

@@ -1,7 +1,7 @@
 //! Pipelines that background work finishes before the program asks for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -102,6 +102,52 @@ fn what_an_earlier_run_used_is_handed_over() {
                     ["served", "compiled", "driver_had", "parking_failed", "parked_unasked", "bypassed"];
                 assert_eq!(others.map(|name| third.reports.sum(name)), [0; 6], "{counters:?}");
             }
+        }
+    });
+}
+
+/// The names of the layer's threads after workers have parked, and whether their policy and nice value are those of
+/// this thread.
+fn priorities(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
+    let read = |task: &Path| {
+        let text = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+        let (name, rest) = text.split_once(") ").unwrap_or_default();
+        let fields: Vec<_> = rest.split_whitespace().map(str::to_owned).collect();
+        // The 19th and the 41st field of all.
+        let of = |number: usize| fields.get(number - 3).cloned().unwrap_or_default();
+        (name.split_once('(').unwrap_or_default().1.to_owned(), (of(19), of(41)))
+    };
+    let (_, own) = read(Path::new("/proc/thread-self"));
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| read(&task.path()));
+    let of_layer = tasks.filter(|(name, _)| name.starts_with("vkstash"));
+    let found: Vec<_> = of_layer.map(|(name, priority)| (name, priority == own)).collect();
+    assert!(work.run(&device).all_made());
+    serde_json::to_value(found).unwrap()
+}
+
+/// A thread of low priority keeps locks, and the process from ending, while it waits for a processor, and the threads
+/// that it starts inherit the priority.
+#[test]
+fn no_thread_of_the_layer_has_another_priority_than_the_program() {
+    scenario(&[("work", work::step), ("priorities", priorities)], |scenario| {
+        for driver in [Driver::Test(json!({})), Driver::Radv] {
+            let Some(env) = scenario.on(driver) else { continue };
+            let folder = scenario.folder().join(format!("stash of {}", env.driver().name()));
+            let env = env.stash(folder);
+            let work = Work { count: COUNT as u32, ..Work::default() };
+            scenario.run_ok::<Done>("work", &env, &work);
+            scenario.run_ok::<Done>("work", &env, &work);
+            let (env, trace) = traced(scenario, &with_parking(&env));
+            let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+            let found = scenario.run_ok::<Vec<(String, bool)>>("priorities", &env, &input).value;
+            for name in ["vkstash-worker", "vkstash-writer"] {
+                assert!(found.iter().any(|(of, _)| of == name), "{name}: {found:?}");
+            }
+            assert!(found.iter().all(|(_, is_own)| *is_own), "{found:?}");
         }
     });
 }

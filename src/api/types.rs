@@ -99,7 +99,7 @@ pub const VKSTASH_BACKGROUND_MODE_PROFILING: u32 = 3;
 pub const VKSTASH_MEASUREMENTS_ACTION_KEEP_ALL: u32 = 0;
 /// The workload was shown completely: what is worth doing is done now.
 pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT: u32 = 1;
-/// The same, by more threads, at normal priority.
+/// The same, by more threads, also while the machine is busy.
 pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY: u32 = 2;
 /// Measurements so far are forgotten.
 pub const VKSTASH_MEASUREMENTS_ACTION_DISCARD_PREVIOUS: u32 = 3;

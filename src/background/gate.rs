@@ -24,9 +24,15 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer
 /// hangs.
 const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
-/// A worker that has waited longer for a processor gets none for most of the time. On a machine with an idle processor
-/// it waits for less than a tenth of that.
+/// A worker that has waited longer for a processor shares one. On a machine with an idle processor it waits for less
+/// than a tenth of that.
 const STARVED: Duration = Duration::from_millis(1);
+/// A worker that has found a processor left need not look again for so long: a look takes as long as making a pipeline
+/// does with some drivers.
+const LOOK_IS_TRUE: Duration = Duration::from_millis(1);
+/// How long a worker pauses on a busy machine at first, because threads may run for a moment only, and at last.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LAST_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
@@ -116,6 +122,10 @@ thread_local! {
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
+    /// When this worker last found that the machine is not busy. None: when it last looked, it was.
+    static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// How long this worker pauses because the machine is busy; zero: it was not when it last looked.
+    static PAUSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// How long this worker had waited for a processor when it last asked.
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Told when this worker enters a driver.
@@ -157,16 +167,35 @@ pub fn must_end() -> bool {
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
 }
 
-/// Whether this worker has waited for a processor since it last asked, so that it must not enter a driver now. The lock
-/// that it held there would be held for as long as it waits, and a thread of the program that needs the lock would wait
-/// with it. Who has set the number of workers wants them.
-pub fn is_starved() -> bool {
+/// How long this worker must wait because it would take a processor from others: the machine has none left, or this
+/// worker has waited for one since it last asked, as where the program may not use all of them. None: it may go on. Who
+/// has set the number of workers wants them.
+pub fn pause_for_others() -> Option<Duration> {
     static NUMBER_IS_SET: OnceLock<bool> = OnceLock::new();
     let is_in_haste = RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.in_haste));
     let is_wanted = || *NUMBER_IS_SET.get_or_init(|| Background::from_environment().workers.is_some());
     if is_in_haste != Ok(false) || is_wanted() {
-        return false;
+        return None;
     }
+    let now = Instant::now();
+    let looked = LOOKED.try_with(Cell::get).unwrap_or_default();
+    if looked.is_some_and(|looked| now.saturating_duration_since(looked) < faults::time_limit(LOOK_IS_TRUE)) {
+        return None;
+    }
+    let is_busy = faults::is_busy(|| thread::processors_are_busy() || has_waited());
+    // A thread that is ending makes no further calls.
+    let _ = LOOKED.try_with(|looked| looked.set((!is_busy).then_some(now)));
+    let next =
+        |last: Duration| if is_busy { (2 * last).clamp(FIRST_PAUSE, LAST_PAUSE) } else { Duration::ZERO };
+    let pause = PAUSED.try_with(|paused| {
+        paused.set(next(paused.get()));
+        paused.get()
+    });
+    is_busy.then_some(pause.unwrap_or(LAST_PAUSE))
+}
+
+/// Whether this worker has waited for a processor since it last asked.
+fn has_waited() -> bool {
     let Some(now) = thread::waited_for_processor() else { return false };
     let before = WAITED.try_with(|waited| waited.replace(now)).unwrap_or(now);
     now.saturating_sub(before) > faults::time_limit(STARVED)

@@ -104,8 +104,8 @@ pub unsafe fn leave(device: &Device) -> bool {
     if !pool::leave(recorder.owner) {
         return false;
     }
-    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more. What was made with the objects
-    // is destroyed.
+    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more. What was made with the
+    // objects is destroyed.
     unsafe { recorder.own.destroy() };
     true
 }
@@ -143,7 +143,7 @@ impl Recorder {
     /// Records the next one, if the program has created nothing since it had begun so many calls.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
-        if now.is_none() || now != calls || gate::is_starved() {
+        if now.is_none() || now != calls || gate::pause_for_others().is_some() {
             return Next::Later(now);
         }
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
@@ -185,8 +185,8 @@ impl Recorder {
                 return Next::AtOnce;
             }
         };
-        // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`leave`), so the device is alive; a
-        // device whose driver may call back into the program is never recorded (`start`).
+        // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`leave`), so the device is alive;
+        // a device whose driver may call back into the program is never recorded (`start`).
         let made = unsafe {
             let recording = Recording { took: hit.took, calls };
             again::with_request(device, &self.own, &hit.key, &stashed, recording)

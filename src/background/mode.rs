@@ -23,7 +23,7 @@ pub enum Action {
     KeepAll,
     /// The workload was shown completely: what is worth doing is done now.
     CommitResults,
-    /// The same, by more threads, at normal priority.
+    /// The same, by more threads, also while the machine is busy.
     CommitResultsHighPriority,
     /// They are forgotten.
     DiscardPrevious,

@@ -34,14 +34,12 @@ const CHAINS: usize = 2;
 const FEW: usize = 16;
 /// What making one from an artifact is taken to cost until one was made.
 const USUAL: Duration = Duration::from_micros(200);
-/// A worker has a low priority, and may be interrupted for longer than making a pipeline takes.
+/// A worker may be interrupted for longer than making a pipeline takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
 /// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last
 /// time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_LAST: Duration = Duration::from_secs(60);
-/// A worker that gets no processor makes nothing for so long.
-const STARVED_FOR: Duration = Duration::from_millis(50);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
@@ -164,7 +162,7 @@ pub unsafe fn leave(device: &Device) -> bool {
 impl Parker {
     /// Has workers make what the last runs used first.
     fn begin(self: &Arc<Parker>, device: &Device) {
-        // Opened by this thread: the program would wait at its first pipeline for a worker that has a low priority.
+        // Opened by this thread: the program would wait for a worker at its first pipeline.
         if device.stored().is_some() && !device.leaves_all_to_driver() {
             // Who has set the number of workers wants them.
             if device.has_too_few_to_park() && Background::from_environment().workers.is_none() {
@@ -231,7 +229,7 @@ impl Parker {
 
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
-        if gate::is_starved() {
+        if gate::pause_for_others().is_some() {
             return;
         }
         let Some(_in_driver) = gate::enter_driver() else { return };
@@ -254,8 +252,8 @@ impl Parker {
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
-        if gate::is_starved() {
-            return Some(STARVED_FOR);
+        if let Some(pause) = gate::pause_for_others() {
+            return Some(pause);
         }
         let mut passed_over = 0;
         let (key, way) = loop {

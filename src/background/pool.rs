@@ -1,4 +1,4 @@
-//! The worker pool: few threads at low priority, which exist while there is work.
+//! The worker pool: few threads, which exist while there is work.
 //!
 //! Each queued task ends in exactly one of `run` and `cancel`. docs/background.md describes when workers start and end,
 //! and what happens in vkDestroyDevice, in forked children and at the end of the process.
@@ -100,7 +100,7 @@ struct State {
 struct Worker {
     number: u64,
     handle: JoinHandle<()>,
-    /// At normal priority, for a commit in haste.
+    /// For a commit in haste.
     in_haste: bool,
     is_idle: bool,
     /// The worker must end.
@@ -199,7 +199,7 @@ pub fn leave(owner: Owner) -> bool {
 }
 
 /// Waits until the workers that [`leave`] has told to end have ended. A driver may have destructors for its threads,
-/// and is unloaded with its instance. Workers have a low priority, so vkDestroyDevice does not wait for that.
+/// and is unloaded with its instance. vkDestroyDevice does not wait for that.
 pub fn join() {
     if let Some(pool) = POOL.known() {
         pool.join();
@@ -403,7 +403,7 @@ impl Pool {
         body();
     }
 
-    /// Whether a worker at normal priority waits for a task.
+    /// Whether a worker in haste waits for a task.
     #[cfg(test)]
     pub(super) fn has_idle_haste(&self) -> bool {
         let state = self.0.lock();
@@ -449,8 +449,7 @@ impl Shared {
         Vec::new()
     }
 
-    /// Starts workers at normal priority for a commit. They last until it is done: a worker that runs a task cannot
-    /// start them, because a thread inherits the low priority.
+    /// Starts workers in haste for a commit: they also work while the machine is busy. They last until it is done.
     fn hurry(self: &Arc<Shared>, state: &mut State) {
         let running = state.workers.iter().filter(|worker| worker.in_haste).count();
         let unfinished = state.queue.unfinished_in_haste();
@@ -494,9 +493,6 @@ impl Shared {
 
     /// The life of a worker.
     fn work(self: Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool, entered: &Arc<AtomicBool>) {
-        if !in_haste {
-            thread::be_in_background();
-        }
         self.gate.begin_worker(entered);
         contained("a worker", || self.work_until_told(number, in_haste, told));
         // Where it ends in another way than for lack of work.
@@ -648,7 +644,7 @@ impl State {
         self.queue.running(owner.0, TASK.get()).map(Stop::is_in_driver).reduce(|one, other| one || other)
     }
 
-    /// The next task for a worker. What a commit in haste waits for is left to the workers at normal priority, if there
+    /// The next task for a worker. What a commit in haste waits for is left to the workers in haste, if there
     /// are any.
     fn take(&mut self, in_haste: bool) -> Option<Taken<Box<dyn Task>>> {
         if in_haste {

@@ -105,7 +105,6 @@ pub fn consider(device: &Device) {
 
 /// The thread: takes what waits, until nothing does.
 fn run() {
-    thread::be_in_background();
     loop {
         let mut looks = looks();
         let Some(look) = looks.waiting.pop_front().filter(|_| !looks.is_over) else {

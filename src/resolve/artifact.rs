@@ -104,7 +104,7 @@ unsafe fn offer<'a, I: CreateInfo>(
 
 /// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's own
 /// part, or else those of its siblings. None: there is none, or it cannot be offered. `width`: the way into the driver for
-/// threads of the program; workers have a low priority, and must not take their places.
+/// threads of the program; workers must not take their places.
 ///
 /// # Safety
 /// As [`serve`].

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use vkstash_store::base::thread;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use vkstash_store::format::record::Kind;
@@ -15,6 +16,7 @@ use vkstash_store::settings::BackgroundMode;
 
 use super::stored::Stored;
 use crate::config::AskFirst;
+use crate::faults;
 
 /// This run, by cache habit.
 #[derive(Default)]
@@ -24,6 +26,8 @@ pub struct Comparisons {
     module_nanos: AtomicU64,
     /// The records were replaced in this run, which therefore tells nothing.
     is_forgotten: AtomicBool,
+    /// Whether serving costs more in this run than in others. Looked for once, so that all habits have the same answer.
+    is_dear: OnceLock<bool>,
 }
 
 /// One habit in this run.
@@ -56,6 +60,15 @@ impl Running {
     }
 }
 
+/// How a run finds its ways.
+#[derive(Clone, Copy)]
+pub struct Ask {
+    /// What the user has chosen.
+    pub first: AskFirst,
+    /// Serving makes the program wait at its end where the machine is busy.
+    pub waits_if_busy: bool,
+}
+
 /// What was known when the run began.
 struct Start {
     /// None: nothing is compared.
@@ -63,21 +76,35 @@ struct Start {
     way: AskedFirst,
     /// Days since 1970.
     day: u16,
+    /// The run differs from others by what the machine does besides, and is not compared with them.
+    is_apart: bool,
 }
 
 impl Start {
     /// Nothing is compared.
     fn fixed(way: AskedFirst) -> Start {
-        Start { before: None, way, day: 0 }
+        Start { before: None, way, day: 0, is_apart: false }
     }
 
-    fn of(ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> Start {
+    /// `is_dear`: whether serving costs more now than at other times.
+    fn of(
+        ask: AskFirst,
+        stored: Option<&Stored>,
+        habit: CacheHabit,
+        is_dear: impl FnOnce() -> bool,
+    ) -> Start {
+        let known = |stored| {
+            let start = Start::known(stored, habit)?;
+            // The driver had what it was asked for in earlier runs. What it has lost is served.
+            let has_driver = start.before.is_some_and(|before| before.driver.typical().is_some());
+            let is_apart = has_driver && is_dear();
+            let way = if is_apart { AskedFirst::Driver } else { start.way };
+            Some(Start { way, is_apart, ..start })
+        };
         match (ask, stored) {
             (AskFirst::Driver, _) => Start::fixed(AskedFirst::Driver),
             (AskFirst::Stash, _) | (AskFirst::Auto, None) => Start::fixed(AskedFirst::Stash),
-            (AskFirst::Auto, Some(stored)) => {
-                Start::known(stored, habit).unwrap_or(Start::fixed(AskedFirst::Stash))
-            }
+            (AskFirst::Auto, Some(stored)) => known(stored).unwrap_or(Start::fixed(AskedFirst::Stash)),
         }
     }
 
@@ -98,7 +125,12 @@ impl Start {
             Comparison::default()
         };
         let day = today();
-        Some(Start { before: Some(before), way: before.next_run(day), day })
+        Some(Start { before: Some(before), way: before.next_run(day), day, is_apart: false })
+    }
+
+    /// What this run is compared with. None: with nothing.
+    fn compared_with(&self) -> Option<Comparison> {
+        self.before.filter(|_| !self.is_apart)
     }
 
     fn was_compared(&self) -> bool {
@@ -112,9 +144,10 @@ fn today() -> u16 {
 }
 
 impl Comparisons {
-    fn start(&self, ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> &Start {
+    fn start(&self, ask: Ask, stored: Option<&Stored>, habit: CacheHabit) -> &Start {
         self.habits[habit.position()].start.get_or_init(|| {
-            let start = Start::of(ask, stored, habit);
+            let look = || ask.waits_if_busy && faults::is_busy(thread::processors_are_busy);
+            let start = Start::of(ask.first, stored, habit, || *self.is_dear.get_or_init(look));
             if habit != CacheHabit::FreshCache || start.was_compared() {
                 return start;
             }
@@ -129,16 +162,16 @@ impl Comparisons {
     }
 
     /// Who is asked first.
-    pub fn way(&self, ask: AskFirst, stored: Option<&Stored>, habit: CacheHabit) -> AskedFirst {
+    pub fn way(&self, ask: Ask, stored: Option<&Stored>, habit: CacheHabit) -> AskedFirst {
         self.start(ask, stored, habit).way
     }
 
     /// Whether nothing of the stash is wanted before the driver was asked: that is so for every habit that was compared.
-    pub fn all_ask_driver(&self, ask: AskFirst, stored: Option<&Stored>) -> bool {
+    pub fn all_ask_driver(&self, ask: Ask, stored: Option<&Stored>) -> bool {
         let mut known = CacheHabit::ALL
             .map(|habit| self.start(ask, stored, habit))
             .into_iter()
-            .filter(|start| start.was_compared() || ask == AskFirst::Driver)
+            .filter(|start| start.was_compared() || ask.first == AskFirst::Driver)
             .peekable();
         known.peek().is_some() && known.all(|start| start.way == AskedFirst::Driver)
     }
@@ -146,7 +179,7 @@ impl Comparisons {
     /// Whether calls of this habit are timed.
     pub fn is_timed(&self, habit: CacheHabit) -> bool {
         let Running { start, calls, .. } = &self.habits[habit.position()];
-        let before = start.get().and_then(|start| start.before);
+        let before = start.get().and_then(Start::compared_with);
         let most = before.map(|before| before.power().unwrap_or(Comparison::MOST_POWER));
         most.is_some_and(|most| calls.load(Ordering::Relaxed) < 1 << most)
     }
@@ -173,7 +206,7 @@ impl Comparisons {
         let running = &self.habits[habit.position()];
         let calls = running.note(began, took);
         let power = calls.trailing_zeros() as u8;
-        let before = running.start.get()?.before?;
+        let before = running.start.get()?.compared_with()?;
         let is_due = before.power().map_or(power >= Comparison::LEAST_POWER, |known| known == power);
         if calls.is_power_of_two() && is_due { self.with_run(habit, power) } else { None }
     }
@@ -189,7 +222,7 @@ impl Comparisons {
         let is_forgotten = self.is_forgotten.load(Ordering::Acquire);
         CacheHabit::ALL.into_iter().filter(move |_| !is_forgotten).filter_map(|habit| {
             let running = &self.habits[habit.position()];
-            let before = running.start.get()?.before?;
+            let before = running.start.get()?.compared_with()?;
             let reached = running.calls.load(Ordering::Acquire).checked_ilog2()? as u8;
             let power = before.power().map_or(reached, |known| known.min(reached));
             if power >= Comparison::LEAST_POWER { self.measured(habit, power) } else { None }
@@ -208,7 +241,7 @@ impl Comparisons {
         let running = &self.habits[habit.position()];
         let start = running.start.get()?;
         let (mean, parallel) = (self.mean(habit), running.parallel());
-        let (before, way, day) = (start.before?, start.way, start.day);
+        let (before, way, day) = (start.compared_with()?, start.way, start.day);
         Some(EndedHabit { habit, before, way, day, power, mean, parallel })
     }
 
@@ -329,7 +362,7 @@ mod tests {
     fn started(way: AskedFirst) -> Comparisons {
         let comparisons = Comparisons::default();
         for running in &comparisons.habits {
-            let start = Start { before: Some(Comparison::default()), way, day: DAY };
+            let start = Start { before: Some(Comparison::default()), way, day: DAY, is_apart: false };
             assert!(running.start.set(start).is_ok());
         }
         comparisons
@@ -338,7 +371,7 @@ mod tests {
     /// A run that asks the stash first, after earlier ones.
     fn after(before: Comparison, habit: CacheHabit) -> Comparisons {
         let comparisons = Comparisons::default();
-        let start = Start { before: Some(before), way: AskedFirst::Stash, day: DAY };
+        let start = Start { before: Some(before), way: AskedFirst::Stash, day: DAY, is_apart: false };
         assert!(comparisons.habits[habit.position()].start.set(start).is_ok());
         comparisons
     }
@@ -497,7 +530,8 @@ mod tests {
     #[test]
     fn what_the_user_chose_is_not_compared() {
         let thread = Thread::new();
-        for (ask, way) in [(AskFirst::Stash, AskedFirst::Stash), (AskFirst::Driver, AskedFirst::Driver)] {
+        for (first, way) in [(AskFirst::Stash, AskedFirst::Stash), (AskFirst::Driver, AskedFirst::Driver)] {
+            let ask = Ask { first, waits_if_busy: true };
             let comparisons = Comparisons::default();
             assert_eq!(comparisons.way(ask, None, CacheHabit::NoCache), way);
             assert!(!comparisons.is_timed(CacheHabit::NoCache));
@@ -505,6 +539,7 @@ mod tests {
             let due = (0..20).filter_map(|_| thread.call(&comparisons, CacheHabit::NoCache, Duration::ZERO));
             assert_eq!(due.count(), 0);
         }
-        assert!(!Comparisons::default().all_ask_driver(AskFirst::Auto, None));
+        let ask = Ask { first: AskFirst::Auto, waits_if_busy: true };
+        assert!(!Comparisons::default().all_ask_driver(ask, None));
     }
 }

@@ -14,7 +14,7 @@ use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
-use super::comparison::Comparisons;
+use super::comparison::{Ask, Comparisons};
 use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
@@ -460,7 +460,7 @@ impl Device {
         if !self.may_ask_driver_first() {
             return AskedFirst::Stash;
         }
-        self.comparisons.way(self.instance.config.ask_first, self.stored(), habit)
+        self.comparisons.way(self.ask(), self.stored(), habit)
     }
 
     /// Whether the driver is asked first for all that earlier runs have requested: what the stash could have ready is not
@@ -468,7 +468,11 @@ impl Device {
     pub fn leaves_all_to_driver(&self) -> bool {
         self.may_ask_driver_first()
             && !self.knows_failures()
-            && self.comparisons.all_ask_driver(self.instance.config.ask_first, self.stored())
+            && self.comparisons.all_ask_driver(self.ask(), self.stored())
+    }
+
+    fn ask(&self) -> Ask {
+        Ask { first: self.instance.config.ask_first, waits_if_busy: self.policy.writes_what_is_loaded }
     }
 
     /// Forgets what was compared.

@@ -26,6 +26,9 @@ pub struct Policy {
     pub fewest_parked: usize,
     /// The driver's cache data is worth keeping.
     pub artifacts: bool,
+    /// What is loaded into a cache is written to the driver's disk cache by threads of low priority, for which
+    /// vkDestroyInstance waits.
+    pub writes_what_is_loaded: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
     /// with others go to the driver as they are.
     pub looked_into: vk::PipelineCreateFlags,
@@ -51,6 +54,7 @@ const UNKNOWN: Policy = Policy {
     siblings: &[],
     fewest_parked: 0,
     artifacts: true,
+    writes_what_is_loaded: false,
     looked_into: STATISTICS,
 };
 
@@ -64,12 +68,15 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
         // A served call takes 12 us, a worker 1.9 ms of processor time for 11 pipelines (`vkstash-bench small`).
+        // On a busy machine programs that are served 100 pipelines take 2.5 to 4 times as long, because of the writes of
+        // what is loaded (`vkstash-bench loaded`).
         vk::DriverId::MESA_RADV => Policy {
             free_recording: true,
             whole_pipelines: true,
             prefers_binaries: true,
             siblings: EVERY_BIND_POINT,
             fewest_parked: 16,
+            writes_what_is_loaded: true,
             ..UNKNOWN
         },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call

@@ -138,7 +138,8 @@ proptest! {
         let environment = Background { workers: Some(workers), ..Background::default() };
         let times = Times { idle: Duration::from_micros(100), ..Times::usual() };
         let pool = Pool::new(&environment, Arc::default(), times);
-        let case = Arc::new(Case { pool, ends, queued, committed, signalled, left: Mutex::default(), used_after_end: counter() });
+        let (left, used_after_end) = (Mutex::default(), counter());
+        let case = Arc::new(Case { pool, ends, queued, committed, signalled, left, used_after_end });
         std::thread::scope(|scope| {
             for steps in &threads {
                 scope.spawn(|| case.take(steps));

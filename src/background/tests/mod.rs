@@ -77,7 +77,7 @@ fn pool_at(gate: &Arc<Gate>, workers: usize) -> Pool {
     Pool::new(&Background { workers: Some(workers), ..Background::default() }, gate.clone(), times())
 }
 
-/// A limit for waiting; no test measures with it. Workers have the lowest priority.
+/// A limit for waiting; no test measures with it.
 const PATIENCE: Duration = Duration::from_secs(500);
 
 /// Waits for something that another thread does.

@@ -143,20 +143,14 @@ fn a_task_that_was_queued_after_a_commit_does_not_complete_it() {
     assert!(pool.leave(owner));
 }
 
-/// Tasks that each queue the next one, and note the priority at which they are run. The first waits for the sender.
-fn chain(
-    pool: &Arc<Pool>,
-    owner: Owner,
-    ends: &Ends,
-    number: usize,
-    first: mpsc::Receiver<()>,
-) -> Priorities {
-    let priorities = Priorities::default();
-    link(pool, owner, ends, (number, number + 3), Some(first), &priorities);
-    priorities
+/// Tasks that each queue the next one, and note the name of the thread that runs them. The first waits for the sender.
+fn chain(pool: &Arc<Pool>, owner: Owner, ends: &Ends, number: usize, first: mpsc::Receiver<()>) -> Names {
+    let names = Names::default();
+    link(pool, owner, ends, (number, number + 3), Some(first), &names);
+    names
 }
 
-type Priorities = Arc<Mutex<Vec<i32>>>;
+type Names = Arc<Mutex<Vec<String>>>;
 
 fn link(
     pool: &Arc<Pool>,
@@ -164,14 +158,14 @@ fn link(
     ends: &Ends,
     (number, last): (usize, usize),
     first: Option<mpsc::Receiver<()>>,
-    priorities: &Priorities,
+    names: &Names,
 ) {
-    let (weak, more, noted) = (Arc::downgrade(pool), ends.clone(), priorities.clone());
+    let (weak, more, noted) = (Arc::downgrade(pool), ends.clone(), names.clone());
     let body = move || {
         if let Some(first) = first {
             let _ = first.recv();
         } else {
-            noted.lock().unwrap().push(rustix::process::getpriority_process(None).unwrap());
+            noted.lock().unwrap().push(std::thread::current().name().unwrap().to_owned());
         }
         if number < last {
             let pool = weak.upgrade().unwrap();
@@ -231,11 +225,11 @@ fn without_a_commit_a_successor_is_a_new_task() {
 }
 
 #[test]
-fn successors_of_a_commit_at_high_priority_are_run_at_normal_priority() {
+fn successors_of_a_commit_at_high_priority_are_run_by_its_workers() {
     let (pool, ends, told) = (Arc::new(patient_pool(2)), Ends::default(), Counter::default());
     let owner = pool.new_owner();
     let (first, waits) = mpsc::channel();
-    let priorities = chain(&pool, owner, &ends, 0, waits);
+    let names = chain(&pool, owner, &ends, 0, waits);
     until(|| ends.all().len() == 1);
     let count = told.clone();
     let event = Event::Callback(Box::new(move || count.add()));
@@ -244,8 +238,7 @@ fn successors_of_a_commit_at_high_priority_are_run_at_normal_priority() {
     until(|| pool.has_idle_haste());
     drop(first);
     until(|| told.get() == 1);
-    let own = rustix::process::getpriority_process(None).unwrap();
-    assert_eq!(*priorities.lock().unwrap(), [own; 3]);
+    assert_eq!(*names.lock().unwrap(), ["vkstash-haste"; 3]);
     assert!(pool.leave(owner));
 }
 

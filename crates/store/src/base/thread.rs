@@ -1,6 +1,14 @@
-//! Starting threads, on which no signal handler of the program ever runs.
+//! Starting threads, on which no signal handler of the program ever runs, and what processors are left for them.
+//!
+//! No thread of the stash lowers its priority, though much of its work can wait. Inside a process that does harm where
+//! all processors are busy: a thread of low priority that has lost its processor keeps the locks that it holds, also
+//! the kernel's for the memory map of the process, and the process cannot end, until it has its next turn (with
+//! SCHED_IDLE after half a second); and every thread that it starts, such as one of a driver's, keeps the low priority
+//! for ever, because unprivileged processes cannot raise it. Who has work that can wait asks [`processors_are_busy`]
+//! before each piece of it.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
+use std::sync::OnceLock;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -8,10 +16,6 @@ use crate::base::descriptor::read_system_file;
 
 /// Stack for the thread, and for the static thread-local storage of all libraries in the process.
 const STACK_BYTES: usize = 1 << 20;
-/// Nice value of a thread for which nobody waits.
-const NICE: i32 = 10;
-/// Nice value of a thread that must not be felt, where the system refuses the policy SCHED_IDLE.
-const LOWEST: i32 = 19;
 
 /// Starts a thread with all signals blocked. `None`: the system refuses it.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
@@ -31,11 +35,6 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
-/// The lowest class of I/O priorities, shifted as the kernel wants it: served when nobody else uses the disk.
-const IDLE_IO: libc::c_int = 3 << 13;
-/// Priorities of one thread.
-const WHO_THREAD: libc::c_int = 1;
-
 /// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
 pub fn main_has_ended() -> bool {
     let stat = read_system_file(c"/proc/self/stat").unwrap_or_default();
@@ -49,54 +48,72 @@ pub fn waited_for_processor() -> Option<Duration> {
     times.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Lowers the calling thread's priority and its I/O priority to the lowest.
-///
-/// The policy matters more than the nice value: a thread that wakes up takes the processor from one with SCHED_IDLE at
-/// once, and a processor that runs only such threads counts as idle when others are placed or moved. One with the nice
-/// value 19 may keep a waking thread waiting for a time slice, and keeps others from being moved to its processor.
-pub fn be_in_background() {
-    // SAFETY: the structure is on this stack, and SCHED_IDLE needs zeros in it; 0 is the calling thread. Every thread
-    // may give up its priority, also a real-time one; a failure does not matter.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &std::mem::zeroed()) };
-    lower_to(LOWEST);
-    // SAFETY: the system call takes three numbers; 0 is the calling thread. A failure does not matter.
-    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_THREAD, 0, IDLE_IO) };
+/// Whether the machine has no processor left: more threads run or want to run than it has, this one included. False
+/// where the system does not say.
+pub fn processors_are_busy() -> bool {
+    static PROCESSORS: OnceLock<u64> = OnceLock::new();
+    let processors = *PROCESSORS.get_or_init(|| {
+        // SAFETY: it takes a number. An error is negative, and then no machine is busy.
+        u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(u64::MAX)
+    });
+    let load = read_system_file(c"/proc/loadavg").unwrap_or_default();
+    running(&load).is_some_and(|running| running > processors)
 }
 
-/// Lowers the priority of the calling thread.
-pub(crate) fn be_nice() {
-    lower_to(NICE);
-}
-
-fn lower_to(value: i32) {
-    // On Linux, process 0 is the calling thread here.
-    let nice = rustix::process::getpriority_process(None).unwrap_or(0);
-    if nice < value {
-        // A failure does not matter.
-        let _ = rustix::process::setpriority_process(None, value);
-    }
+/// How many threads of the machine run or want to, of the text of /proc/loadavg.
+fn running(load: &str) -> Option<u64> {
+    load.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Instant;
 
     use super::*;
 
-    /// The policy of a new thread that goes to the background, after what it does before.
-    fn policy_after(before: impl FnOnce() + Send + 'static) -> libc::c_int {
-        let thread = std::thread::spawn(|| {
-            before();
-            be_in_background();
-            // SAFETY: 0 is the calling thread.
-            unsafe { libc::sched_getscheduler(0) }
-        });
-        thread.join().unwrap()
+    #[test]
+    fn threads_that_run_or_want_to_are_counted() {
+        assert_eq!(running("0.20 0.18 0.12 3/213 11206\n"), Some(3));
+        for other in ["", "0.20 0.18 0.12", "0.20 0.18 0.12 3 11206", "0.20 0.18 0.12 -/- 1"] {
+            assert_eq!(running(other), None, "{other:?}");
+        }
     }
 
     #[test]
-    fn a_thread_in_the_background_waits_for_a_processor_that_computes() {
+    fn a_machine_is_busy_while_more_threads_compute_than_it_has_processors() {
+        if read_system_file(c"/proc/loadavg")
+            .ok()
+            .as_deref()
+            .and_then(running)
+            .is_none_or(|running| running == 0)
+        {
+            eprintln!("SKIPPED: the system does not say how many threads run");
+            return;
+        }
+        let is_over = AtomicBool::new(false);
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        // SAFETY: it takes a number.
+        let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(all);
+        std::thread::scope(|scope| {
+            for _ in 0..online.max(all) + 1 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            // Some of them may not have begun yet.
+            let is_busy = (0..10_000).any(|_| {
+                std::thread::yield_now();
+                processors_are_busy()
+            });
+            is_over.store(true, Ordering::Relaxed);
+            assert!(is_busy);
+        });
+    }
+
+    #[test]
+    fn a_thread_that_shares_its_processor_waits_for_it() {
         let is_over = AtomicBool::new(false);
         let on_one_processor = || {
             // SAFETY: zeros are an empty set, on this stack; 0 is the calling thread.
@@ -114,12 +131,11 @@ mod tests {
                 }
             });
             let waits = scope.spawn(|| {
-                be_in_background();
                 if !on_one_processor() || waited_for_processor().is_none() {
                     eprintln!("SKIPPED: processor 0 is not allowed, or the system has no statistics");
                     return true;
                 }
-                let began = Instant::now();
+                let began = std::time::Instant::now();
                 while waited_for_processor().is_some_and(|waited| waited < Duration::from_millis(5)) {
                     if began.elapsed() > Duration::from_secs(100) {
                         return false;
@@ -133,23 +149,69 @@ mod tests {
         });
     }
 
-    #[test]
-    fn a_thread_in_the_background_runs_where_nobody_else_wants_to() {
-        assert_eq!(policy_after(|| {}), libc::SCHED_IDLE);
+    /// Nanoseconds of the clock that all processes share.
+    fn now() -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the structure is on this stack; the clock exists on every system.
+        assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) }, 0);
+        u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap()
     }
 
-    #[test]
-    fn a_thread_of_a_real_time_program_goes_to_the_background() {
-        let real_time = || {
-            // SAFETY: a structure of numbers on this stack; 0 is the calling thread.
-            unsafe {
-                let mut first: libc::sched_param = std::mem::zeroed();
-                first.sched_priority = 1;
-                if libc::sched_setscheduler(0, libc::SCHED_FIFO, &first) != 0 {
-                    eprintln!("SKIPPED: this user may not have real-time threads");
-                }
-            }
+    const PRIORITY: &str = "VKSTASH_TEST_PRIORITY";
+
+    /// The program of the test below: ends while another thread of this priority computes.
+    fn end_beside(priority: &str) -> ! {
+        let (policy, nice) = if priority == "idle" {
+            (libc::SCHED_IDLE, 0)
+        } else {
+            (libc::SCHED_OTHER, priority.parse().unwrap())
         };
-        assert_eq!(policy_after(real_time), libc::SCHED_IDLE);
+        std::thread::spawn(move || {
+            // SAFETY: zeros are a valid parameter, on this stack; 0 is the calling thread.
+            unsafe { libc::sched_setscheduler(0, policy, &std::mem::zeroed()) };
+            rustix::process::setpriority_process(None, nice).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        println!("ends: {}", now());
+        std::process::exit(0)
+    }
+
+    /// Prints how long a process takes to end on a machine whose processors compute, if another of its threads does,
+    /// too: from its last statement to the return of the wait for it.
+    #[test]
+    #[ignore = "prints figures"]
+    fn what_a_thread_of_low_priority_costs_at_the_end_of_its_process() {
+        if let Ok(priority) = std::env::var(PRIORITY) {
+            end_beside(&priority);
+        }
+        let name = "base::thread::tests::what_a_thread_of_low_priority_costs_at_the_end_of_its_process";
+        let took = |priority: &str| {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args(["--ignored", "--exact", "--nocapture", name]).env(PRIORITY, priority);
+            let output = child.output().unwrap();
+            let end = now();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let began = text.lines().find_map(|line| line.split_once("ends: ")?.1.parse::<u64>().ok());
+            (end - began.unwrap()) / 1_000
+        };
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().unwrap().get() {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            for priority in ["0", "5", "10", "19", "idle"] {
+                let mut all: Vec<_> = (0..11).map(|_| took(priority)).collect();
+                all.sort_unstable();
+                println!("{priority}: {} us, {} to {}", all[5], all[0], all[10]);
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 }

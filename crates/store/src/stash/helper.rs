@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::base::thread;
 use crate::part::open::Shared;
 use crate::reports::totals;
 use crate::stash::background_mode;
@@ -43,7 +42,6 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) -> bool {
 
 impl Job {
     fn run(&self, shared: &Arc<Shared>) {
-        thread::be_nice();
         let interrupted = || shared.is_closing();
         let parts = shared.live_parts();
         for part in &parts {

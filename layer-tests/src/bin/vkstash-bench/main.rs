@@ -17,6 +17,7 @@ mod environment;
 mod failure;
 mod figures;
 mod linked;
+mod loaded;
 mod lookups;
 mod machine;
 mod modules;
@@ -83,6 +84,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
+        Command::Loaded(on) => loaded::run(&runner, on, common.rounds.unwrap_or(10))?,
         Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
         Command::Bases(on) => bases::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Devices(on) => devices::run(&runner, on, common.rounds.unwrap_or(5))?,

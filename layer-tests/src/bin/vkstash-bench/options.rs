@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
     Busy(OnDriver),
+    /// What the layer costs whole programs on a machine whose processors all compute.
+    Loaded(OnDriver),
     /// What the layer costs programs that ask for few pipelines, with a large stash and with a small one.
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
