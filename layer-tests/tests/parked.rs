@@ -152,6 +152,27 @@ fn no_thread_of_the_layer_has_another_priority_than_the_program() {
     });
 }
 
+/// Messages may come at any call, and the program may hold a lock that its callback needs while it waits for a worker.
+#[test]
+fn nothing_is_made_ahead_while_the_program_has_a_messenger() {
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        for driver in [Driver::Test(json!({})), Driver::Radv] {
+            let Some(env) = scenario.on(driver) else { continue };
+            let folder = scenario.folder().join(format!("stash of {}", env.driver().name()));
+            let env = env.stash(folder);
+            let work = Work { count: COUNT as u32, ..Work::default() };
+            scenario.run_ok::<Done>("work", &env, &work);
+            scenario.run_ok::<Done>("work", &env, &work);
+            for (messages, parked) in [(true, 0), (false, COUNT)] {
+                let work = Work { messages, ..work.clone() };
+                let run = run_parked(scenario, &with_parking(&env), &work, parked);
+                let counts = ["parked", "served"].map(|name| run.reports.sum(name));
+                assert_eq!(counts, [parked, COUNT - parked], "{:?}", run.reports.counters());
+            }
+        }
+    });
+}
+
 /// Everything that the driver says about the calls of workers and of the program.
 fn checked(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();

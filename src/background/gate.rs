@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::Background;
 use crate::faults;
+use crate::state::device::Device;
 use vkstash_store::base::thread;
 use vkstash_store::forks::PerProcess;
 
@@ -159,6 +160,13 @@ pub fn enter_driver() -> Option<InDriver> {
         in_haste: false,
     });
     running.gate.enter(&running.stop, running.in_haste)
+}
+
+/// The same for a driver call on this device. None, too, while the driver may call the program back.
+pub fn enter_driver_of(device: &Device) -> Option<InDriver> {
+    let inside = enter_driver()?;
+    // Looked at behind the gate: who makes the driver call back waits there for this thread.
+    (!device.calls_back()).then_some(inside)
 }
 
 /// Whether the task that this thread runs must end: long tasks ask between two driver calls.

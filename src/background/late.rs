@@ -146,7 +146,9 @@ impl Recorder {
         if now.is_none() || now != calls || gate::pause_for_others().is_some() {
             return Next::Later(now);
         }
-        let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
+        let Some(stored) =
+            device.stored().filter(|_| device.slow_hits.are_recorded() && !device.calls_back())
+        else {
             return Next::Nothing;
         };
         // Nobody waits at the gate for the disk.
@@ -162,7 +164,7 @@ impl Recorder {
                 return Next::AtOnce;
             }
         };
-        let Some(in_driver) = gate::enter_driver() else {
+        let Some(in_driver) = gate::enter_driver_of(device) else {
             device.slow_hits.put_back(hit);
             return Next::Later(None);
         };

@@ -232,7 +232,7 @@ impl Parker {
         if gate::pause_for_others().is_some() {
             return;
         }
-        let Some(_in_driver) = gate::enter_driver() else { return };
+        let Some(_in_driver) = gate::enter_driver_of(device) else { return };
         let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         self.release(device, &device.parked.take_older_than(limit));
     }
@@ -283,7 +283,7 @@ impl Parker {
             Ok(ready) => ready,
             Err(reason) => return self.note(device, plan, key, reason).then_some(Duration::ZERO),
         };
-        let in_driver = gate::enter_driver()?;
+        let in_driver = gate::enter_driver_of(device)?;
         let usual = ready.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
         let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {

@@ -44,7 +44,7 @@ pub(super) const CANCEL_LIMIT: Duration = Duration::from_millis(50);
 pub trait Task: Send {
     /// The task's name in traces.
     fn name(&self) -> &'static str;
-    /// Does the work, on a worker. Driver calls need [`gate::enter_driver`].
+    /// Does the work, on a worker. Driver calls need [`gate::enter_driver_of`].
     fn run(self: Box<Self>);
     /// Is called instead of `run`, on any thread. It calls no driver, and takes no lock that is held while tasks are
     /// queued.

@@ -66,6 +66,12 @@ fn physical_device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
 /// Instance-level commands that this layer hooks wherever the next layer has them.
 fn messenger_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
+        b"vkCreateDebugUtilsMessengerEXT" => {
+            erased!(messengers::create_utils as vk::PFN_vkCreateDebugUtilsMessengerEXT)
+        }
+        b"vkCreateDebugReportCallbackEXT" => {
+            erased!(messengers::create_report as vk::PFN_vkCreateDebugReportCallbackEXT)
+        }
         b"vkDestroyDebugUtilsMessengerEXT" => {
             erased!(messengers::destroy_utils as vk::PFN_vkDestroyDebugUtilsMessengerEXT)
         }

@@ -4,7 +4,7 @@
 //! - [`instance`] vkCreateInstance, vkDestroyInstance
 //! - [`physical`] what the layer adds to a physical device's lists, features and properties
 //! - [`device`] vkCreateDevice, vkDestroyDevice
-//! - [`messengers`] the end of debug messengers, which must be alone
+//! - [`messengers`] debug messengers, beside which no worker calls a driver
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations

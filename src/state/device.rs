@@ -370,7 +370,7 @@ impl Device {
 
     /// Whether the driver may call the program back from any thread that calls the driver.
     pub fn calls_back(&self) -> bool {
-        self.decided.calls_back
+        self.decided.calls_back || self.instance.messengers.exist()
     }
 
     /// What its part of the stash is bound to. None where its configuration cannot be encoded.

@@ -38,6 +38,10 @@ table! {
     /// Commands of an instance and its physical devices.
     InstanceTable {
         destroy_instance: vk::PFN_vkDestroyInstance = c"vkDestroyInstance",
+        create_debug_utils_messenger: vk::PFN_vkCreateDebugUtilsMessengerEXT =
+            c"vkCreateDebugUtilsMessengerEXT",
+        create_debug_report_callback: vk::PFN_vkCreateDebugReportCallbackEXT =
+            c"vkCreateDebugReportCallbackEXT",
         destroy_debug_utils_messenger: vk::PFN_vkDestroyDebugUtilsMessengerEXT =
             c"vkDestroyDebugUtilsMessengerEXT",
         destroy_debug_report_callback: vk::PFN_vkDestroyDebugReportCallbackEXT =

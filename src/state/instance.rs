@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ash::vk::{self, Handle};
@@ -35,9 +36,35 @@ pub struct Instance {
     pub properties2: bool,
     /// It was created with an allocator of the program's.
     pub has_allocator: bool,
+    /// Debug messengers of the program.
+    pub messengers: Messengers,
     /// Runs whose devices are destroyed.
     pub ended_runs: EndedRuns,
     physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
+}
+
+/// How many debug messengers and report callbacks an instance has. Those of its create info are called while it is
+/// created and destroyed only, and do not count.
+#[derive(Default)]
+pub struct Messengers(AtomicU32);
+
+impl Messengers {
+    /// The program creates one.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It is gone.
+    pub fn remove(&self) {
+        let less = |count: u32| count.checked_sub(1);
+        // An error: the program destroys what it has not created.
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+
+    /// Whether there is any.
+    pub fn exist(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
 }
 
 /// How a physical device offers pipelineCreationCacheControl.
@@ -148,6 +175,7 @@ impl Instance {
             config,
             properties2,
             has_allocator,
+            messengers: Messengers::default(),
             ended_runs: EndedRuns::new(),
             physical: Mutex::default(),
         }
