@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -46,6 +47,7 @@ impl Scene {
         let mut command = Command::new(PROGRAM);
         command.args([what, address, url, "--signers"]).arg(&self.signers).arg("--dir").arg(stash);
         command.arg("--into").arg(self.world.folder.path().join(name));
+        interruptible(&mut command);
         command
     }
 
@@ -55,6 +57,19 @@ impl Scene {
 
     fn base(&self) -> PathBuf {
         self.world.folder.path().join("other/base")
+    }
+}
+
+/// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.
+fn interruptible(command: &mut Command) {
+    // SAFETY: signal is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
     }
 }
 
