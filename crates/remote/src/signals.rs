@@ -3,7 +3,7 @@
 //! otherwise through [`interrupted`], which lets the work stop at an await.
 
 use std::future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -11,8 +11,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) const INTERRUPTED: &str = "interrupted; what was there stays";
 const LINE: &[u8] = b"vkstash-remote: interrupted; what was there stays\n";
 
-/// Whether [`Signals`] hear of signals now.
-static ARE_HEARD: AtomicBool = AtomicBool::new(false);
+/// The signals that [`Signals`] hear of now, a bit for each number.
+static HEARD: AtomicU64 = AtomicU64::new(0);
+
+const fn bit(number: libc::c_int) -> u64 {
+    1 << number
+}
 
 /// From here on a signal ends the process as said above. For the beginning of `main`.
 pub(crate) fn install() {
@@ -27,7 +31,7 @@ pub(crate) fn install() {
 }
 
 extern "C" fn end(number: libc::c_int) {
-    if !ARE_HEARD.load(Ordering::SeqCst) {
+    if HEARD.load(Ordering::SeqCst) & bit(number) == 0 {
         // SAFETY: the buffer is a constant with that length; both calls may be made in a signal handler.
         unsafe {
             libc::write(libc::STDERR_FILENO, LINE.as_ptr().cast(), LINE.len());
@@ -55,7 +59,9 @@ impl Signals {
             |kind: SignalKind| (!is_ignored(kind.as_raw_value())).then(|| signal(kind).ok()).flatten();
         let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)];
         let signals = Signals(kinds.map(|(kind, status)| (heard(kind), status)));
-        ARE_HEARD.store(true, Ordering::SeqCst);
+        let are_heard = signals.0.iter().zip(kinds).filter(|((signal, _), _)| signal.is_some());
+        let mask = are_heard.fold(0, |mask, (_, (kind, _))| mask | bit(kind.as_raw_value()));
+        HEARD.store(mask, Ordering::SeqCst);
         signals
     }
 
@@ -71,7 +77,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        ARE_HEARD.store(false, Ordering::SeqCst);
+        HEARD.store(0, Ordering::SeqCst);
     }
 }
 
