@@ -1,4 +1,5 @@
-//! Starting threads, on which no signal handler of the program ever runs, and what processors are left for them.
+//! Starting threads, on which no handler of the program runs for a signal that was sent to it, and what processors are
+//! left for them.
 //!
 //! No thread of the stash lowers its priority, though much of its work can wait. Inside a process that does harm where
 //! all processors are busy: a thread of low priority that has lost its processor keeps the locks that it holds, also
@@ -17,7 +18,12 @@ use crate::base::descriptor::read_system_file;
 /// Stack for the thread, and for the static thread-local storage of all libraries in the process.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Starts a thread with all signals blocked. `None`: the system refuses it.
+/// Signals that a thread raises itself, by what it does. If they are blocked then, the system ends the process: without
+/// the program's crash handler, and where a sandbox has a handler answer a system call in the kernel's place (SIGSYS).
+const OWN: [libc::c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
     // SAFETY: the calls get valid pointers to signal sets on this stack. They change only the calling thread's mask,
@@ -26,6 +32,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();
         libc::sigfillset(&mut all);
+        OWN.iter().for_each(|&signal| _ = libc::sigdelset(&mut all, signal));
         let blocked = libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) == 0;
         let handle = builder.spawn(body).ok();
         if blocked {
@@ -147,6 +154,52 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(has_waited);
         });
+    }
+
+    static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn answer(_: libc::c_int) {
+        IS_ANSWERED.store(true, Ordering::SeqCst);
+    }
+
+    /// Has a handler answer the calling thread's getppid from now on, as browsers do with most calls. False: the system
+    /// refuses it.
+    fn sandbox() -> bool {
+        const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+        const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+        const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+        let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+        let mut steps = [
+            step(LOAD_NUMBER, 0, 0),
+            step(IF_EQUAL, 1, libc::SYS_getppid as u32),
+            step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+            step(RETURN, 0, libc::SECCOMP_RET_TRAP),
+        ];
+        let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        // SAFETY: the handler has the type that the call expects, and only stores; the filter is on this stack, and is
+        // copied.
+        unsafe {
+            let handler: extern "C" fn(libc::c_int) = answer;
+            libc::signal(libc::SIGSYS, handler as libc::sighandler_t);
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+        }
+    }
+
+    #[test]
+    fn a_sandbox_that_answers_calls_by_a_signal_does_not_end_the_process() {
+        let calls = || {
+            let is_sandboxed = sandbox();
+            if is_sandboxed {
+                // SAFETY: it takes nothing.
+                unsafe { libc::syscall(libc::SYS_getppid) };
+            }
+            assert!(IS_ANSWERED.load(Ordering::SeqCst) || !is_sandboxed);
+            if !is_sandboxed {
+                eprintln!("SKIPPED: the system has no filters of system calls");
+            }
+        };
+        spawn("sandboxed", calls).unwrap().join().unwrap();
     }
 
     /// Nanoseconds of the clock that all processes share.
