@@ -93,11 +93,10 @@ impl Start {
         habit: CacheHabit,
         is_dear: impl FnOnce() -> bool,
     ) -> Start {
-        let known = |stored| {
+        let known = |stored: &Stored| {
             let start = Start::known(stored, habit)?;
-            // The driver had what it was asked for in earlier runs. What it has lost is served.
-            let has_driver = start.before.is_some_and(|before| before.driver.typical().is_some());
-            let is_apart = has_driver && is_dear();
+            // What the driver has lost, or has never had, is served, after few questions in vain.
+            let is_apart = stored.has_artifacts() && is_dear();
             let way = if is_apart { AskedFirst::Driver } else { start.way };
             Some(Start { way, is_apart, ..start })
         };
