@@ -10,10 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::config::Background;
 use crate::faults;
 use crate::state::device::Device;
-use vkstash_store::base::thread;
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
@@ -25,15 +23,6 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer
 /// hangs.
 const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
-/// A worker that has waited longer for a processor shares one. On a machine with an idle processor it waits for less
-/// than a tenth of that.
-const STARVED: Duration = Duration::from_millis(1);
-/// A worker that has found a processor left need not look again for so long: a look takes as long as making a pipeline
-/// does with some drivers.
-const LOOK_IS_TRUE: Duration = Duration::from_millis(1);
-/// How long a worker pauses on a busy machine at first, because threads may run for a moment only, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(50);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
@@ -123,12 +112,6 @@ thread_local! {
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
-    /// When this worker last found that the machine is not busy. None: when it last looked, it was.
-    static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// How long this worker pauses because the machine is busy; zero: it was not when it last looked.
-    static PAUSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    /// How long this worker had waited for a processor when it last asked.
-    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// Told when this worker enters a driver.
     static HAS_ENTERED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     static SHARD: usize = {
@@ -175,38 +158,9 @@ pub fn must_end() -> bool {
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
 }
 
-/// How long this worker must wait because it would take a processor from others: the machine has none left, or this
-/// worker has waited for one since it last asked, as where the program may not use all of them. None: it may go on. Who
-/// has set the number of workers wants them.
-pub fn pause_for_others() -> Option<Duration> {
-    static NUMBER_IS_SET: OnceLock<bool> = OnceLock::new();
-    let is_in_haste = RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.in_haste));
-    let is_wanted = || *NUMBER_IS_SET.get_or_init(|| Background::from_environment().workers.is_some());
-    if is_in_haste != Ok(false) || is_wanted() {
-        return None;
-    }
-    let now = Instant::now();
-    let looked = LOOKED.try_with(Cell::get).unwrap_or_default();
-    if looked.is_some_and(|looked| now.saturating_duration_since(looked) < faults::time_limit(LOOK_IS_TRUE)) {
-        return None;
-    }
-    let is_busy = faults::is_busy(|| thread::processors_are_busy() || has_waited());
-    // A thread that is ending makes no further calls.
-    let _ = LOOKED.try_with(|looked| looked.set((!is_busy).then_some(now)));
-    let next =
-        |last: Duration| if is_busy { (2 * last).clamp(FIRST_PAUSE, LAST_PAUSE) } else { Duration::ZERO };
-    let pause = PAUSED.try_with(|paused| {
-        paused.set(next(paused.get()));
-        paused.get()
-    });
-    is_busy.then_some(pause.unwrap_or(LAST_PAUSE))
-}
-
-/// Whether this worker has waited for a processor since it last asked.
-fn has_waited() -> bool {
-    let Some(now) = thread::waited_for_processor() else { return false };
-    let before = WAITED.try_with(|waited| waited.replace(now)).unwrap_or(now);
-    now.saturating_sub(before) > faults::time_limit(STARVED)
+/// Whether this thread runs a task that a commit in haste waits for. True for a thread that is ending.
+pub fn is_in_haste() -> bool {
+    RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.in_haste)).unwrap_or(true)
 }
 
 /// A number that changes with every creation call that the program begins while there are workers. None: one is under

@@ -9,9 +9,9 @@ use std::time::Duration;
 use ash::vk;
 
 use super::again::{self, Again, NotMade, Stashed};
-use super::gate;
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
+use super::{gate, spare};
 use crate::config::Background;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::resolve::create_info::CreateInfo;
@@ -143,12 +143,10 @@ impl Recorder {
     /// Records the next one, if the program has created nothing since it had begun so many calls.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
-        if now.is_none() || now != calls || gate::pause_for_others().is_some() {
+        if now.is_none() || now != calls || device.calls_back() || !spare::is_left() {
             return Next::Later(now);
         }
-        let Some(stored) =
-            device.stored().filter(|_| device.slow_hits.are_recorded() && !device.calls_back())
-        else {
+        let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
             return Next::Nothing;
         };
         // Nobody waits at the gate for the disk.
@@ -188,7 +186,7 @@ impl Recorder {
             }
         };
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`leave`), so the device is alive;
-        // a device whose driver may call back into the program is never recorded (`start`).
+        // the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe {
             let recording = Recording { took: hit.took, calls };
             again::with_request(device, &self.own, &hit.key, &stashed, recording)

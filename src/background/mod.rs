@@ -6,7 +6,7 @@
 //! - [`late`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
-//! - [`gate`] when a worker may call a driver
+//! - [`gate`] when a worker may call a driver; `spare` whether the machine has a processor left for it
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -20,5 +20,6 @@ mod order;
 pub mod park;
 pub mod pool;
 mod queue;
+mod spare;
 #[cfg(test)]
 mod tests;

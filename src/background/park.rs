@@ -10,7 +10,7 @@ use super::again::NotMade;
 use super::make::{self, Ready, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
-use super::{gate, order};
+use super::{gate, order, spare};
 use crate::config::Background;
 use crate::faults;
 use crate::guard::contained;
@@ -36,6 +36,8 @@ const FEW: usize = 16;
 const USUAL: Duration = Duration::from_micros(200);
 /// A worker may be interrupted for longer than making a pipeline takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
+/// While the program has a debug messenger, it is asked this often whether it still has.
+const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last
 /// time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
@@ -229,9 +231,6 @@ impl Parker {
 
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
-        if gate::pause_for_others().is_some() {
-            return;
-        }
         let Some(_in_driver) = gate::enter_driver_of(device) else { return };
         let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         self.release(device, &device.parked.take_older_than(limit));
@@ -252,8 +251,11 @@ impl Parker {
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
-        if let Some(pause) = gate::pause_for_others() {
+        if let Some(pause) = spare::pause() {
             return Some(pause);
+        }
+        if device.calls_back() {
+            return Some(ASKS_AGAIN);
         }
         let mut passed_over = 0;
         let (key, way) = loop {
@@ -301,8 +303,7 @@ impl Parker {
         };
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
-        // alive; a device whose driver
-        // may call back into the program gets no tasks (`start`).
+        // alive; the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe { make::make(device, stored, &self.own, key, &mut ready) };
         drop(mark);
         let pause = Some(stored.device.worker_pause(started.elapsed()));

@@ -91,12 +91,12 @@ impl Start {
         ask: AskFirst,
         stored: Option<&Stored>,
         habit: CacheHabit,
-        is_dear: impl FnOnce() -> bool,
+        is_dear: impl FnOnce(&Stored) -> bool,
     ) -> Start {
         let known = |stored: &Stored| {
             let start = Start::known(stored, habit)?;
             // What the driver has lost, or has never had, is served, after few questions in vain.
-            let is_apart = stored.has_artifacts() && is_dear();
+            let is_apart = is_dear(stored);
             let way = if is_apart { AskedFirst::Driver } else { start.way };
             Some(Start { way, is_apart, ..start })
         };
@@ -145,8 +145,11 @@ fn today() -> u16 {
 impl Comparisons {
     fn start(&self, ask: Ask, stored: Option<&Stored>, habit: CacheHabit) -> &Start {
         self.habits[habit.position()].start.get_or_init(|| {
-            let look = || ask.waits_if_busy && faults::is_busy(thread::processors_are_busy);
-            let start = Start::of(ask.first, stored, habit, || *self.is_dear.get_or_init(look));
+            let look = |stored: &Stored| {
+                ask.waits_if_busy && stored.has_artifacts() && faults::is_busy(thread::processors_are_busy)
+            };
+            let is_dear = |stored: &Stored| *self.is_dear.get_or_init(|| look(stored));
+            let start = Start::of(ask.first, stored, habit, is_dear);
             if habit != CacheHabit::FreshCache || start.was_compared() {
                 return start;
             }

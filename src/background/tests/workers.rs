@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pool::{Cancelled, Pool, Producer, Times};
+use crate::background::spare;
 use crate::config::Background;
 use vkstash_store::settings::BackgroundMode;
 
@@ -507,7 +508,7 @@ fn beside(workers: usize, threads: usize, rounds: usize) -> Lost {
         let work = move || loop {
             match stretch.load(Ordering::Relaxed) {
                 now if now >= end => break,
-                now if ROUND[now % ROUND.len()] && gate::pause_for_others().is_none() => compute(),
+                now if ROUND[now % ROUND.len()] && spare::is_left() => compute(),
                 _ => std::thread::sleep(Duration::from_millis(2)),
             }
         };

@@ -36,11 +36,29 @@ pub fn write_if_ready(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
         FileType::Fifo | FileType::CharacterDevice => {
             let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
             let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let own = rustix::fs::open(path, flags, Mode::empty())?;
-            write(own, bytes)
+            match rustix::fs::open(path, flags, Mode::empty()) {
+                Ok(own) => write(own, bytes),
+                Err(busy @ (Errno::AGAIN | Errno::NXIO)) => Err(busy),
+                // Of another user (su, sudo), or there is no /proc.
+                Err(_) => write_if_room(&fd, bytes),
+            }
         }
         _ => write(&fd, bytes),
     }
+}
+
+/// What a pipe takes at once if it takes anything (PIPE_BUF).
+const ALWAYS_FITS: usize = 4096;
+
+/// [`write()`] of as much as surely fits, if the stream takes something now. Others that write to it may be faster.
+fn write_if_room(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
+    let mut asked = libc::pollfd { fd: fd.as_fd().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one structure, on this stack.
+    let count = unsafe { libc::poll(&mut asked, 1, 0) };
+    if count != 1 || asked.revents & libc::POLLOUT == 0 {
+        return Err(Errno::AGAIN);
+    }
+    write(fd, &bytes[..bytes.len().min(ALWAYS_FITS)])
 }
 
 /// [`write()`] at an offset.
@@ -244,6 +262,22 @@ pub(crate) mod tests {
             assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
             ends.map(|fd| OwnedFd::from_raw_fd(fd))
         }
+    }
+
+    #[test]
+    fn where_the_stream_cannot_be_opened_again_what_fits_is_written() {
+        let [reader, writer] = pipe();
+        let line = [b'x'; 2 * ALWAYS_FITS];
+        assert_eq!(write_if_room(&writer, &line), Ok(ALWAYS_FITS));
+        while write_if_room(&writer, &line).is_ok() {}
+        assert_eq!(write_if_room(&writer, b"y").unwrap_err(), Errno::AGAIN, "it does not wait");
+        let mut room = vec![0; 2 * ALWAYS_FITS];
+        rustix::io::read(&reader, &mut room).unwrap();
+        assert_eq!(write_if_room(&writer, b"y"), Ok(1));
+        drop(reader);
+        assert_eq!(write_if_room(&writer, b"y").unwrap_err(), Errno::PIPE);
+        let [unwritable, _writer] = pipe();
+        assert_eq!(write_if_room(&unwritable, b"y").unwrap_err(), Errno::AGAIN);
     }
 
     fn mask() -> libc::sigset_t {

@@ -9,7 +9,7 @@
 //! before each piece of it.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -49,20 +49,38 @@ pub fn main_has_ended() -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }
 
-/// How long the calling thread has waited for a processor so far. None: the system does not say.
-pub fn waited_for_processor() -> Option<Duration> {
-    let times = read_system_file(c"/proc/thread-self/schedstat").ok()?;
-    times.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+/// A thread's times so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// It has had a processor.
+    pub ran: Duration,
+    /// It has waited for one.
+    pub waited: Duration,
+}
+
+impl Times {
+    /// Before it has begun.
+    pub const ZERO: Times = Times { ran: Duration::ZERO, waited: Duration::ZERO };
+}
+
+/// The times of the calling thread. None: the system does not say.
+pub fn times() -> Option<Times> {
+    let text = read_system_file(c"/proc/thread-self/schedstat").ok()?;
+    let mut times = text.split_whitespace().map(|time| time.parse().ok().map(Duration::from_nanos));
+    Some(Times { ran: times.next()??, waited: times.next()?? })
 }
 
 /// Whether the machine has no processor left: more threads run or want to run than it has, this one included. False
 /// where the system does not say.
 pub fn processors_are_busy() -> bool {
-    static PROCESSORS: OnceLock<u64> = OnceLock::new();
-    let processors = *PROCESSORS.get_or_init(|| {
+    // 0: not known. No lock, which a forked child might inherit.
+    static PROCESSORS: AtomicU64 = AtomicU64::new(0);
+    if PROCESSORS.load(Ordering::Relaxed) == 0 {
         // SAFETY: it takes a number. An error is negative, and then no machine is busy.
-        u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(u64::MAX)
-    });
+        let online = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(u64::MAX);
+        PROCESSORS.store(online, Ordering::Relaxed);
+    }
+    let processors = PROCESSORS.load(Ordering::Relaxed);
     let load = read_system_file(c"/proc/loadavg").unwrap_or_default();
     running(&load).is_some_and(|running| running > processors)
 }
@@ -74,7 +92,7 @@ fn running(load: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
 
     use super::*;
 
@@ -138,12 +156,12 @@ mod tests {
                 }
             });
             let waits = scope.spawn(|| {
-                if !on_one_processor() || waited_for_processor().is_none() {
+                if !on_one_processor() || times().is_none() {
                     eprintln!("SKIPPED: processor 0 is not allowed, or the system has no statistics");
                     return true;
                 }
                 let began = std::time::Instant::now();
-                while waited_for_processor().is_some_and(|waited| waited < Duration::from_millis(5)) {
+                while times().is_some_and(|times| times.waited < Duration::from_millis(5)) {
                     if began.elapsed() > Duration::from_secs(100) {
                         return false;
                     }

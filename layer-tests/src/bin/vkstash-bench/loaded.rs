@@ -35,12 +35,17 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
         runner.run(&Environment::bare(driver).with_stash(&stash), NOTHING)?;
     }
     let with = Environment { compares: true, ..plain.with_stash(&stash).with_background() };
-    let ways = [with, with.without_background(), plain];
+    let ways = [
+        with,
+        with.without_background(),
+        Environment { compares: false, ..with.without_background() },
+        plain,
+    ];
     let mut loads = [(0, Runs::default()), (threads(), Runs::default())];
     for round in 0..rounds {
         progress(&format!("round {} of {rounds}", round + 1));
-        let mut order = [0, 1, 2];
-        order.rotate_left(round % 3);
+        let mut order = [0, 1, 2, 3];
+        order.rotate_left(round % 4);
         for (computing, runs) in &mut loads {
             beside(*computing, || {
                 order.iter().try_for_each(|&way| {
@@ -61,8 +66,9 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
 
 const NOTHING: [&str; 0] = [];
 
-/// Runs with the layer, with the layer but no workers, and without the layer.
-type Runs = [Vec<Outcome>; 3];
+/// Runs with the layer, with the layer but no workers, the same with the stash asked first in any case, and without the
+/// layer.
+type Runs = [Vec<Outcome>; 4];
 
 /// As many threads as processors.
 fn threads() -> usize {
@@ -71,8 +77,16 @@ fn threads() -> usize {
 
 /// Does the work while so many threads compute.
 fn beside<R>(computing: usize, work: impl FnOnce() -> R) -> R {
+    /// Also if the work panics: the scope would wait for ever.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _over = Over(&is_over);
         for _ in 0..computing {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -80,19 +94,19 @@ fn beside<R>(computing: usize, work: impl FnOnce() -> R) -> R {
                 }
             });
         }
-        let done = work();
-        is_over.store(true, Ordering::Relaxed);
-        done
+        work()
     })
 }
 
-fn figures(computing: usize, [with, without_workers, plain]: &Runs) -> Vec<Figure> {
+fn figures(computing: usize, [with, without_workers, from_stash, plain]: &Runs) -> Vec<Figure> {
     let wall = |outcomes: &[Outcome]| outcomes.iter().map(|outcome| outcome.wall * 1e3).collect::<Vec<_>>();
     let peers = wall(plain);
     let mut rows = Vec::new();
-    for (id, what, outcomes) in
-        [("with", "start to end", with), ("without_workers", "the same, no workers", without_workers)]
-    {
+    for (id, what, outcomes) in [
+        ("with", "start to end", with),
+        ("without_workers", "the same, no workers", without_workers),
+        ("from_stash", "the same, and the stash asked first", from_stash),
+    ] {
         let id = format!("loaded.{computing}.{id}");
         let what = format!("beside {computing} threads that compute: {what}");
         rows.push(Figure::pairs(id, &what, &wall(outcomes), "no layer", &peers, "ms"));
