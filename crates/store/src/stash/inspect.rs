@@ -111,6 +111,8 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
             Ok(folder) => applications.push(application(&Arc::new(folder), &name).info),
             // The entry is not a folder, so it is not a stash.
             Err(OpenError::NotAFolder { .. }) => {}
+            // It was there when the names were read.
+            Err(error) if error.is_missing() => {}
             Err(error) => {
                 let mut unusable = blank(&name);
                 unusable.unusable.insert(name, error.to_string());
@@ -152,6 +154,7 @@ pub fn base_refusal(base: &Path) -> Option<String> {
         for application in listed(folder, "")? {
             let application = match folder.sub(&application, false) {
                 Err(OpenError::NotAFolder { .. }) => continue,
+                Err(error) if error.is_missing() => continue,
                 opened => opened.map_err(|error| error.to_string())?,
             };
             for part in listed(&application, "")?.iter().filter(|name| is_part(name)) {
@@ -200,6 +203,8 @@ fn application(folder: &Arc<Folder>, name: &str) -> Listed {
         match folder.sub(&name, false) {
             Ok(sub) if name == "runs" => info.runs = totals::read_from(&sub),
             Ok(sub) => info.parts.push(part(&Arc::new(sub), &name, &mut unread)),
+            // Somebody has removed it since the names were read.
+            Err(error) if error.is_missing() => {}
             Err(error) => {
                 info.unusable.insert(name, error.to_string());
                 if matches!(error, OpenError::Unreadable { .. }) {

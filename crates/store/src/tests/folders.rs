@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::stash::inspect::list_applications;
 use crate::stash::open::OpenError;
@@ -384,4 +385,23 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
             assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..200), 200, "{what}, sealed: {sealed}");
         }
     }
+}
+
+/// Settings are removed when nothing is set any more.
+#[test]
+fn a_file_that_goes_while_applications_are_listed_is_none() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("settings");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(&path, "").unwrap();
+                fs::remove_file(&path).unwrap();
+            }
+        });
+        let listed = (0..20_000).map(|_| list_applications(root.path()).unwrap().len()).max();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(listed, Some(0));
+    });
 }
