@@ -284,7 +284,7 @@ fn a_call_that_forbids_compiling_gets_what_its_cache_has_after_questions_in_vain
 #[test]
 fn a_companion_that_finds_nothing_is_not_asked_for_ever() {
     scenario(STEPS, |scenario| {
-        let env = on(scenario, json!({ "driver_id": 3, "driver_version": 1 }));
+        let env = on(scenario, json!({ "driver_id": 3, "driver_version": 1, "compile_us": 300 }));
         let record = scenario.folder().join("record");
         let env = env.var("VKSTASH_TEST_ICD_RECORD", &record).var("VKSTASH_TEST_UNHURRIED", "1");
         let some = Work { shader: Shader::DynamicRendering, count: 300, ..program(Caches::None) };

@@ -140,10 +140,10 @@ fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
     });
 }
 
-/// Runs the client on the programmable driver with RADV's identity, whose policy is known. Says how many calls made a
-/// pipeline, and how many found nothing.
+/// Runs the client on the programmable driver with RADV's identity, whose policy is known, and nothing on its disk. Says
+/// how many calls made a pipeline, and how many found nothing.
 fn made_and_refused(scenario: &Scenario, stash: &str, arguments: &[&str]) -> [usize; 2] {
-    let env = scenario.on(Driver::Test(json!({ "driver_id": 3 }))).unwrap();
+    let env = scenario.on(Driver::Test(json!({ "driver_id": 3, "compile_us": 500 }))).unwrap();
     let record = scenario.folder().join("record");
     let env = env.stash(scenario.folder().join(stash)).var("VKSTASH_TEST_ICD_RECORD", &record);
     let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
@@ -165,6 +165,39 @@ fn a_driver_of_whole_pipelines_is_not_asked_for_shaders_that_it_has_met_apart() 
             let arguments = ["--cache", cache, "--state", "shaders", "--count", "196"];
             let [made, refused] = made_and_refused(scenario, cache, &arguments);
             assert_eq!([made, refused], [196, 0], "{cache}");
+        }
+    });
+}
+
+/// With a cache of the layer's the driver reads all shaders of each pipeline from its disk.
+#[test]
+fn combinations_of_shaders_that_the_disk_has_are_left_to_the_driver_from_the_first_run_on() {
+    scenario(&[], |scenario| {
+        let disk = scenario.folder().join("disk");
+        std::fs::create_dir(&disk).unwrap();
+        let settings =
+            json!({ "driver_id": 3, "compile_us": 500, "disk_cache": true, "disk_cache_dir": &disk });
+        for cache in ["none", "shared"] {
+            let run = |name: &str| {
+                let env = scenario.on(Driver::Test(settings.clone())).unwrap();
+                let report = scenario.folder().join(format!("report-{cache}-{name}"));
+                let env = env.stash(scenario.folder().join(format!("{cache}-{name}"))).report(&report);
+                let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
+                env.apply(&mut command);
+                command.args(["--cache", cache, "--state", "shaders", "--count", "196"]);
+                let output = command.output().unwrap();
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                let reports = Reports::read(&report);
+                ["compiled", "driver_had"].map(|counter| reports.sum(counter))
+            };
+            run("cold");
+            // 27 pipelines have a shader that is new. A busy machine makes a call look like a compile.
+            let [compiled, driver_had] = run("warm");
+            assert!(
+                (27..100).contains(&compiled),
+                "{cache}: {compiled} compiled, the driver had {driver_had}"
+            );
+            assert_eq!(compiled + driver_had, 196, "{cache}");
         }
     });
 }

@@ -13,6 +13,7 @@ use super::passed::{Met, Passed};
 use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::stage;
+use crate::recipe::shader_set::ShaderSet;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::finds::Finds;
 use crate::state::pipeline_class::PipelineClass;
@@ -79,10 +80,23 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
     }
 
+    /// How the driver has met these shaders in calls with the cache that the program passed. Of a driver whose entries are
+    /// whole pipelines only the disk may have one of shaders that it has met in different pipelines.
+    pub fn met(&self, shaders: &ShaderSet) -> Met {
+        match self.passed.met(self.device, shaders) {
+            Met::Apart if self.keeps_whole() => Met::Never,
+            met => met,
+        }
+    }
+
+    /// Whether the driver's caches hold pipelines like this one as a whole.
+    fn keeps_whole(&self) -> bool {
+        self.device.policy.whole_pipelines && self.class() == PipelineClass::Complete
+    }
+
     /// Whether asking a cache for it is worth it whose driver has met its shaders so.
     pub fn may_be_found(&self, met: Met) -> bool {
-        let policy = &self.device.policy;
-        if met == Met::Apart && policy.whole_pipelines && self.class() == PipelineClass::Complete {
+        if met == Met::Apart && self.keeps_whole() {
             return false;
         }
         // Where the program forbids compiling, this decides on the answer, and not only on the time that it takes.

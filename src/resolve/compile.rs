@@ -164,6 +164,9 @@ unsafe fn call_and_record<I: CreateInfo>(
     // What the program itself forbids to compile came from a cache of the driver's.
     let compiled = !forbids;
     if compiled {
+        if matches!(source, Source::Private(_) | Source::Fresh) {
+            device.warm_disk.note(cost);
+        }
         device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
     }
     let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };

@@ -22,7 +22,7 @@ use super::described::{
 use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
-use super::finds::Finds;
+use super::finds::{Finds, WarmDisk};
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
@@ -116,6 +116,8 @@ pub struct Device {
     pub unknown_contents: Finds,
     /// Whether asking finds pipelines on the driver's disk of which a cache cannot have the shaders.
     pub only_on_disk: Finds,
+    /// Whether that disk seems to have what the program asks for.
+    pub warm_disk: WarmDisk,
     /// Whether asking the driver before the stash finds anything.
     pub asked_before_stash: Finds,
     /// Pipelines that background work has finished.
@@ -222,6 +224,7 @@ impl Device {
             mixed_shaders: Finds::default(),
             unknown_contents: Finds::default(),
             only_on_disk: Finds::default(),
+            warm_disk: WarmDisk::default(),
             asked_before_stash: Finds::default(),
             parked: Parked::default(),
             slow_hits: SlowHits::default(),
