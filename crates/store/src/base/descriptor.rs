@@ -166,16 +166,21 @@ impl AsFd for Brief {
     }
 }
 
-/// The content of a small file that the system makes.
+/// Such files are shorter.
+const LONGEST_SYSTEM_FILE: usize = 1 << 16;
+
+/// The content of a small file that the system makes. What stands in its place, in a container, is not waited for.
 pub(crate) fn read_system_file(path: &CStr) -> Result<String, Errno> {
-    let file = Brief::new(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = Brief::new(open(path, flags, Mode::empty())?)?;
     let (mut bytes, mut block) = (Vec::new(), [0; 1024]);
-    loop {
+    while bytes.len() < LONGEST_SYSTEM_FILE {
         match rustix::io::read(&file, &mut block)? {
             0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
             read => bytes.extend_from_slice(&block[..read]),
         }
     }
+    Err(Errno::FBIG)
 }
 
 #[cfg(test)]
@@ -231,6 +236,7 @@ mod tests {
         assert_eq!(unsafe { libc::close(number) }, 0);
         drop(brief);
         assert_eq!(read_system_file(c"/proc/self/comm").unwrap().lines().count(), 1);
+        assert_eq!(read_system_file(c"/dev/zero"), Err(Errno::FBIG));
     }
 
     #[test]

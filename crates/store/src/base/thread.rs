@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
+
 use crate::base::descriptor::read_system_file;
 
 /// Stack for the thread, and for the static thread-local storage of all libraries in the process.
@@ -23,8 +26,17 @@ const STACK_BYTES: usize = 1 << 20;
 const OWN: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it.
+/// Address space that a new thread may take: the C library reserves twice the size of a heap for it, which is 64 MiB
+/// (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what they do
+/// not get.
+const SPACE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
+
+/// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it, or the
+/// program would have too little address space left.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    if !space_is_left() {
+        return None;
+    }
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
     // SAFETY: the calls get valid pointers to signal sets on this stack. They change only the calling thread's mask,
     // which is restored before this function returns.
@@ -40,6 +52,16 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
         }
         handle
     }
+}
+
+/// Whether the limit of the process for its address space, if it has one, leaves room for a thread.
+fn space_is_left() -> bool {
+    let Some(limit) = getrlimit(Resource::As).current else { return true };
+    let text = read_system_file(c"/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
+    let used = pages.map(|pages| pages.saturating_mul(page_size() as u64));
+    // How much is used is not known without /proc. Who has set a limit has set it for the program.
+    used.is_some_and(|used| limit.saturating_sub(used) >= SPACE)
 }
 
 /// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
@@ -172,6 +194,28 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(has_waited);
         });
+    }
+
+    const LIMITED: &str = "VKSTASH_TEST_LIMITED";
+
+    #[test]
+    fn a_program_with_little_address_space_gets_no_thread() {
+        if std::env::var_os(LIMITED).is_some() {
+            let text = read_system_file(c"/proc/self/statm").unwrap();
+            let pages: u64 = text.split_whitespace().next().unwrap().parse().unwrap();
+            let started = |left: u64| {
+                let current = Some(pages * page_size() as u64 + left);
+                rustix::process::setrlimit(Resource::As, rustix::process::Rlimit { current, maximum: None })
+                    .unwrap();
+                spawn("limited", || ()).map(|thread| thread.join().unwrap()).is_some()
+            };
+            assert!(started(2 * SPACE) && !started(SPACE / 2));
+            return;
+        }
+        let name = "base::thread::tests::a_program_with_little_address_space_gets_no_thread";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", "--nocapture", name]).env(LIMITED, "1").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
     }
 
     static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
