@@ -5,6 +5,7 @@ use std::time::Duration;
 use ash::vk;
 
 use crate::state::device::Device;
+use crate::state::switches::{self, CacheKinds};
 use crate::stats::Count;
 
 /// Counts a call that went down as the program made it, on a driver that is only watched.
@@ -25,7 +26,8 @@ pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u
 
 /// Counts pipelines that the driver compiled and of which nothing is recorded.
 pub fn count_unrecorded(device: &Device, count: u64) {
-    if count > 0 && !device.keeps_artifacts() {
+    // What the user has switched off is no fault of the driver's.
+    if count > 0 && !device.keeps_artifacts() && !switches::is_off(CacheKinds::COMPILATIONS) {
         device.counters().add(Count::NothingKept, count);
     }
     device.counters().add(Count::CompiledUnrecorded, count);

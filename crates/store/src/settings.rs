@@ -3,9 +3,11 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::hash::BuildHasher as _;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -303,8 +305,10 @@ impl Settings {
         let (settings, complaints) =
             text.map(Text::parse).unwrap_or_else(|reason| (Settings::default(), vec![reason]));
         if !complaints.is_empty() {
-            let path = folder.path().join(FILE);
-            tracing::warn!("{}: {}; ignored", path.display(), in_a_line(&complaints));
+            let line = format!("{}: {}; ignored", folder.path().join(FILE).display(), in_a_line(&complaints));
+            if is_new(&line) {
+                tracing::warn!("{line}");
+            }
         }
         usable.then_some(settings)
     }
@@ -472,6 +476,19 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
 
 /// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
 /// writes to it.
+/// Whether the process has not printed this line yet: the settings are read for the background mode, the limits and the
+/// free space. A forked child says what its parent has said no more.
+fn is_new(line: &str) -> bool {
+    static SAID: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+    let hash = foldhash::quality::FixedState::default().hash_one(line) | 1;
+    let said_before = |said: &AtomicU64| match said.compare_exchange(0, hash, Relaxed, Relaxed) {
+        Ok(_) => Some(false),
+        Err(known) => (known == hash).then_some(true),
+    };
+    !SAID.iter().find_map(said_before).unwrap_or(false)
+}
+
 fn in_a_line(complaints: &[String]) -> String {
     const SAID: usize = 3;
     let (said, more) = complaints.split_at(complaints.len().min(SAID));
@@ -718,6 +735,15 @@ fn base_of(text: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_new_once() {
+        let line = |number: usize| format!("a line that no other test prints, {number}");
+        assert!((0..3).all(|number| is_new(&line(number))));
+        assert!(!(0..3).any(|number| is_new(&line(number))));
+        // More lines than are remembered are printed each time.
+        assert!((3..20).filter(|number| is_new(&line(*number))).count() == 17 && is_new(&line(19)));
+    }
 
     #[test]
     fn a_log_line_is_short_however_many_lines_are_wrong() {
