@@ -11,7 +11,7 @@ cd "$repository"
 target=$(target_folder)
 
 # Largest sizes without debug information, in bytes (docs/measurements.md, "The library's size").
-declare -A most=([release]=3750000 [packaged]=2850000)
+declare -A most=([release]=3760000 [packaged]=2850000)
 
 if [ "${1:-}" = --build ]; then
     cargo rustc --profile packaged -p vkstash --lib --crate-type cdylib
