@@ -474,10 +474,8 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
     CacheKinds::NONE
 }
 
-/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
-/// writes to it.
 /// Whether the process has not printed this line yet: the settings are read for the background mode, the limits and the
-/// free space. A forked child says what its parent has said no more.
+/// free space. A forked child does not repeat its parent's lines.
 fn is_new(line: &str) -> bool {
     static SAID: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
@@ -489,6 +487,8 @@ fn is_new(line: &str) -> bool {
     !SAID.iter().find_map(said_before).unwrap_or(false)
 }
 
+/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
+/// writes to it.
 fn in_a_line(complaints: &[String]) -> String {
     const SAID: usize = 3;
     let (said, more) = complaints.split_at(complaints.len().min(SAID));
