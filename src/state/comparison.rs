@@ -296,7 +296,8 @@ impl EndedHabit {
     /// The same before the end of the instance is known. Where earlier ends were long, a mean without that is not
     /// recorded; but if the verdict is against its way, that way has had its run.
     fn without_end(&self) -> Option<Comparison> {
-        if self.before.excess(self.way, Duration::MAX).is_zero() {
+        let not_known = || self.before.excess(self.way, Duration::MAX);
+        if self.before.earlier_excess(self.way).unwrap_or_else(not_known).is_zero() {
             return self.with_run(Duration::ZERO);
         }
         let now = self.before.with_look(self.way, self.day);
@@ -516,11 +517,12 @@ mod tests {
     fn before_a_verdict_runs_count_although_their_instances_are_not_destroyed() {
         let thread = Thread::new();
         let millis = Duration::from_millis;
-        let mut before = Comparison::default();
+        let mut before = Comparison::default()
+            .with_end(AskedFirst::Stash, millis(60))
+            .with_end(AskedFirst::Driver, millis(1));
         for way in [AskedFirst::Stash, AskedFirst::Stash, AskedFirst::Driver] {
             before = before.with_run(way, 4, 9_000, DAY);
         }
-        before = before.with_end(AskedFirst::Stash, millis(60)).with_end(AskedFirst::Driver, millis(1));
         assert_eq!((before.verdict(), before.next_run(DAY)), (None, AskedFirst::Driver));
         let comparisons = after(before, CacheHabit::NoCache);
         let call = || thread.call(&comparisons, CacheHabit::NoCache, Duration::from_micros(4));

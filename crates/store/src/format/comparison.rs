@@ -230,8 +230,8 @@ impl Comparison {
     }
 
     /// The same with a run whose instance the driver destroyed in this time. A longer time raises what is known by an
-    /// eighth: one quick end does not count for ever. What is not more than noise changes nothing. When it is first
-    /// known that runs of the stash end late, those before it, which were not charged for that, are forgotten.
+    /// eighth: one quick end does not count for ever. What is not more than noise changes nothing. If the first end of
+    /// the driver's tells that runs of the stash end late, those, which were not charged for that, are forgotten.
     pub fn with_end(mut self, way: AskedFirst, took: Duration) -> Comparison {
         let (now, known) = (recorded_end(took), &mut self.ends[way.position()]);
         let is_first = *known == 0;
@@ -240,10 +240,8 @@ impl Comparison {
         } else if is_longer(now, *known) {
             *known = now.min(*known + *known / 8 + 1);
         }
-        if is_first
-            && self.verdict.is_none()
-            && self.earlier_excess(AskedFirst::Stash).is_some_and(|more| !more.is_zero())
-        {
+        let end_late = || self.earlier_excess(AskedFirst::Stash).is_some_and(|more| !more.is_zero());
+        if is_first && way == AskedFirst::Driver && self.verdict.is_none() && end_late() {
             self.stash = Means::default();
         }
         self
