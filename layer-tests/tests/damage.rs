@@ -6,10 +6,12 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use vkstash_layer_tests::child::{Run, Scenario};
-use vkstash_layer_tests::env::{Driver, Env};
+use serde_json::{Value, json};
+
+use vkstash_layer_tests::child::{Run, Scenario, scenario};
+use vkstash_layer_tests::env::{Driver, Env, Layer};
 use vkstash_layer_tests::suite::{assert_all_served, device_segments, files, on, run};
-use vkstash_layer_tests::work::{Done, Work};
+use vkstash_layer_tests::work::{self, Done, Work};
 use vkstash_layer_tests::{paths, skip};
 
 /// Fills a stash, damages each of its device segments, and runs the same program again.
@@ -204,6 +206,38 @@ fn a_program_that_may_open_few_files_has_no_stash() {
     on(Driver::Radv, |scenario, env| {
         let few = env.clone().open_files_limit(32);
         assert_unusable(&run(scenario, &few, &Work::default()), "ulimit -n");
+    });
+}
+
+/// The step's work, and the address space that the program has used at most, in bytes.
+fn measured(input: &Value) -> Value {
+    assert!(serde_json::from_value::<Done>(work::step(input)).unwrap().all_made());
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+    json!(peak.trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10)
+}
+
+/// What the threads of a stash reserve is missing to the driver, which dies of that.
+#[test]
+fn a_program_with_little_address_space_has_no_stash() {
+    scenario(&[("measured", measured)], |scenario| {
+        const MIB: u64 = 1 << 20;
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let work = Work { count: 20, ..Work::default() };
+        let seen = |env: &Env, limit: u64| {
+            let seen = scenario.run("measured", &env.clone().address_space_limit(limit), &work);
+            assert!(seen.status.success(), "{} MiB: {}: {}", limit / MIB, seen.ending(), seen.stderr);
+            (seen.ok().as_u64().unwrap(), seen.stderr.contains("ulimit -v"))
+        };
+        let (alone, _) = seen(&env.clone().layer(Layer::Off), 4096 * MIB);
+        // The library itself needs some, with debug information and without optimization.
+        let least = alone + 64 * MIB;
+        seen(&env, 4096 * MIB);
+        assert!(seen(&env, least).1);
+        for more in 1..40 {
+            seen(&env, least + more * 32 * MIB);
+        }
+        assert!(!seen(&env, least + 2048 * MIB).1);
     });
 }
 

@@ -213,6 +213,9 @@ impl Session {
             _ if may_open_few_files() => {
                 Err(format!("fewer than {LEAST_OPEN_FILES} open files are allowed: raise ulimit -n"))
             }
+            _ if thread::may_use_little_space() => {
+                Err("little address space is left to this process: raise ulimit -v".to_owned())
+            }
             Some(root) => {
                 Stash::open_in_run(root, config.bases.clone(), name, run, config.opening, config.end)
                     .map_err(|error| error.to_string())

@@ -26,15 +26,18 @@ const STACK_BYTES: usize = 1 << 20;
 const OWN: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// Address space that a new thread may take: the C library reserves twice the size of a heap for it, which is 64 MiB
-/// (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what they do
-/// not get.
-const SPACE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
+/// Address space that must be left for a new thread: the C library reserves twice the size of a heap for it, which is
+/// 64 MiB (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what
+/// they do not get.
+const SPACE_FOR_ONE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
+/// The same for all threads of a stash and its workers. One that was just started has no heap yet, so that they can't be
+/// counted one by one.
+const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 
 /// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it, or the
 /// program would have too little address space left.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    if !space_is_left() {
+    if !space_is_left(SPACE_FOR_ONE) {
         return None;
     }
     let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
@@ -54,14 +57,19 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
-/// Whether the limit of the process for its address space, if it has one, leaves room for a thread.
-fn space_is_left() -> bool {
+/// Whether the limit of the process for its address space, if it has one, leaves less than all threads of a stash need.
+pub fn may_use_little_space() -> bool {
+    !space_is_left(SPACE_FOR_ALL)
+}
+
+/// Whether the limit of the process for its address space, if it has one, leaves so many bytes.
+fn space_is_left(least: u64) -> bool {
     let Some(limit) = getrlimit(Resource::As).current else { return true };
     let text = read_system_file(c"/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
     let used = pages.map(|pages| pages.saturating_mul(page_size() as u64));
     // How much is used is not known without /proc. Who has set a limit has set it for the program.
-    used.is_some_and(|used| limit.saturating_sub(used) >= SPACE)
+    used.is_some_and(|used| limit.saturating_sub(used) >= least)
 }
 
 /// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
@@ -209,7 +217,9 @@ mod tests {
                     .unwrap();
                 spawn("limited", || ()).map(|thread| thread.join().unwrap()).is_some()
             };
-            assert!(started(2 * SPACE) && !started(SPACE / 2));
+            assert!(!may_use_little_space());
+            assert!(started(2 * SPACE_FOR_ONE) && !started(SPACE_FOR_ONE / 2));
+            assert!(may_use_little_space());
             return;
         }
         let name = "base::thread::tests::a_program_with_little_address_space_gets_no_thread";
