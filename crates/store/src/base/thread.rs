@@ -30,8 +30,8 @@ const OWN: [libc::c_int; 6] =
 /// 64 MiB (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what
 /// they do not get.
 const SPACE_FOR_ONE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
-/// The same for all threads of a stash and its workers. One that was just started has no heap yet, so that they can't be
-/// counted one by one.
+/// The same for all threads of a stash and its workers: one that was just started has no heap yet, so that a look at
+/// what is left before the next one does not suffice.
 const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 
 /// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it, or the
