@@ -218,12 +218,13 @@ impl Writer {
         }
         let (asked, maintains) =
             (self.shared.take_asked_for_help(), self.schedule.is_due(quiet_for, &self.portable));
-        if asked || self.folds || maintains {
+        // A thread that starts beside the program's first pipelines slows them down, so reports wait.
+        let folds = self.folds && (quiet_for >= QUIET_AFTER || asked || maintains);
+        if asked || folds || maintains {
             let (runs, schedule) = (self.runs.clone(), self.schedule.clone());
-            let job = Job { runs, schedule, folds: self.folds, maintains };
             // Without another thread the work is left for another run.
-            let started = helper::start(&self.shared, job);
-            self.folds &= !started;
+            let started = helper::start(&self.shared, Job { runs, schedule, folds, maintains });
+            self.folds &= !(started && folds);
         }
     }
 
