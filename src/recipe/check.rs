@@ -5,6 +5,22 @@ use super::payload;
 use crate::recipe::identifier::module_identity;
 use vkstash_store::format::record::{Key, Kind};
 
+/// Whether keys of this kind are those of their payloads.
+pub fn names_payload(kind: Kind) -> bool {
+    match kind {
+        Kind::Module | Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => true,
+        Kind::Use
+        | Kind::Artifact
+        | Kind::IdentifierPair
+        | Kind::Verified
+        | Kind::CrashCount
+        | Kind::Failed
+        | Kind::Same
+        | Kind::Cost
+        | Kind::Comparison => false,
+    }
+}
+
 /// Whether the key of a portable record is that of its payload, so that nothing else can stand under this key. Never of
 /// a kind whose key says nothing about its payload.
 pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
@@ -17,17 +33,7 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::RenderPass => key::RENDER_PASS,
         Kind::Recipe => key::RECIPE,
         Kind::Setup => key::DEVICE_CONFIGURATION,
-        Kind::Use
-        | Kind::Artifact
-        | Kind::IdentifierPair
-        | Kind::Verified
-        | Kind::CrashCount
-        | Kind::Failed
-        | Kind::Same
-        | Kind::Cost
-        | Kind::Comparison => {
-            return false;
-        }
+        _ => return false,
     };
     digest(tag, payload) == *key
 }

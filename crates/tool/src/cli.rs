@@ -76,6 +76,11 @@ pub(crate) enum Command {
     PrewarmWorker(PrewarmWorkerArgs),
     /// List the artifacts that are no longer handed to a driver because programs died of them
     Quarantine(QuarantineArgs),
+    /// Read everything that is stored, and say what is damaged
+    ///
+    /// Programs check each record when they read it, so damage only costs what it hit. Programs may run while this
+    /// command works. It ends with 1 if anything is not whole.
+    Verify(VerifyArgs),
 }
 
 #[derive(Args)]
@@ -295,6 +300,25 @@ pub(crate) struct QuarantineArgs {
     /// Give all of them another chance
     #[arg(long)]
     pub(crate) release: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    /// Only this application: its name, or the name of its folder in the stash
+    #[arg(value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// Decompress everything, too, and compare shaders and recipes with their keys
+    #[arg(long)]
+    pub(crate) contents: bool,
+    /// Write damaged files again without what is damaged
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -4,7 +4,8 @@
 //!
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
-//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `export`, `import`, `base` the commands that read and change the stash
+//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `verify`, `export`, `import`, `base` the commands that
+//!   read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -45,6 +46,7 @@ mod start;
 mod stats;
 mod tally;
 mod units;
+mod verify;
 
 use std::fmt::Display;
 use std::io::IsTerminal as _;
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Prewarm(args) => prewarm::main(&args),
         Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),
         Command::Quarantine(args) => exit_code(quarantine::main(&args)),
+        Command::Verify(args) => exit_code(verify::main(&args)),
     }
 }
 

@@ -67,6 +67,18 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Escapes control characters that JSON allows unescaped, so that the output filter changes nothing.
+pub(crate) fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
 /// Prints one line on standard error. A failure is ignored: there is no other place to report it.
 pub(crate) fn eprint_line(message: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "vkstash: {}", plain(&message.to_string()));

@@ -30,19 +30,8 @@ pub(crate) enum StatsError {
 pub(crate) fn main(args: &StatsArgs) -> Result<(), StatsError> {
     let root = root::root(args.dir.as_deref()).ok_or(StatsError::NoRoot)?;
     let stash = collect::collect(&root)?;
-    let mut text = if args.json { escaped(&serde_json::to_string_pretty(&stash)?) } else { text::of(&stash) };
+    let mut text =
+        if args.json { output::escaped(&serde_json::to_string_pretty(&stash)?) } else { text::of(&stash) };
     text.push('\n');
     Ok(output::print(&text)?)
-}
-
-/// Escapes control characters that JSON allows unescaped, so that the output filter changes nothing.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '\u{7f}'..='\u{9f}' => text.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => text.push(c),
-        }
-    }
-    text
 }

@@ -20,6 +20,7 @@ mod run;
 mod skip;
 mod stats;
 mod units;
+mod verify;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -40,8 +40,8 @@ const ROUNDS: usize = 64;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// Which segments are merged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
+#[derive(Clone, Copy)]
+pub(crate) enum Choice<'a> {
     /// Where it is worth while.
     Worthwhile,
     /// Every segment with an evicted record is written again, and no other one: the records are not to stay until it is
@@ -49,6 +49,16 @@ pub(crate) enum Choice {
     Evicted,
     /// All that nobody writes to, into one, so that all records are in the order of their first use.
     All,
+    /// Each damaged one is written again.
+    Damaged(&'a Damage),
+}
+
+/// What is known to be damaged in a part.
+pub(crate) struct Damage {
+    /// The names of the segments.
+    pub(crate) files: HashSet<String>,
+    /// Records that are not to be kept.
+    pub(crate) lost: Lost,
 }
 
 /// The segments that nobody writes to.
@@ -62,7 +72,7 @@ pub(crate) struct Job<'a> {
     pub(crate) uses: &'a Uses,
     /// The records to evict, by hash.
     pub(crate) evicted: &'a HashMap<u64, Cause>,
-    pub(crate) choice: Choice,
+    pub(crate) choice: Choice<'a>,
     /// The new file is synced before the old ones are deleted.
     pub(crate) synced: bool,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
@@ -76,7 +86,10 @@ impl Job<'_> {
         let Some(identity) = self.part.identity(self.interrupted) else { return };
         // Merging changes the folder's time stamp, which must say when the part was used.
         let stamps = disk::fstat(&**folder).ok();
-        let mut lost = Lost::new();
+        let mut lost = match self.choice {
+            Choice::Damaged(damage) => damage.lost.clone(),
+            _ => Lost::new(),
+        };
         let mut merged_all = false;
         for _ in 0..ROUNDS {
             let Some(contents) = PartContents::again(folder, identity.clone(), &lost, self.interrupted)
@@ -88,6 +101,10 @@ impl Job<'_> {
                 Choice::Worthwhile => bounds::compaction(&metas, room).map(|next| next.inputs),
                 Choice::Evicted => self.one_with_evicted(&contents),
                 Choice::All => (!merged_all).then(|| sealed(&contents)),
+                Choice::Damaged(damage) => sealed(&contents)
+                    .into_iter()
+                    .find(|&at| damage.files.contains(contents.members[at].segment.name()))
+                    .map(|at| vec![at]),
             };
             let Some(inputs) = next else { break };
             let records: u64 = inputs.iter().map(|&at| metas[at].live_records).sum();

@@ -14,6 +14,7 @@
 //! | `run` | all of it, in order |
 //! | `clear` | clearing kinds of records |
 //! | `pack` | merging everything |
+//! | `verify` | reading everything, and writing damaged segments again |
 
 pub mod clear;
 pub mod contents;
@@ -26,6 +27,7 @@ pub mod remove;
 pub mod run;
 pub mod survey;
 pub mod uses;
+pub mod verify;
 pub mod work;
 
 pub use run::run;

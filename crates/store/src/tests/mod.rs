@@ -28,6 +28,7 @@ mod siblings;
 mod slow_disk;
 mod stale_files;
 mod strict;
+mod verify;
 pub(crate) mod watched;
 
 use std::path::{Path, PathBuf};

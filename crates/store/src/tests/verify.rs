@@ -1,0 +1,148 @@
+//! Verifying and repairing stashes.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use crate::format::refusal::Refusal;
+use crate::format::sizes::{FIRST_RECORD, RECORD_HEADER_BYTES};
+use crate::maintenance::verify::{Fault, Repair, Request, Verified, verify};
+use crate::tests::*;
+
+const COUNT: u64 = 40;
+const ALL: Request<'_> = Request { application: None, contents: None, repair: false };
+const REPAIR: Request<'_> = Request { repair: true, ..ALL };
+
+fn verified(root: &Path, request: Request<'_>) -> Verified {
+    let mut told = Vec::new();
+    let verified = verify(root, &request, &mut |read, total| told.push((read, total))).unwrap();
+    assert!(told.is_sorted() && told.last().is_none_or(|&(read, total)| read == total), "{told:?}");
+    verified
+}
+
+fn flip(path: &Path, bit: u64) {
+    let file = fs::File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, bit / 8).unwrap();
+    byte[0] ^= 1 << (bit % 8);
+    file.write_all_at(&byte, bit / 8).unwrap();
+}
+
+fn good(root: &Path) -> u64 {
+    count_good(open(root).portable(), Kind::Recipe, 0..COUNT)
+}
+
+#[test]
+fn a_whole_stash_is_whole_and_is_not_touched() {
+    let root = root();
+    assert_eq!(verified(&root.path().join("missing"), ALL).applications, 0);
+    let segment = filled(root.path(), COUNT);
+    let before = (fs::read(&segment).unwrap(), fs::metadata(&segment).unwrap().modified().unwrap());
+    for request in [ALL, REPAIR, Request { contents: Some(|_, _, _| Some(true)), ..REPAIR }] {
+        let found = verified(root.path(), request);
+        assert_eq!((found.applications, found.files, found.records), (1, 1, COUNT));
+        assert_eq!(found.bytes, before.0.len() as u64);
+        assert!(found.bad.is_empty(), "{:?}", found.bad);
+    }
+    let after = (fs::read(&segment).unwrap(), fs::metadata(&segment).unwrap().modified().unwrap());
+    assert_eq!(before, after);
+}
+
+/// What a program misses, verifying must name; and a repair costs one record at most. That is also one whose header is
+/// damaged, which a program finds by the index as long as the segment is not merged.
+#[test]
+fn a_flipped_bit_that_costs_a_record_is_found_and_repaired() {
+    let whole = root();
+    let segment = filled(whole.path(), COUNT);
+    let relative = segment.strip_prefix(whole.path()).unwrap().to_owned();
+    let bits = fs::metadata(&segment).unwrap().len() * 8;
+    let mut numbers = Numbers(7);
+    let places = (0..150).map(|_| numbers.next() % bits);
+    // The header and the first record's header, and the end of the file.
+    let ends = (0..(FIRST_RECORD + RECORD_HEADER_BYTES) as u64 * 8).chain(bits - 600 * 8..bits).step_by(13);
+    let mut lost = 0;
+    for bit in places.chain(ends) {
+        let copy = root();
+        let damaged = copy.path().join(&relative);
+        fs::create_dir_all(damaged.parent().unwrap()).unwrap();
+        fs::copy(&segment, &damaged).unwrap();
+        flip(&damaged, bit);
+        let found = verified(copy.path(), ALL);
+        assert!(found.bad.iter().all(|bad| bad.state == Repair::Left), "bit {bit}: {:?}", found.bad);
+        let there = good(copy.path());
+        assert!(there == COUNT || !found.bad.is_empty(), "bit {bit}: {} records lost unseen", COUNT - there);
+        lost += COUNT - there;
+        let repaired = verified(copy.path(), REPAIR);
+        let faults = repaired.bad.iter().map(|bad| (&bad.fault, bad.state));
+        assert!(faults.clone().all(|(_, state)| state == Repair::Repaired), "bit {bit}: {:?}", repaired.bad);
+        assert!(verified(copy.path(), ALL).bad.is_empty(), "bit {bit}: damage is left");
+        assert!(good(copy.path()) >= COUNT - 1, "bit {bit}");
+    }
+    assert!(lost > 0, "no bit has cost a record");
+}
+
+#[test]
+fn a_record_that_its_key_does_not_name_goes_and_an_older_one_counts_again() {
+    let root = root();
+    let write = |payload: &[u8]| {
+        assert!(open(root.path()).portable().put(Kind::Recipe, &key(0), payload.into()));
+    };
+    filled(root.path(), COUNT);
+    let before = payload_of(root.path());
+    write(b"something else");
+    fn is_true(_: Kind, of: &Key, payload: &[u8]) -> Option<bool> {
+        (*of == key(0)).then(|| payload != b"something else")
+    }
+    let request = Request { contents: Some(is_true), ..ALL };
+    assert!(verified(root.path(), ALL).bad.is_empty(), "its checksum is right");
+    let found = verified(root.path(), request);
+    assert_eq!(found.bad.iter().map(|bad| &bad.fault).collect::<Vec<_>>(), [&Fault::Untrue(1)]);
+    let repaired = verified(root.path(), Request { repair: true, ..request });
+    assert_eq!(repaired.bad[0].state, Repair::Repaired);
+    assert!(verified(root.path(), request).bad.is_empty());
+    assert_eq!(payload_of(root.path()), before);
+}
+
+fn payload_of(root: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    assert!(open(root).portable().read(Kind::Recipe, &key(0), &mut bytes));
+    bytes
+}
+
+#[test]
+fn foreign_files_are_named_and_stay() {
+    let root = root();
+    let segment = filled(root.path(), COUNT);
+    let foreign = segment.with_file_name("00000000000000ff-0123456789abcdef.vks");
+    fs::write(&foreign, vec![b'x'; 4096]).unwrap();
+    let found = verified(root.path(), REPAIR);
+    let bad: Vec<_> = found.bad.iter().map(|bad| (bad.fault.clone(), bad.state)).collect();
+    assert_eq!(bad, [(Fault::Refused(Refusal::NotASegment), Repair::Left)]);
+    assert_eq!(found.records, COUNT);
+    assert!(foreign.exists());
+}
+
+#[test]
+fn a_segment_that_is_being_written_is_read_and_not_repaired() {
+    let root = root();
+    let stash = open(root.path());
+    for number in 0..COUNT {
+        assert!(stash.portable().put(Kind::Recipe, &key(number), vec![7; 300].into()));
+    }
+    flush_all(&stash);
+    let found = verified(root.path(), REPAIR);
+    assert_eq!((found.records, found.bad.len()), (COUNT, 0));
+    let files: Vec<_> = segments(root.path());
+    let length = fs::metadata(&files[0]).unwrap().len();
+    flip(&files[0], (length - 300) * 8);
+    let found = verified(root.path(), REPAIR);
+    assert_eq!(found.bad.iter().map(|bad| bad.state).collect::<Vec<_>>(), [Repair::InUse]);
+}
+
+#[test]
+fn one_application_can_be_asked_for() {
+    let root = root();
+    filled(root.path(), COUNT);
+    let folder = app().folder;
+    assert_eq!(verified(root.path(), Request { application: Some(&folder), ..ALL }).records, COUNT);
+    assert_eq!(verified(root.path(), Request { application: Some("another"), ..ALL }).applications, 0);
+}

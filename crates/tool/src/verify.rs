@@ -1,0 +1,135 @@
+//! `vkstash verify`: reads everything that is stored, and says what is damaged.
+
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
+
+use VkLayer_vkstash::recipe::check;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::maintenance::verify;
+use vkstash_store::maintenance::verify::{BadFile, Fault, Repair, Request, Verified};
+use vkstash_store::stash::inspect::list_applications;
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::VerifyArgs;
+use crate::output::{self, Printer};
+use crate::root;
+use crate::units::{counted, size};
+
+/// Nobody needs a bar for what takes less.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why the command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum VerifyError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+    #[error("cannot make JSON of it: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("{0} not whole; `vkstash verify --repair` keeps what is whole of damaged files")]
+    Bad(String),
+    #[error(
+        "{0} could not be repaired: what is refused is left for you to look at, and what a program writes to waits for its end"
+    )]
+    Left(String),
+}
+
+pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
+    let root = root::root(args.dir.as_deref()).ok_or(VerifyError::NoRoot)?;
+    let application = match &args.application {
+        Some(name) => Some(choose(&list_applications(&root)?, name, &root)?.folder.clone()),
+        None => None,
+    };
+    let request = Request {
+        application: application.as_deref(),
+        contents: args.contents.then_some(is_true),
+        repair: args.repair,
+    };
+    let mut progress = Progress::new();
+    let found = verify::verify(&root, &request, &mut |read, total| progress.tell(read, total))?;
+    progress.end();
+    if args.json {
+        output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&found)?)))?;
+    } else {
+        tell(&found, args.contents, &mut Printer::open()?)?;
+    }
+    let left = found.bad.iter().filter(|bad| bad.state != Repair::Repaired).count() as u64;
+    match (left, args.repair) {
+        (0, _) => Ok(()),
+        (left, false) => {
+            let verb = if left == 1 { "is" } else { "are" };
+            Err(VerifyError::Bad(format!("{} {verb}", counted(left, "file"))))
+        }
+        (left, true) => Err(VerifyError::Left(counted(left, "file"))),
+    }
+}
+
+/// Whether a key is that of its payload; None where keys say nothing of it.
+fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> Option<bool> {
+    check::names_payload(kind).then(|| check::is_true(kind, key, payload))
+}
+
+fn tell(found: &Verified, contents: bool, out: &mut impl io::Write) -> io::Result<()> {
+    for BadFile { application, part, file, fault, state } in &found.bad {
+        let fault = match fault {
+            Fault::Damaged(places) => counted(*places, "damaged place"),
+            Fault::Untrue(1) => "1 record is not what its key says".to_owned(),
+            Fault::Untrue(records) => format!("{records} records are not what their keys say"),
+            Fault::Refused(refusal) => format!("not used: {refusal}"),
+            Fault::Unread => "cannot be read now".to_owned(),
+        };
+        let state = match state {
+            Repair::Left => "",
+            Repair::InUse => " (a running program writes to it)",
+            Repair::Repaired => " (repaired)",
+        };
+        writeln!(out, "{application}/{part}/{file}: {fault}{state}")?;
+    }
+    let Verified { applications, files, records, bytes, bad } = found;
+    let (files, records) = (counted(*files, "file"), counted(*records, "record"));
+    let of = counted(*applications, "application");
+    let what = if contents { "read, decompressed and compared" } else { "read" };
+    writeln!(out, "{what}: {records} in {files} of {of}, {}", size(*bytes))?;
+    if bad.is_empty() {
+        writeln!(out, "everything is whole")?;
+    }
+    Ok(())
+}
+
+/// A bar on a terminal, once the work has taken a second.
+struct Progress {
+    began: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        Progress { began: Instant::now(), bar: None }
+    }
+
+    fn tell(&mut self, read: u64, total: u64) {
+        if self.bar.is_none() && self.began.elapsed() >= PATIENCE && io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            let style =
+                ProgressStyle::with_template("verifying [{wide_bar}] {bytes}/{total_bytes}  {eta} left");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+            self.bar = Some(bar);
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(read);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
