@@ -146,3 +146,42 @@ fn one_application_can_be_asked_for() {
     assert_eq!(verified(root.path(), Request { application: Some(&folder), ..ALL }).records, COUNT);
     assert_eq!(verified(root.path(), Request { application: Some("another"), ..ALL }).applications, 0);
 }
+
+/// `cargo test --release -p vkstash-store --lib what_verifying_costs -- --ignored --nocapture`
+#[test]
+#[ignore = "prints figures"]
+fn what_verifying_costs() {
+    let root = root();
+    let stash = open(root.path());
+    for number in 0..50_000 {
+        let length = 1000 + (number as usize * 37) % 8000;
+        assert!(stash.portable().put(Kind::Artifact, &key(number), noise(number, length)));
+        if number % 1000 == 0 {
+            flush_all(&stash);
+        }
+    }
+    drop(stash);
+    let files = segments(root.path());
+    let plain = |digest: &mut dyn FnMut(&[u8])| {
+        let began = Instant::now();
+        files.iter().for_each(|file| digest(&fs::read(file).unwrap()));
+        began.elapsed()
+    };
+    for round in 0..5 {
+        let began = Instant::now();
+        let found = verified(root.path(), ALL);
+        let verified = began.elapsed();
+        assert!(found.bad.is_empty() && found.records == 50_000, "{found:?}");
+        let mut crc = 0;
+        let with_crc = plain(&mut |bytes| crc ^= crc32c::crc32c(bytes));
+        let mut sha = <sha2::Sha256 as sha2::Digest>::new();
+        let with_sha = plain(&mut |bytes| sha2::Digest::update(&mut sha, bytes));
+        let times = |other: Duration| verified.as_secs_f64() / other.as_secs_f64();
+        println!(
+            "{round}: {} MB verified in {verified:?}: {:.2} of reading with CRC-32C, {:.2} with SHA-256 ({crc:x})",
+            found.bytes / 1_000_000,
+            times(with_crc),
+            times(with_sha),
+        );
+    }
+}
