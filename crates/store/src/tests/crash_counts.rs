@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 use std::time::Instant;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::disk::faults;
@@ -38,7 +39,17 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
         std::mem::forget(guard.enter(artifact, 0).unwrap().unwrap());
     }
     drop(guard);
-    files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap()
+    let left = files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap();
+    await_unlocked(&left);
+    left
+}
+
+/// A child that another test starts holds the locks of this process until it runs its own program.
+fn await_unlocked(file: &Path) {
+    let file = std::fs::File::open(file).unwrap();
+    for operation in [FlockOperation::LockExclusive, FlockOperation::Unlock] {
+        flock(&file, operation).unwrap();
+    }
 }
 
 fn crashes_found(root: &Path, artifact: &Key) -> u8 {
@@ -188,6 +199,8 @@ fn die_in_a_worker(folder: &Path, calls: u32) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let guard = CrashGuard::create(&opened, fork::here(), LONG).unwrap();
     std::mem::forget(guard.enter(&WORKERS, calls).unwrap().unwrap());
+    drop(guard);
+    files(folder, "vkg").iter().for_each(|left| await_unlocked(left));
 }
 
 const CALL: Duration = Duration::from_micros(200);
