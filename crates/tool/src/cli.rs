@@ -48,6 +48,14 @@ pub(crate) enum Command {
     /// drivers' own caches, `sessions` the caches that programs manage. Running programs follow after some seconds;
     /// docs/sessions.md says what each of them means.
     Cache(CacheArgs),
+    /// Find out why programs run without the stash, or with little use of it
+    ///
+    /// Looks at the environment, the installed manifests, the Vulkan loader, the drivers and the folder of the stash.
+    /// It ends with 1 if anything is wrong.
+    Doctor(DoctorArgs),
+    /// What `doctor` asks the loader and the drivers with
+    #[command(hide = true, name = "doctor-probe")]
+    DoctorProbe(DoctorProbeArgs),
     /// Bring the stash within its limits now, and merge its files
     ///
     /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
@@ -293,6 +301,22 @@ pub(crate) struct PrewarmArgs {
 pub(crate) struct PrewarmWorkerArgs {
     /// The layer library
     pub(crate) library: OsString,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorProbeArgs {
+    /// The layer library to look for in the process
+    pub(crate) layer: Option<PathBuf>,
 }
 
 #[derive(Args)]

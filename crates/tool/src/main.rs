@@ -4,6 +4,7 @@
 //!
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
+//! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `verify`, `export`, `import`, `base` the commands that
 //!   read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
@@ -20,6 +21,8 @@ mod cache;
 mod choice;
 mod cli;
 mod development;
+mod doctor;
+mod doctor_probe;
 mod driver_limits;
 mod elf;
 mod environment;
@@ -76,6 +79,8 @@ fn main() -> ExitCode {
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Background(args) => exit_code(background::main(&args)),
         Command::Cache(args) => exit_code(cache::main(&args)),
+        Command::Doctor(args) => exit_code(doctor::main(&args)),
+        Command::DoctorProbe(args) => doctor_probe::main(args.layer.as_deref()),
         Command::Export(args) => exit_code(export::main(&args)),
         Command::Base(args) => exit_code(base::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),

@@ -29,6 +29,7 @@ use crate::library::{self, LibraryError};
 use crate::names::driver_version;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
+use crate::start;
 use crate::units::counted;
 
 use child::Launch;
@@ -93,7 +94,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     }
     let limits = Limits::of(args);
     let launch = Launch {
-        executable: child::executable().map_err(PrewarmError::Start)?,
+        executable: start::executable().map_err(PrewarmError::Start)?,
         folder: environment::folder_for(std::slice::from_ref(&library))?,
         library: library.path,
         root: root.clone(),

@@ -4,9 +4,11 @@
 
 use std::ffi::{CString, OsStr, c_int, c_void};
 use std::io;
-use std::os::fd::{AsFd, IntoRawFd as _, OwnedFd};
+use std::os::fd::IntoRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
+
+use crate::start;
 
 /// `vkstash_prewarm_worker` of the layer library.
 type Worker = unsafe extern "C" fn(c_int, c_int) -> c_int;
@@ -22,19 +24,13 @@ pub(crate) fn main(library: &OsStr) -> ExitCode {
 }
 
 fn run(library: &OsStr) -> io::Result<c_int> {
-    let input = private(rustix::stdio::stdin())?;
-    let output = private(rustix::stdio::stdout())?;
-    // Whatever a driver prints must not stand among the answers, nor read the requests.
+    let input = start::private(rustix::stdio::stdin())?;
+    let output = start::output_for_answers()?;
+    // A driver must not read the requests.
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     let worker = load(library)?;
     // SAFETY: the exported function takes two descriptors, which belong to it from now on.
     Ok(unsafe { worker(input.into_raw_fd(), output.into_raw_fd()) })
-}
-
-/// A descriptor of the same file that no standard stream has.
-fn private(stream: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
 }
 
 fn load(library: &OsStr) -> io::Result<Worker> {

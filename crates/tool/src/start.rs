@@ -2,7 +2,9 @@
 //! place of closed standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +42,25 @@ extern "C" fn record() {
     }
     // SAFETY: both arguments are constants, and SIG_IGN is no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// The path of this tool.
+pub(crate) fn executable() -> io::Result<PathBuf> {
+    // Also after a package manager has replaced the file.
+    let link = Path::new("/proc/self/exe");
+    if link.exists() { Ok(link.to_owned()) } else { std::env::current_exe() }
+}
+
+/// Standard output for the answers of this process alone: whatever a driver prints goes to standard error from now on.
+pub(crate) fn output_for_answers() -> io::Result<OwnedFd> {
+    let output = private(rustix::stdio::stdout())?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok(output)
+}
+
+/// A descriptor of the same file that no standard stream has.
+pub(crate) fn private(stream: impl AsFd) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
 }
 
 /// Whether standard output was closed.

@@ -4,6 +4,7 @@
 mod background;
 mod base;
 mod cache;
+mod doctor;
 mod exchange;
 mod gc;
 #[path = "../../store/src/tests/header.rs"]

@@ -1,0 +1,176 @@
+//! Where the Vulkan loader searches implicit layers, and the manifests of this one there.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use crate::elf::{self, Arch};
+use crate::manifest::{Kind, LAYER_NAME};
+
+/// The manifest that `vkconfig` writes: it may switch other layers off.
+const OVERRIDE: &str = "VkLayer_override.json";
+
+/// The library for programs of this tool's architecture that an installed manifest names.
+pub(super) fn examine(findings: &mut Vec<Finding>) -> Option<PathBuf> {
+    let folders = searched(&|name| env::var_os(name));
+    let mut installed: Vec<Installed> = Vec::new();
+    for file in folders.iter().flat_map(|folder| json_files(folder)) {
+        if file.file_name() == Some(OsStr::new(OVERRIDE)) {
+            findings.push(Finding::note(
+                format!("{} overrides which layers programs get", file.display()),
+                "look into vkconfig, which wrote it, if the layer is not loaded",
+            ));
+        }
+        installed.extend(Installed::read(file));
+    }
+    for (at, found) in installed.iter().enumerate() {
+        let name = found.manifest.display();
+        match &found.library {
+            Err(reason) => findings.push(Finding::wrong(
+                format!("{name} names a library that cannot be used: {reason}"),
+                "run `vkstash install` again, or `vkstash uninstall`",
+            )),
+            Ok((_, arch)) if installed[..at].iter().any(|before| before.is_for(arch)) => {
+                findings.push(Finding::note(
+                    format!("{name} is hidden by a manifest that the loader finds before it"),
+                    "remove one of them: the other one may be of another version",
+                ));
+            }
+            Ok((library, _)) => findings.push(Finding::good(format!("{name} names {}", library.display()))),
+        }
+    }
+    if installed.is_empty() {
+        findings.push(Finding::note(
+            "the layer is not installed, so VKSTASH=1 does nothing; `vkstash run` needs no installation",
+            "run `vkstash install` if programs are to find it by VKSTASH=1",
+        ));
+    }
+    let own = Arch::own();
+    let sibling = own.and_then(Arch::sibling).filter(|arch| has_loader(arch));
+    if let Some(arch) =
+        sibling.filter(|arch| !installed.is_empty() && !installed.iter().any(|found| found.is_for(arch)))
+    {
+        findings.push(Finding::note(
+            format!(
+                "programs for {} ({} bits) run without the layer: it is not installed for them",
+                arch.name, arch.bits
+            ),
+            "build the library for them, and name both in `vkstash install --library` (README.md)",
+        ));
+    }
+    let mut usable = installed.into_iter().filter_map(|found| found.library.ok());
+    usable.find(|(_, arch)| own == Some(*arch)).map(|(library, _)| library)
+}
+
+/// A manifest of this layer.
+struct Installed {
+    manifest: PathBuf,
+    library: Result<(PathBuf, &'static Arch), String>,
+}
+
+impl Installed {
+    fn read(manifest: PathBuf) -> Option<Installed> {
+        let bytes = fs::read(&manifest).ok()?;
+        let json: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let layer = &json["layer"];
+        if layer["name"].as_str() != Some(LAYER_NAME) {
+            return None;
+        }
+        let library = match layer["library_path"].as_str() {
+            None => Err("it names none".to_owned()),
+            Some(named) => {
+                // The loader takes a path with a slash as relative to the manifest.
+                let path = manifest.parent().unwrap_or(Path::new("/")).join(named);
+                match elf::arch_of(&path) {
+                    Ok(arch) => Ok((path, arch)),
+                    Err(error) => Err(format!("{}: {error}", path.display())),
+                }
+            }
+        };
+        Some(Installed { manifest, library })
+    }
+
+    fn is_for(&self, arch: &Arch) -> bool {
+        self.library.as_ref().is_ok_and(|(_, found)| *found == arch)
+    }
+}
+
+/// The folders that the loader searches for implicit layers, in its order.
+fn searched(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let listed = |value: &OsStr| env::split_paths(value).collect::<Vec<_>>();
+    let mut folders = set("VK_ADD_IMPLICIT_LAYER_PATH").map_or(Vec::new(), |value| listed(&value));
+    if let Some(only) = set("VK_IMPLICIT_LAYER_PATH") {
+        folders.extend(listed(&only));
+        return folders;
+    }
+    let home = set("HOME").map(PathBuf::from);
+    let of_user = |name: &str, below: &str| {
+        set(name).map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(below)))
+    };
+    let of_all = |name: &str, default: &str| listed(&set(name).unwrap_or_else(|| default.into()));
+    let mut bases = Vec::new();
+    bases.extend(of_user("XDG_CONFIG_HOME", ".config"));
+    bases.extend(of_all("XDG_CONFIG_DIRS", "/etc/xdg"));
+    bases.push("/etc".into());
+    bases.extend(of_user("XDG_DATA_HOME", ".local/share"));
+    bases.extend(of_all("XDG_DATA_DIRS", "/usr/local/share:/usr/share"));
+    folders.extend(bases.iter().map(|base| base.join("vulkan").join(Kind::Implicit.folder())));
+    let mut seen = Vec::new();
+    folders.retain(|folder| {
+        !seen.contains(folder) && {
+            seen.push(folder.clone());
+            true
+        }
+    });
+    folders
+}
+
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension() == Some(OsStr::new("json")));
+    files.sort();
+    files
+}
+
+/// Whether programs of this architecture can use Vulkan here.
+fn has_loader(arch: &Arch) -> bool {
+    arch.folders.iter().any(|folder| Path::new("/usr").join(folder).join("libvulkan.so.1").exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Vec<PathBuf> {
+        searched(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
+    }
+
+    #[test]
+    fn folders_stand_in_the_loaders_order() {
+        let default = [
+            "/home/u/.config/vulkan/implicit_layer.d",
+            "/etc/xdg/vulkan/implicit_layer.d",
+            "/etc/vulkan/implicit_layer.d",
+            "/home/u/.local/share/vulkan/implicit_layer.d",
+            "/usr/local/share/vulkan/implicit_layer.d",
+            "/usr/share/vulkan/implicit_layer.d",
+        ];
+        assert_eq!(of(&[("HOME", "/home/u")]), default.map(PathBuf::from));
+        let set =
+            [("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("XDG_DATA_DIRS", "/a:/d:/a"), ("XDG_CONFIG_HOME", "")];
+        let folders = of(&set);
+        assert_eq!(folders.len(), 5, "{folders:?}");
+        assert_eq!(folders[3..], ["/d", "/a"].map(|base| Path::new(base).join("vulkan/implicit_layer.d")));
+    }
+
+    #[test]
+    fn a_path_that_is_given_replaces_the_others() {
+        let only =
+            [("HOME", "/h"), ("VK_IMPLICIT_LAYER_PATH", "/x:/y"), ("VK_ADD_IMPLICIT_LAYER_PATH", "/z")];
+        assert_eq!(of(&only), ["/z", "/x", "/y"].map(PathBuf::from));
+    }
+}

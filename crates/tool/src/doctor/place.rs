@@ -1,0 +1,73 @@
+//! The folder of the stash: whether programs of this user can use it.
+
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use vkstash_store::stash::inspect::list_applications;
+
+use super::finding::Finding;
+use crate::kept;
+use crate::root;
+use crate::units::{counted, size};
+
+pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
+    let Some(root) = root::root(dir) else {
+        findings.push(Finding::wrong(
+            "there is no place for the stash: neither HOME nor XDG_CACHE_HOME is set",
+            "set VKSTASH_DIR to a folder of yours",
+        ));
+        return;
+    };
+    let applications = match list_applications(&root) {
+        Ok(applications) => applications,
+        // The text says what to do.
+        Err(error) => return findings.push(Finding::wrong(error.to_string(), "make the folder usable")),
+    };
+    let there = root.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        findings.push(Finding::wrong(
+            format!("nothing new can be stashed: {} cannot be written", there.display()),
+            "change its rights, or set VKSTASH_DIR to a folder of yours",
+        ));
+    }
+    let settings = kept::read(&root, None);
+    findings.extend(settings.ignored.iter().map(|line| {
+        Finding::note(format!("ignored: {line}"), "correct the line; `vkstash keep` shows what is in force")
+    }));
+    if let Some((_, free)) = kept::file_system(&root) {
+        let floor = kept::limits(&root, &settings.settings).free_space_floor;
+        if free < floor {
+            findings.push(Finding::wrong(
+                format!(
+                    "only {} are free where the stash is; below {} nothing is stashed",
+                    size(free),
+                    size(floor)
+                ),
+                "make room, or set another limit with `vkstash keep`",
+            ));
+        }
+    }
+    if !root.exists() {
+        findings.push(Finding::good(format!("{}: nothing is stashed yet", root.display())));
+        return;
+    }
+    let bytes = kept::sum(applications.iter().map(kept::bytes));
+    let count = counted(applications.len() as u64, "application");
+    findings.push(Finding::good(format!("{}: {count}, {}", root.display(), size(bytes))));
+    for (application, bad) in applications.iter().flat_map(|application| {
+        application.unusable.iter().map(move |(name, reason)| (application, format!("{name}: {reason}")))
+    }) {
+        findings.push(Finding::wrong(
+            format!("{} has no stash: {bad}", application.display),
+            "change the rights of that folder, or remove it",
+        ));
+    }
+    let damaged: u64 =
+        applications.iter().flat_map(|application| &application.parts).map(|part| part.damaged).sum();
+    if damaged > 0 {
+        findings.push(Finding::note(
+            format!("{} in the stash, which cost only what they hit", counted(damaged, "damaged place")),
+            "`vkstash verify --repair` writes those files again; is the disk well?",
+        ));
+    }
+}

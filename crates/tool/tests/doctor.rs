@@ -1,0 +1,140 @@
+//! `vkstash doctor` on machines that are well and on ones that are not. The driver is the programmable one.
+
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::open::Stash;
+
+use super::*;
+
+/// The layer, and a manifest of the programmable driver.
+struct Machine {
+    sandbox: Sandbox,
+    library: PathBuf,
+    driver: PathBuf,
+}
+
+/// None, with a line that says why, where a file is missing.
+fn machine() -> Option<Machine> {
+    let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
+    let library = target.join("libVkLayer_vkstash.so");
+    let driver = target.join("libvkstash_test_icd.so");
+    if let Some(missing) = [&library, &driver].into_iter().find(|path| !path.exists()) {
+        skip::missing(&skip::this_test(), &format!("no {} (cargo build --workspace)", missing.display()));
+        return None;
+    }
+    let sandbox = Sandbox::new();
+    let manifest = sandbox.path("driver.json");
+    let text = serde_json::json!({
+        "file_format_version": "1.0.1",
+        "ICD": { "library_path": driver, "api_version": "1.3.0" },
+    });
+    fs::write(&manifest, text.to_string()).unwrap();
+    Some(Machine { sandbox, library, driver: manifest })
+}
+
+impl Machine {
+    fn tool(&self) -> Command {
+        let mut command = self.sandbox.tool();
+        command.env("VKSTASH_LIBRARY", &self.library).env("NODEVICE_SELECT", "1");
+        command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
+        command
+    }
+
+    /// What `doctor` says of these variables: its exit status and its lines.
+    fn doctor(&self, variables: &[(&str, &str)]) -> (i32, String) {
+        let output = output(self.tool().arg("doctor").envs(variables.iter().copied()));
+        (output.status.code().unwrap(), text(&output.stdout).to_owned())
+    }
+
+    fn install(&self) -> PathBuf {
+        let copy = self.sandbox.path("layer.so");
+        fs::copy(&self.library, &copy).unwrap();
+        let installed = output(self.tool().arg("install").env("VKSTASH_LIBRARY", &copy));
+        assert!(installed.status.success(), "{installed:?}");
+        copy
+    }
+}
+
+fn wrong(said: &str) -> Vec<&str> {
+    said.lines().filter(|line| line.starts_with("WRONG")).collect()
+}
+
+#[test]
+fn a_machine_that_is_well_is_called_so_and_nothing_is_made() {
+    let Some(machine) = machine() else { return };
+    let (status, said) = machine.doctor(&[]);
+    assert_eq!((status, wrong(&said).len()), (0, 0), "{said}");
+    for expected in [
+        "\nok     the Vulkan loader knows Vulkan 1.",
+        ": offers cache control",
+        "\nok     a small Vulkan program under `vkstash run` has the layer\n",
+        "\nnote   VKSTASH is not set here",
+        ": nothing is stashed yet\n",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(machine.sandbox.nothing_left_in_temp());
+    assert!(fs::read_dir(machine.sandbox.home()).unwrap().next().is_none(), "nothing is stashed");
+}
+
+#[test]
+fn an_installed_layer_is_tried_and_a_library_that_went_away_is_named() {
+    let Some(machine) = machine() else { return };
+    let library = machine.install();
+    let tried = "a small Vulkan program with VKSTASH=1 has the installed layer\n";
+    let (status, said) = machine.doctor(&[("VKSTASH", "1")]);
+    assert!(status == 0 && said.contains(tried) && said.contains("ok     VKSTASH=1 is set here"), "{said}");
+    // What the environment forbids is tried, too.
+    let (status, said) = machine.doctor(&[("VK_LOADER_LAYERS_DISABLE", "~all~")]);
+    assert!(status == 1 && wrong(&said)[0].contains("VK_LOADER_LAYERS_DISABLE=~all~"), "{said}");
+    fs::remove_file(&library).unwrap();
+    let (status, said) = machine.doctor(&[]);
+    assert!(status == 1 && said.contains("names a library that cannot be used"), "{said}");
+    assert!(said.contains("next: run `vkstash install` again"), "{said}");
+}
+
+#[test]
+fn what_a_driver_or_the_environment_does_is_named() {
+    let Some(machine) = machine() else { return };
+    let crash = r#"{"faults":[{"command":"vkEnumeratePhysicalDevices","die":"segv"}]}"#;
+    for (variables, expected) in [
+        (("VKSTASH_TEST_ICD", crash), "fails here without the layer, too: it ended with signal: 11"),
+        (("VKSTASH_TEST_ICD", r#"{"physical_devices":0}"#), "no program can use Vulkan here: "),
+        (("VK_DRIVER_FILES", "/nowhere"), "no program can use Vulkan here: vkCreateInstance: "),
+        (("VKSTASH_DISABLE", "1"), "VKSTASH_DISABLE is set, which switches the layer off"),
+        (("VKSTASH", "on"), "VKSTASH is \"on\": the loader enables the layer for the value 1 only"),
+    ] {
+        let (status, said) = machine.doctor(&[variables]);
+        assert!(status == 1 && wrong(&said).len() == 1 && said.contains(expected), "{expected}: {said}");
+    }
+    let (status, said) =
+        machine.doctor(&[("VKSTASH_TEST_ICD", r#"{"without":["VK_EXT_shader_module_identifier"]}"#)]);
+    assert!(status == 0 && said.contains("identifiers come from the layer"), "{said}");
+}
+
+#[test]
+fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
+    let Some(machine) = machine() else { return };
+    let file = machine.sandbox.path("file");
+    fs::write(&file, "no folder").unwrap();
+    let (status, said) = machine.doctor(&[("VKSTASH_DIR", file.to_str().unwrap())]);
+    assert!(status == 1 && wrong(&said).len() == 1 && said.contains(file.to_str().unwrap()), "{said}");
+
+    let dir = machine.sandbox.path("stash");
+    let name = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &name).unwrap();
+    for number in 0..20 {
+        assert!(stash.portable().put(Kind::Recipe, &[number; 32], vec![number; 500].into()));
+    }
+    drop(stash);
+    fs::write(dir.join("settings"), "limt = 5GiB\n").unwrap();
+    let output = output(machine.tool().args(["doctor", "--json", "--dir"]).arg(&dir));
+    assert!(output.status.success(), "{output:?}");
+    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = |level: &str, part: &str| {
+        let all = findings.as_array().unwrap();
+        all.iter()
+            .any(|finding| finding["level"] == level && finding["text"].as_str().unwrap().contains(part))
+    };
+    assert!(found("note", "limt") && found("good", ": 1 application, "), "{findings}");
+}
