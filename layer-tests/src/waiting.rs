@@ -28,5 +28,5 @@ pub fn tasks(trace: &Path, name: &str) -> usize {
 pub fn own_workers() -> usize {
     let threads = std::fs::read_dir("/proc/self/task").expect("this process has threads");
     let names = threads.flatten().flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
-    names.filter(|name| ["vkstash-worker", "vkstash-haste"].contains(&name.trim_end())).count()
+    names.filter(|name| ["vkstash-worker", "vkstash-urgent"].contains(&name.trim_end())).count()
 }

@@ -72,7 +72,7 @@ pub trait Again {
 
 /// What the stash has of a call: read before its driver calls, because vkDestroyDevice waits for a worker behind the
 /// gate.
-pub struct Stashed {
+pub struct StoredCall {
     recipe: Vec<u8>,
     /// What the recipe names.
     named: SmallVec<[Named; 7]>,
@@ -85,9 +85,9 @@ struct Named {
     record: Cell<Vec<u8>>,
 }
 
-impl Stashed {
+impl StoredCall {
     /// Reads what making the call of this key again takes.
-    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key) -> Result<Stashed, NotMade> {
+    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key) -> Result<StoredCall, NotMade> {
         let mut recipe = Vec::new();
         let is_there = stored.portable.read(Kind::Recipe, key, &mut recipe);
         if !is_there || !check::is_true(Kind::Recipe, key, &recipe) {
@@ -102,7 +102,7 @@ impl Stashed {
             }
             named.push(Named { kind, key, record: Cell::new(record) });
         }
-        Ok(Stashed { recipe, named })
+        Ok(StoredCall { recipe, named })
     }
 
     fn take(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
@@ -120,11 +120,11 @@ pub unsafe fn with_request<A: Again>(
     device: &Device,
     own: &OwnObjects,
     key: &Key,
-    stashed: &Stashed,
+    stored_call: &StoredCall,
     work: A,
 ) -> Result<A::Made, NotMade> {
-    let recipe: Recipe<'_> = key::decode(&stashed.recipe).map_err(|_| NotMade::NoRecipe)?;
-    let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stashed.take(kind, key, buffer);
+    let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
+    let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);
     // SAFETY: the caller's contract.
     let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
     // SAFETY: the caller's contract; the create infos and what they point to live until the call is over.

@@ -98,7 +98,7 @@ struct Running {
     gate: Arc<Gate>,
     stop: Arc<Stop>,
     /// The program's calls are not waited for.
-    in_haste: bool,
+    is_urgent: bool,
 }
 
 /// Whether this process has workers. A forked child may find true here; it then finds no gate.
@@ -140,9 +140,9 @@ pub fn enter_driver() -> Option<InDriver> {
     let running = running.unwrap_or_else(|| Running {
         gate: of_process().clone(),
         stop: Arc::default(),
-        in_haste: false,
+        is_urgent: false,
     });
-    running.gate.enter(&running.stop, running.in_haste)
+    running.gate.enter(&running.stop, running.is_urgent)
 }
 
 /// The same for a driver call on this device. None, too, while the driver may call the program back.
@@ -158,9 +158,9 @@ pub fn must_end() -> bool {
     RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(ends)).unwrap_or(true)
 }
 
-/// Whether this thread runs a task that a commit in haste waits for. True for a thread that is ending.
-pub fn is_in_haste() -> bool {
-    RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.in_haste)).unwrap_or(true)
+/// Whether this thread runs a task that an urgent commit waits for. True for a thread that is ending.
+pub fn is_urgent() -> bool {
+    RUNNING.try_with(|running| running.borrow().as_ref().is_some_and(|it| it.is_urgent)).unwrap_or(true)
 }
 
 /// A number that changes with every creation call that the program begins while there are workers. None: one is under
@@ -217,19 +217,19 @@ impl Gate {
     }
 
     /// Runs a task on this thread: [`enter_driver`] in it fails once it is asked to stop.
-    pub(super) fn run(self: &Arc<Gate>, stop: &Arc<Stop>, in_haste: bool, task: impl FnOnce()) {
+    pub(super) fn run(self: &Arc<Gate>, stop: &Arc<Stop>, is_urgent: bool, task: impl FnOnce()) {
         struct Reset(Option<Running>);
         impl Drop for Reset {
             fn drop(&mut self) {
                 RUNNING.set(self.0.take());
             }
         }
-        let running = Running { gate: self.clone(), stop: stop.clone(), in_haste };
+        let running = Running { gate: self.clone(), stop: stop.clone(), is_urgent };
         let _reset = Reset(RUNNING.replace(Some(running)));
         task();
     }
 
-    fn enter(self: &Arc<Gate>, stop: &Arc<Stop>, in_haste: bool) -> Option<InDriver> {
+    fn enter(self: &Arc<Gate>, stop: &Arc<Stop>, is_urgent: bool) -> Option<InDriver> {
         let began = Instant::now();
         loop {
             if stop.is_asked() || self.ending.load(Ordering::SeqCst) {
@@ -241,7 +241,7 @@ impl Gate {
                 if began.elapsed() > faults::time_limit(FORK_PATIENCE) {
                     return None;
                 }
-            } else if is_inside || in_haste || !self.has_calls() || began.elapsed() > YIELDS_FOR {
+            } else if is_inside || is_urgent || !self.has_calls() || began.elapsed() > YIELDS_FOR {
                 self.inside.fetch_add(1, Ordering::SeqCst);
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade, Stashed};
+use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, spare};
@@ -155,8 +155,8 @@ impl Recorder {
         }
         let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
         // So that nobody waits for the disk behind the gate, where vkDestroyDevice waits for this worker.
-        let stashed = match Stashed::read(stored, &self.own, &hit.key) {
-            Ok(stashed) => stashed,
+        let stored_call = match StoredCall::read(stored, &self.own, &hit.key) {
+            Ok(stored_call) => stored_call,
             Err(reason) => {
                 self.note(device, &hit, reason);
                 return Next::AtOnce;
@@ -189,7 +189,7 @@ impl Recorder {
         // the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe {
             let recording = Recording { took: hit.took, calls };
-            again::with_request(device, &self.own, &hit.key, &stashed, recording)
+            again::with_request(device, &self.own, &hit.key, &stored_call, recording)
         };
         drop(mark);
         drop(in_driver);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade, Stashed};
+use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::OwnObjects;
 use crate::faults;
 use crate::recipe::payload;
@@ -77,23 +77,23 @@ fn is_refused(stored: &Stored, key: &Key) -> bool {
 }
 
 /// What a pipeline is made of: everything that is read for it.
-pub struct Ready {
+pub struct Inputs {
     way: Way,
-    stashed: Stashed,
+    stored_call: StoredCall,
     /// The payload, and where it was. None: it may be a sibling's.
     artifact: Vec<u8>,
     source: Option<Source>,
 }
 
-impl Ready {
+impl Inputs {
     /// Reads it.
-    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Ready, NotMade> {
-        let (stashed, mut artifact) = (Stashed::read(stored, own, key)?, Vec::new());
+    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
+        let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
             Way::Artifact => artifact::read_own(stored, key, &mut artifact),
             Way::Compile(_) => None,
         };
-        Ok(Ready { way, stashed, artifact, source })
+        Ok(Inputs { way, stored_call, artifact, source })
     }
 
     /// What the call is taken to cost, if it is a compile.
@@ -129,12 +129,12 @@ pub unsafe fn make(
     stored: &Stored,
     own: &OwnObjects,
     key: &Key,
-    ready: &mut Ready,
+    inputs: &mut Inputs,
 ) -> Result<Finished, NotMade> {
-    let Ready { way, stashed, artifact, source } = ready;
+    let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source };
     // SAFETY: the caller's contract.
-    unsafe { again::with_request(device, own, key, stashed, making) }
+    unsafe { again::with_request(device, own, key, stored_call, making) }
 }
 
 /// A pipeline that is to wait for the program.

@@ -118,11 +118,11 @@ pub(super) fn set_in(
     if event.is_some() && !commits {
         return Err(ModeError::EventWithoutCommit);
     }
-    let in_haste = action == Action::CommitResultsHighPriority;
+    let is_urgent = action == Action::CommitResultsHighPriority;
     let restricted = match mode {
         Mode::Disabled => Some("the mode disabled"),
         Mode::Profiling => Some("the mode profiling"),
-        _ if in_haste => Some("a commit at high priority"),
+        _ if is_urgent => Some("a commit at high priority"),
         _ => None,
     };
     if let Some(what) = restricted.filter(|_| !is_developer_mode()) {
@@ -140,7 +140,7 @@ pub(super) fn set_in(
         }
     }
     let further = producers.iter().any(|producer| producer.wants_measurements());
-    let reached = commits.then(|| pool.commit(event.map(Event::signal), in_haste));
+    let reached = commits.then(|| pool.commit(event.map(Event::signal), is_urgent));
     pool.set_mode(mode, false);
     drop(turn);
     // Not under the lock: a callback may set the mode again.

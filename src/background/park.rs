@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::again::NotMade;
-use super::make::{self, Ready, Way};
+use super::make::{self, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order, spare};
@@ -281,12 +281,12 @@ impl Parker {
         if !stored.device.is_guarded() {
             return None;
         }
-        let mut ready = match Ready::read(stored, &self.own, key, way) {
-            Ok(ready) => ready,
+        let mut inputs = match Inputs::read(stored, &self.own, key, way) {
+            Ok(inputs) => inputs,
             Err(reason) => return self.note(device, plan, key, reason).then_some(Duration::ZERO),
         };
         let in_driver = gate::enter_driver_of(device)?;
-        let usual = ready.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
+        let usual = inputs.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
         let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
             return at_once;
@@ -304,7 +304,7 @@ impl Parker {
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
-        let made = unsafe { make::make(device, stored, &self.own, key, &mut ready) };
+        let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs) };
         drop(mark);
         let pause = Some(stored.device.worker_pause(started.elapsed()));
         match made {
@@ -320,7 +320,7 @@ impl Parker {
             Err(reason) => {
                 drop(in_driver);
                 if reason == NotMade::Refused {
-                    ready.note_refusal(stored, key);
+                    inputs.note_refusal(stored, key);
                 }
                 pause.filter(|_| self.note(device, plan, key, reason))
             }

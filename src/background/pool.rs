@@ -100,8 +100,8 @@ struct State {
 struct Worker {
     number: u64,
     handle: JoinHandle<()>,
-    /// For a commit in haste.
-    in_haste: bool,
+    /// For an urgent commit.
+    is_urgent: bool,
     is_idle: bool,
     /// The worker must end.
     told: Arc<AtomicBool>,
@@ -361,12 +361,12 @@ impl Pool {
 
     /// Signals the event when all tasks that are queued or running now, and their successors, are finished. If there
     /// are none the event is given back.
-    pub(super) fn commit(&self, event: Option<Event>, in_haste: bool) -> Option<Event> {
+    pub(super) fn commit(&self, event: Option<Event>, is_urgent: bool) -> Option<Event> {
         let shared = &self.0;
         let Some(mut state) = shared.lock() else { return event };
-        let reached = state.queue.commit(event, in_haste);
-        if in_haste {
-            shared.hurry(&mut state);
+        let reached = state.queue.commit(event, is_urgent);
+        if is_urgent {
+            shared.start_urgent_workers(&mut state);
         }
         reached
     }
@@ -403,11 +403,11 @@ impl Pool {
         body();
     }
 
-    /// Whether a worker in haste waits for a task.
+    /// Whether an urgent worker waits for a task.
     #[cfg(test)]
-    pub(super) fn has_idle_haste(&self) -> bool {
+    pub(super) fn has_idle_urgent_worker(&self) -> bool {
         let state = self.0.lock();
-        state.is_some_and(|state| state.workers.iter().any(|worker| worker.in_haste && worker.is_idle))
+        state.is_some_and(|state| state.workers.iter().any(|worker| worker.is_urgent && worker.is_idle))
     }
 
     /// The number of workers.
@@ -437,8 +437,8 @@ impl Shared {
     /// Wakes or starts a worker for a new task. Gives tasks that nobody can run.
     #[must_use]
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
-        let lasting = state.workers.iter().filter(|worker| !worker.in_haste).count();
-        let idle = state.workers.iter().filter(|worker| worker.is_idle && !worker.in_haste).count();
+        let lasting = state.workers.iter().filter(|worker| !worker.is_urgent).count();
+        let idle = state.workers.iter().filter(|worker| worker.is_idle && !worker.is_urgent).count();
         // One waits for the time of the tasks that are received later.
         let wanted = state.queue.waiting().max(usize::from(lasting == 0 && state.queue.next_due().is_some()));
         if idle < wanted && lasting < self.limit && !self.start(state, false) && lasting == 0 {
@@ -449,10 +449,10 @@ impl Shared {
         Vec::new()
     }
 
-    /// Starts workers in haste for a commit: they also work while the machine is busy. They last until it is done.
-    fn hurry(self: &Arc<Shared>, state: &mut State) {
-        let running = state.workers.iter().filter(|worker| worker.in_haste).count();
-        let unfinished = state.queue.unfinished_in_haste();
+    /// Starts urgent workers for a commit: they also work while the machine is busy. They last until it is done.
+    fn start_urgent_workers(self: &Arc<Shared>, state: &mut State) {
+        let running = state.workers.iter().filter(|worker| worker.is_urgent).count();
+        let unfinished = state.queue.unfinished_urgent();
         // A task may have more than one successor.
         let useful = if unfinished == 0 { 0 } else { unfinished.max(WORKERS) };
         let wanted = useful.min(cores().saturating_sub(1).max(1));
@@ -464,20 +464,20 @@ impl Shared {
     }
 
     /// Starts a worker. False: the system refuses it.
-    fn start(self: &Arc<Shared>, state: &mut State, in_haste: bool) -> bool {
+    fn start(self: &Arc<Shared>, state: &mut State, is_urgent: bool) -> bool {
         // Dropped handles would be fine, too: these threads have nothing left to do.
         state.ended.retain(|ended| !ended.handle.is_finished());
         let number = state.started;
         let [told, has_entered] = [(); 2].map(|()| Arc::<AtomicBool>::default());
         let (shared, my_told, entered) = (self.clone(), told.clone(), has_entered.clone());
-        let name = if in_haste { "vkstash-haste" } else { "vkstash-worker" };
-        let Some(handle) = thread::spawn(name, move || shared.work(number, in_haste, &my_told, &entered))
+        let name = if is_urgent { "vkstash-urgent" } else { "vkstash-worker" };
+        let Some(handle) = thread::spawn(name, move || shared.work(number, is_urgent, &my_told, &entered))
         else {
             return false;
         };
         self.gate.worker_begins();
         state.started += 1;
-        state.workers.push(Worker { number, handle, in_haste, is_idle: false, told, has_entered });
+        state.workers.push(Worker { number, handle, is_urgent, is_idle: false, told, has_entered });
         true
     }
 
@@ -492,9 +492,9 @@ impl Shared {
     }
 
     /// The life of a worker.
-    fn work(self: Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool, entered: &Arc<AtomicBool>) {
+    fn work(self: Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool, entered: &Arc<AtomicBool>) {
         self.gate.begin_worker(entered);
-        contained("a worker", || self.work_until_told(number, in_haste, told));
+        contained("a worker", || self.work_until_told(number, is_urgent, told));
         // Where it ends in another way than for lack of work.
         if let Some(mut state) = self.lock() {
             self.remove(&mut state, number);
@@ -511,7 +511,7 @@ impl Shared {
         }
     }
 
-    fn work_until_told(self: &Arc<Shared>, number: u64, in_haste: bool, told: &AtomicBool) {
+    fn work_until_told(self: &Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool) {
         let Some(mut state) = self.lock() else { return };
         while !told.load(Ordering::SeqCst) {
             if self.gate.is_ending() {
@@ -520,18 +520,18 @@ impl Shared {
                 return self.cancel(taken, Cancelled::ProcessEnds);
             }
             state.queue.receive_due(Instant::now());
-            let taken = state.take(in_haste);
+            let taken = state.take(is_urgent);
             let next = match taken {
                 Some(taken) => {
-                    let in_haste = state.queue.is_in_haste(&taken);
+                    let is_urgent = state.queue.is_urgent(&taken);
                     drop(state);
-                    self.run(taken, in_haste);
+                    self.run(taken, is_urgent);
                     self.lock()
                 }
-                None if in_haste && state.queue.unfinished_in_haste() == 0 => {
+                None if is_urgent && state.queue.unfinished_urgent() == 0 => {
                     return self.remove(&mut state, number);
                 }
-                None if in_haste => Some(self.wait_in_haste(state, number)),
+                None if is_urgent => Some(self.wait_for_urgent_task(state, number)),
                 None => self.wait(state, number),
             };
             match next {
@@ -542,7 +542,11 @@ impl Shared {
     }
 
     /// Waits for a successor of a running task.
-    fn wait_in_haste<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> MutexGuard<'a, State> {
+    fn wait_for_urgent_task<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        number: u64,
+    ) -> MutexGuard<'a, State> {
         state.set_idle(number, true);
         let waited = self.work.wait_timeout(state, IDLE);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -572,7 +576,7 @@ impl Shared {
         Some(state)
     }
 
-    fn run(&self, taken: Taken<Box<dyn Task>>, in_haste: bool) {
+    fn run(&self, taken: Taken<Box<dyn Task>>, is_urgent: bool) {
         let producer = match self.ask(taken.owner) {
             Ok(producer) => producer,
             Err(why) => return self.cancel([taken], why),
@@ -583,7 +587,7 @@ impl Shared {
             let _span = spans::task(task.name());
             task.run();
         };
-        self.gate.run(&stop, in_haste, || note_failure(contained("a background task", run), producer));
+        self.gate.run(&stop, is_urgent, || note_failure(contained("a background task", run), producer));
         TASK.set(None);
         self.finish(number);
     }
@@ -620,9 +624,9 @@ impl Shared {
 
     fn finish(&self, number: u64) {
         let Some(mut state) = self.lock() else { return };
-        let hurried = state.queue.unfinished_in_haste() > 0;
+        let was_urgent = state.queue.unfinished_urgent() > 0;
         let reached = state.queue.finish(number);
-        let is_over = hurried && state.queue.unfinished_in_haste() == 0;
+        let is_over = was_urgent && state.queue.unfinished_urgent() == 0;
         drop(state);
         self.done.notify_all();
         if is_over {
@@ -644,13 +648,13 @@ impl State {
         self.queue.running(owner.0, TASK.get()).map(Stop::is_in_driver).reduce(|one, other| one || other)
     }
 
-    /// The next task for a worker. What a commit in haste waits for is left to the workers in haste, if there
+    /// The next task for a worker. What an urgent commit waits for is left to the urgent workers, if there
     /// are any.
-    fn take(&mut self, in_haste: bool) -> Option<Taken<Box<dyn Task>>> {
-        if in_haste {
-            self.queue.take_in_haste()
-        } else if self.workers.iter().any(|worker| worker.in_haste) {
-            self.queue.take_not_in_haste()
+    fn take(&mut self, is_urgent: bool) -> Option<Taken<Box<dyn Task>>> {
+        if is_urgent {
+            self.queue.take_urgent()
+        } else if self.workers.iter().any(|worker| worker.is_urgent) {
+            self.queue.take_ordinary()
         } else {
             self.queue.take()
         }
@@ -658,7 +662,7 @@ impl State {
 
     /// Until when this worker waits for a task that is received later. The last worker does.
     fn next_due(&self, number: u64) -> Option<Instant> {
-        let is_last = !self.workers.iter().any(|other| other.number != number && !other.in_haste);
+        let is_last = !self.workers.iter().any(|other| other.number != number && !other.is_urgent);
         self.queue.next_due().filter(|_| is_last)
     }
 

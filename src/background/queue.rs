@@ -66,7 +66,7 @@ struct Running {
 struct Commit<E> {
     last: Number,
     unfinished: usize,
-    in_haste: bool,
+    is_urgent: bool,
     event: Option<E>,
 }
 
@@ -202,15 +202,15 @@ impl<T, E, O> Queue<T, E, O> {
         self.take_at(0)
     }
 
-    /// Takes the first task that no commit in haste waits for.
-    pub(super) fn take_not_in_haste(&mut self) -> Option<Taken<T>> {
-        let position = self.tasks.iter().position(|task| !self.is_in_haste(task))?;
+    /// Takes the first task that no urgent commit waits for.
+    pub(super) fn take_ordinary(&mut self) -> Option<Taken<T>> {
+        let position = self.tasks.iter().position(|task| !self.is_urgent(task))?;
         self.take_at(position)
     }
 
-    /// Takes the first task that a commit in haste waits for.
-    pub(super) fn take_in_haste(&mut self) -> Option<Taken<T>> {
-        let position = self.tasks.iter().position(|task| self.is_in_haste(task))?;
+    /// Takes the first task that an urgent commit waits for.
+    pub(super) fn take_urgent(&mut self) -> Option<Taken<T>> {
+        let position = self.tasks.iter().position(|task| self.is_urgent(task))?;
         self.take_at(position)
     }
 
@@ -220,15 +220,15 @@ impl<T, E, O> Queue<T, E, O> {
         Some(taken)
     }
 
-    /// The most tasks that a commit in haste waits for.
-    pub(super) fn unfinished_in_haste(&self) -> usize {
-        let in_haste = self.commits.iter().filter(|commit| commit.in_haste);
-        in_haste.map(|commit| commit.unfinished).max().unwrap_or(0)
+    /// The most tasks that an urgent commit waits for.
+    pub(super) fn unfinished_urgent(&self) -> usize {
+        let is_urgent = self.commits.iter().filter(|commit| commit.is_urgent);
+        is_urgent.map(|commit| commit.unfinished).max().unwrap_or(0)
     }
 
-    /// Whether a commit in haste waits for the task.
-    pub(super) fn is_in_haste(&self, task: &Taken<T>) -> bool {
-        self.commits.iter().any(|commit| commit.in_haste && task.root <= commit.last)
+    /// Whether an urgent commit waits for the task.
+    pub(super) fn is_urgent(&self, task: &Taken<T>) -> bool {
+        self.commits.iter().any(|commit| commit.is_urgent && task.root <= commit.last)
     }
 
     /// Takes all tasks, to cancel them.
@@ -290,12 +290,12 @@ impl<T, E, O> Queue<T, E, O> {
     }
 
     /// Waits for all unfinished tasks. Gives the event back if there are none.
-    pub(super) fn commit(&mut self, event: Option<E>, in_haste: bool) -> Option<E> {
+    pub(super) fn commit(&mut self, event: Option<E>, is_urgent: bool) -> Option<E> {
         if self.unfinished == 0 {
             return event;
         }
         let (last, unfinished) = (self.next - 1, self.unfinished);
-        self.commits.push(Commit { last, unfinished, in_haste, event });
+        self.commits.push(Commit { last, unfinished, is_urgent, event });
         None
     }
 }

@@ -69,7 +69,7 @@ fn has_shared(before: Times, now: Times) -> bool {
     waited > SHORT && waited.saturating_mul(3) > now.ran.saturating_sub(before.ran)
 }
 
-/// Whether this worker asks at all. Who has set the number of workers, or is in haste, wants them.
+/// Whether this worker asks at all. Who has set the number of workers, or runs an urgent task, wants them.
 fn asks() -> bool {
     // No lock: a child may be forked while the first worker looks.
     static NUMBER_IS_SET: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -79,7 +79,7 @@ fn asks() -> bool {
         let is_set = Background::from_environment().workers.is_some();
         NUMBER_IS_SET.store(u8::from(is_set), Ordering::Relaxed);
     }
-    NUMBER_IS_SET.load(Ordering::Relaxed) == 0 && !gate::is_in_haste()
+    NUMBER_IS_SET.load(Ordering::Relaxed) == 0 && !gate::is_urgent()
 }
 
 #[cfg(test)]

@@ -110,11 +110,11 @@ impl Case {
                 Step::Leave(owner) => self.leave(owners[owner % owners.len()]),
                 Step::Mode(true) => self.pool.set_mode(BackgroundMode::Allowed, false),
                 Step::Mode(false) => self.pool.set_mode(BackgroundMode::Disabled, false),
-                Step::Commit(in_haste) => {
+                Step::Commit(is_urgent) => {
                     self.committed.add();
                     let signalled = self.signalled.clone();
                     let event: Event = Box::new(move || signalled.add());
-                    if let Some(reached) = self.pool.commit(Some(event), in_haste) {
+                    if let Some(reached) = self.pool.commit(Some(event), is_urgent) {
                         reached();
                     }
                 }

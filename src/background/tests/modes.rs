@@ -235,10 +235,10 @@ fn successors_of_a_commit_at_high_priority_are_run_by_its_workers() {
     let event = Event::Callback(Box::new(move || count.add()));
     let action = Action::CommitResultsHighPriority;
     set_in(&pool, Mode::Allowed, action, Some(event), || true).unwrap();
-    until(|| pool.has_idle_haste());
+    until(|| pool.has_idle_urgent_worker());
     drop(first);
     until(|| told.get() == 1);
-    assert_eq!(*names.lock().unwrap(), ["vkstash-haste"; 3]);
+    assert_eq!(*names.lock().unwrap(), ["vkstash-urgent"; 3]);
     assert!(pool.leave(owner));
 }
 

@@ -357,7 +357,7 @@ fn nobody_waits_for_ever_for_a_worker_that_hangs() {
 }
 
 /// A pool of one worker with the times of a process.
-fn hurried_pool() -> Pool {
+fn pool_with_usual_times() -> Pool {
     let environment = Background { workers: Some(1), ..Background::default() };
     Pool::new(&environment, Arc::default(), Times::usual())
 }
@@ -366,7 +366,7 @@ fn hurried_pool() -> Pool {
 #[test]
 fn nobody_waits_for_a_task_that_is_in_no_driver() {
     for was_inside in [false, true] {
-        let (pool, ends) = (hurried_pool(), Ends::default());
+        let (pool, ends) = (pool_with_usual_times(), Ends::default());
         let owner = pool.new_owner();
         let (begun, has_begun) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
@@ -409,7 +409,7 @@ fn nobody_waits_for_a_task_whose_settings_are_read() {
             None
         }
     }
-    let (pool, ends) = (hurried_pool(), Ends::default());
+    let (pool, ends) = (pool_with_usual_times(), Ends::default());
     let owner = pool.new_owner();
     let (release, released) = mpsc::channel();
     let (asked, is_asked) = mpsc::channel();
