@@ -8,14 +8,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::verify;
-use vkstash_store::maintenance::verify::{BadFile, Fault, Repair, Request, Verified};
+use vkstash_store::maintenance::verify::{BadFile, BadFolder, Fault, Repair, Request, Verified};
 use vkstash_store::stash::inspect::list_applications;
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::VerifyArgs;
 use crate::output::{self, Printer};
 use crate::root;
-use crate::units::{counted, size};
+use crate::units::{counted, plain, size};
 
 /// Nobody needs a bar for what takes less.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -60,14 +60,15 @@ pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
     } else {
         tell(&found, args.contents, &mut Printer::open()?)?;
     }
-    let left = found.bad.iter().filter(|bad| bad.state != Repair::Repaired).count() as u64;
-    match (left, args.repair) {
+    let files = found.bad.iter().filter(|bad| bad.state != Repair::Repaired).count() as u64;
+    let folders = found.bad_folders.len() as u64;
+    let left = [(files, "file"), (folders, "folder")].into_iter().filter(|&(count, _)| count > 0);
+    let text = left.map(|(count, thing)| counted(count, thing)).collect::<Vec<_>>().join(" and ");
+    match (files + folders, args.repair) {
         (0, _) => Ok(()),
-        (left, false) => {
-            let verb = if left == 1 { "is" } else { "are" };
-            Err(VerifyError::Bad(format!("{} {verb}", counted(left, "file"))))
-        }
-        (left, true) => Err(VerifyError::Left(counted(left, "file"))),
+        (1, false) => Err(VerifyError::Bad(format!("{text} is"))),
+        (_, false) => Err(VerifyError::Bad(format!("{text} are"))),
+        (_, true) => Err(VerifyError::Left(text)),
     }
 }
 
@@ -90,14 +91,17 @@ fn tell(found: &Verified, contents: bool, out: &mut impl io::Write) -> io::Resul
             Repair::InUse => " (a running program writes to it)",
             Repair::Repaired => " (repaired)",
         };
-        writeln!(out, "{application}/{part}/{file}: {fault}{state}")?;
+        writeln!(out, "{}: {fault}{state}", plain(&format!("{application}/{part}/{file}")))?;
     }
-    let Verified { applications, files, records, bytes, bad } = found;
+    for BadFolder { folder, reason } in &found.bad_folders {
+        writeln!(out, "{}: not used: {}", plain(folder), plain(reason))?;
+    }
+    let Verified { applications, files, records, bytes, bad, bad_folders } = found;
     let (files, records) = (counted(*files, "file"), counted(*records, "record"));
     let of = counted(*applications, "application");
     let what = if contents { "read, decompressed and compared" } else { "read" };
     writeln!(out, "{what}: {records} in {files} of {of}, {}", size(*bytes))?;
-    if bad.is_empty() {
+    if bad.is_empty() && bad_folders.is_empty() {
         writeln!(out, "everything is whole")?;
     }
     Ok(())

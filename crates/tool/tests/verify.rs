@@ -103,3 +103,21 @@ fn contents_are_compared_with_their_keys() {
     let (status, said, _) = verify(&sandbox, &dir, &["--contents"]);
     assert!(status == 0 && said.starts_with("read, decompressed and compared: 40 records in "), "{said}");
 }
+
+#[test]
+fn a_folder_that_programs_do_not_use_is_named() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let files = filled(&dir);
+    let part = files[0].parent().unwrap();
+    fs::set_permissions(part, fs::Permissions::from_mode(0o777)).unwrap();
+    let (status, said, complaint) = verify(&sandbox, &dir, &[]);
+    assert!(status == 1 && said.contains(": not used: ") && said.contains("chmod go-w"), "{said}");
+    assert!(!said.contains("whole") && complaint.contains(": 1 folder is not whole; "), "{complaint}");
+    let (_, said, _) = verify(&sandbox, &dir, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert!(json["bad_folders"][0]["reason"].as_str().unwrap().contains("777"), "{said}");
+    let doctor = output(sandbox.tool().arg("doctor").arg("--dir").arg(&dir));
+    let found = text(&doctor.stdout);
+    assert!(doctor.status.code() == Some(1) && found.contains("has no stash"), "{found}");
+}

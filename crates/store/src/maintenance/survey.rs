@@ -59,10 +59,10 @@ pub(crate) fn has_many_segments(root: &Folder, application: &str, files: usize) 
     })
 }
 
-fn part_names(folder: &Folder) -> Vec<String> {
+/// The names of its parts, the portable one first.
+pub(crate) fn part_names(folder: &Folder) -> Vec<String> {
     let mut names = folder.names("").unwrap_or_default();
     names.retain(|name| name == "portable" || name.starts_with("device-"));
-    // The portable part first.
     sort::by(&mut names, |one, other| (one != "portable", one).cmp(&(other != "portable", other)));
     names
 }

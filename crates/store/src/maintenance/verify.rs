@@ -20,10 +20,12 @@ use crate::format::refusal::{OpenError, Refusal};
 use crate::format::table::Row;
 use crate::maintenance::merge;
 use crate::maintenance::outcome::Outcome;
+use crate::maintenance::survey;
 use crate::maintenance::survey::{ApplicationFolder, PartFolder, Survey};
 use crate::maintenance::uses::Uses;
 use crate::segment::file::{DamagedIndex, Read, Segment};
 use crate::segment::load::{self, Loaded, State};
+use crate::settings::Settings;
 
 /// Whether the key of a record is that of its payload. None: keys of this kind say nothing about payloads. The store
 /// does not know how keys are made.
@@ -53,6 +55,17 @@ pub struct Verified {
     pub bytes: u64,
     /// Damaged, refused and unread files.
     pub bad: Vec<BadFile>,
+    /// Folders of which nothing was read.
+    pub bad_folders: Vec<BadFolder>,
+}
+
+/// A folder that programs do not use either.
+#[derive(Debug, Serialize)]
+pub struct BadFolder {
+    /// Its path below the root: an application, or a part of it.
+    pub folder: String,
+    /// The reason in words.
+    pub reason: String,
 }
 
 /// A file that is not whole.
@@ -104,6 +117,7 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Verified, OpenError> {
     let mut verified = Verified::default();
+    let unreadable = |source| OpenError::Unreadable { path: root.to_owned(), source };
     let root = match Folder::root(root, false) {
         Ok(root) => root,
         Err(error) if error.is_missing() => return Ok(verified),
@@ -111,6 +125,10 @@ pub fn verify(
     };
     let survey = Survey::of(&root, &never);
     let is_asked_for = |name: &str| request.application.is_none_or(|asked| asked == name);
+    for name in root.names("").map_err(unreadable)?.iter().filter(|name| is_asked_for(name)) {
+        let known = survey.applications.iter().find(|application| application.name == *name);
+        verified.bad_folders.extend(bad_folders(&root, name, known));
+    }
     let asked = || survey.applications.iter().filter(|application| is_asked_for(&application.name));
     let total = asked().flat_map(|application| &application.parts).map(|part| part.bytes).sum();
     let mut read = 0;
@@ -128,6 +146,36 @@ pub fn verify(
         }
     }
     Ok(verified)
+}
+
+/// The folders of an application that the survey has left out, or whose files it could not list.
+fn bad_folders(root: &Folder, name: &str, known: Option<&ApplicationFolder>) -> Vec<BadFolder> {
+    let bad = |folder: String, error: OpenError| {
+        // What is no folder is no stash, and what is gone was removed since the names were read.
+        let is_none = error.is_missing() || matches!(error, OpenError::NotAFolder { .. });
+        (!is_none).then(|| BadFolder { folder, reason: error.to_string() })
+    };
+    let listed = |folder: &Folder| {
+        folder
+            .names("")
+            .map(|_| ())
+            .map_err(|source| OpenError::Unreadable { path: folder.path().to_owned(), source })
+    };
+    let folder = match root.sub(name, false).and_then(|folder| listed(&folder).map(|()| folder)) {
+        Ok(folder) => folder,
+        Err(error) => return bad(name.to_owned(), error).into_iter().collect(),
+    };
+    let parts = survey::part_names(&folder);
+    let check = |part: &String| {
+        let error = folder.sub(part, false).and_then(|part| listed(&part)).err()?;
+        bad(format!("{name}/{part}"), error)
+    };
+    let mut found: Vec<_> = parts.iter().filter_map(check).collect();
+    if known.is_none() && !parts.is_empty() && Settings::readable_in(&folder).is_none() {
+        let reason = "its settings cannot be read".to_owned();
+        found.push(BadFolder { folder: name.to_owned(), reason });
+    }
+    found
 }
 
 /// A bad file of a part.
@@ -163,7 +211,10 @@ fn of_part(
 ) -> Vec<Bad> {
     let identity = part.identity(&never);
     let mut bad = Vec::new();
-    for (file, bytes) in &part.files {
+    let is_regular = |name: &String| part.files.iter().any(|(known, _)| known == name);
+    let others = part.folder.names(".vks").unwrap_or_default().into_iter().filter(|name| !is_regular(name));
+    let others: Vec<_> = others.map(|name| (name, 0)).collect();
+    for (file, bytes) in part.files.iter().chain(&others) {
         match load::load(&part.folder, file, identity.as_ref()) {
             // No header of this folder is left to compare the segment with.
             Ok(_) if identity.is_none() => bad.push(Bad::new(file, Fault::Refused(Refusal::OtherPart))),

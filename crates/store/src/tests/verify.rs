@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use crate::format::refusal::Refusal;
 use crate::format::sizes::{FIRST_RECORD, RECORD_HEADER_BYTES};
 use crate::maintenance::verify::{Fault, Repair, Request, Verified, verify};
+use crate::tests::damage::device_folder;
+use crate::tests::folders::set_mode;
 use crate::tests::*;
 
 const COUNT: u64 = 40;
@@ -119,6 +121,34 @@ fn foreign_files_are_named_and_stay() {
     assert_eq!(bad, [(Fault::Refused(Refusal::NotASegment), Repair::Left)]);
     assert_eq!(found.records, COUNT);
     assert!(foreign.exists());
+}
+
+/// What programs do not use must not pass for whole.
+#[test]
+fn what_is_no_file_or_no_folder_of_the_user_alone_is_named() {
+    let root = root();
+    let segment = filled(root.path(), COUNT);
+    let stash = open(root.path());
+    put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..3);
+    drop(stash);
+    assert!(verified(root.path(), ALL).bad_folders.is_empty());
+
+    fs::create_dir(segment.with_file_name("00000000000000aa-0123456789abcdef.vks")).unwrap();
+    let link = segment.with_file_name("00000000000000ab-0123456789abcdef.vks");
+    std::os::unix::fs::symlink(&segment, link).unwrap();
+    let device = device_folder(root.path(), &header());
+    set_mode(&device, 0o777);
+    std::os::unix::fs::symlink(root.path(), root.path().join("another")).unwrap();
+    let found = verified(root.path(), REPAIR);
+    assert!(found.bad.len() == 2 && found.bad.iter().all(|bad| bad.state == Repair::Left), "{:?}", found.bad);
+    assert!(found.bad.iter().all(|bad| matches!(bad.fault, Fault::Refused(_))), "{:?}", found.bad);
+    let named = found.bad_folders.iter().map(|bad| bad.folder.rsplit('/').next().unwrap());
+    let device = device.file_name().unwrap().to_str().unwrap();
+    assert_eq!(named.collect::<Vec<_>>(), ["another", device], "{:?}", found.bad_folders);
+
+    fs::create_dir(root.path().join(app().folder).join("settings")).unwrap();
+    let found = verified(root.path(), ALL);
+    assert!(found.bad_folders.iter().any(|bad| bad.reason.contains("settings")), "{:?}", found.bad_folders);
 }
 
 #[test]

@@ -62,8 +62,15 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
             "change the rights of that folder, or remove it",
         ));
     }
-    let damaged: u64 =
-        applications.iter().flat_map(|application| &application.parts).map(|part| part.damaged).sum();
+    let parts = || applications.iter().flat_map(|application| &application.parts);
+    let refused: usize = parts().map(|part| part.refused.len()).sum();
+    let damaged: u64 = parts().map(|part| part.damaged).sum();
+    if refused > 0 {
+        findings.push(Finding::note(
+            format!("{} in the stash cannot be used", counted(refused as u64, "file")),
+            "`vkstash verify` names them, with the reasons",
+        ));
+    }
     if damaged > 0 {
         findings.push(Finding::note(
             format!("{} in the stash, which cost only what they hit", counted(damaged, "damaged place")),
