@@ -15,6 +15,7 @@ use crate::base::timer::never;
 use crate::bounds::Room;
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
+use crate::format::file::FileHeader;
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal};
 use crate::format::table::Row;
@@ -210,14 +211,17 @@ fn of_part(
     progress: &mut dyn FnMut(u64),
 ) -> Vec<Bad> {
     let identity = part.identity(&never);
+    let is_own = |header: &FileHeader| part.is_named_after(&header.identity);
     let mut bad = Vec::new();
     let is_regular = |name: &String| part.files.iter().any(|(known, _)| known == name);
     let others = part.folder.names(".vks").unwrap_or_default().into_iter().filter(|name| !is_regular(name));
     let others: Vec<_> = others.map(|name| (name, 0)).collect();
     for (file, bytes) in part.files.iter().chain(&others) {
         match load::load(&part.folder, file, identity.as_ref()) {
-            // No header of this folder is left to compare the segment with.
-            Ok(_) if identity.is_none() => bad.push(Bad::new(file, Fault::Refused(Refusal::OtherPart))),
+            // No file's header was that of this folder, nor is this one's, which may have been written since.
+            Ok(loaded) if identity.is_none() && !loaded.header.as_ref().is_some_and(is_own) => {
+                bad.push(Bad::new(file, Fault::Refused(Refusal::OtherPart)));
+            }
             Ok(loaded) => {
                 let look = Look::at(&loaded, contents);
                 verified.files += 1;
@@ -247,7 +251,6 @@ fn is_gone(part: &PartFolder, file: &str) -> bool {
 /// What a segment holds.
 struct Look {
     records: u64,
-    /// The worst one.
     fault: Option<Fault>,
     lost: Vec<u64>,
 }
@@ -277,7 +280,9 @@ impl Look {
             lost.push(row.offset);
         }
         let fault = match (places.get(), untrue) {
-            (0, 0) => (unread || segment.has_failed()).then_some(Fault::Unread),
+            // What a failed read has hidden looks like damage.
+            _ if unread || segment.has_failed() => Some(Fault::Unread),
+            (0, 0) => None,
             (0, untrue) => Some(Fault::Untrue(untrue)),
             (places, _) => Some(Fault::Damaged(places)),
         };

@@ -3,11 +3,16 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use rustix::io::Errno;
+
+use crate::disk::faults;
+use crate::disk::op::Op;
 use crate::format::refusal::Refusal;
 use crate::format::sizes::{FIRST_RECORD, RECORD_HEADER_BYTES};
 use crate::maintenance::verify::{Fault, Repair, Request, Verified, verify};
 use crate::tests::damage::device_folder;
 use crate::tests::folders::set_mode;
+use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
 const COUNT: u64 = 40;
@@ -149,6 +154,28 @@ fn what_is_no_file_or_no_folder_of_the_user_alone_is_named() {
     fs::create_dir(root.path().join(app().folder).join("settings")).unwrap();
     let found = verified(root.path(), ALL);
     assert!(found.bad_folders.iter().any(|bad| bad.reason.contains("settings")), "{:?}", found.bad_folders);
+}
+
+/// As where a header is written while the folder is read.
+#[test]
+fn a_read_that_fails_once_makes_no_segment_a_foreign_one() {
+    in_a_child("a_read_that_fails_once_makes_no_segment_a_foreign_one", &[], || {
+        let root = root();
+        let stash = open(root.path());
+        put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..3);
+        drop(stash);
+        for n in 1.. {
+            let fault = faults::Fault::Error(Errno::IO);
+            faults::begin(faults::Plan::Nth { fault, op: Some(Op::Read), n, on: false });
+            let found = verified(root.path(), ALL);
+            let has_struck = !faults::end().is_empty();
+            assert!(found.bad.iter().all(|bad| bad.fault == Fault::Unread), "{n}: {:?}", found.bad);
+            if !has_struck {
+                assert!(n > 2 && found.bad.is_empty());
+                break;
+            }
+        }
+    });
 }
 
 #[test]
