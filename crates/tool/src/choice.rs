@@ -1,4 +1,4 @@
-//! //! Finds the application that a name on the command line means.
+//! Finds the application that a name on the command line means.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::units::plain;
 /// Why a name does not lead to one application.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChoiceError {
-    #[error("no application {name:?} is in {root}: `vkstash stats` lists them")]
+    #[error("no application {name:?} is in {root}: `vkstash list` shows them")]
     Unknown { name: String, root: String },
     #[error("{name:?} is the name of several applications; name one by its folder: {}", folders.join(", "))]
     Several { name: String, folders: Vec<String> },

@@ -32,6 +32,12 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each program and device
     Stats(StatsArgs),
+    /// List the applications in the stash, the one that was used last first
+    List(ListArgs),
+    /// Show the pipelines of an application, or what one of them is made of
+    ///
+    /// A pipeline is named by digits that only its key begins with, or by `latest`.
+    Show(ShowArgs),
     /// Show how much is kept and why, or change it
     ///
     /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to a text file named `settings` in the
@@ -301,6 +307,35 @@ pub(crate) struct PrewarmArgs {
 pub(crate) struct PrewarmWorkerArgs {
     /// The layer library
     pub(crate) library: OsString,
+}
+
+#[derive(Args)]
+pub(crate) struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// The application's name, or the name of its folder in the stash
+    #[arg(value_name = "NAME")]
+    pub(crate) application: String,
+    /// The first digits of a pipeline's key, or `latest`; all pipelines are listed without it
+    #[arg(value_name = "PIPELINE")]
+    pub(crate) pipeline: Option<String>,
+    /// Also write the pipeline's shaders to this folder, as SPIR-V
+    #[arg(long, value_name = "DIR", requires = "pipeline")]
+    pub(crate) spirv: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -5,7 +5,7 @@
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
-//! - `stats`, `keep`, `background`, `cache`, `gc`, `quarantine`, `verify`, `export`, `import`, `base` the commands that
+//! - `stats`, `list`, `show`, `keep`, `background`, `cache`, `gc`, `quarantine`, `verify`, `export`, `import`, `base` the commands that
 //!   read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
@@ -34,6 +34,7 @@ mod install;
 mod keep;
 mod kept;
 mod library;
+mod list;
 mod manifest;
 mod names;
 mod new_file;
@@ -44,6 +45,7 @@ mod quarantine;
 mod root;
 mod run;
 mod session_caches;
+mod show;
 mod signals;
 mod start;
 mod stats;
@@ -75,6 +77,8 @@ fn main() -> ExitCode {
         Command::Install(args) => exit_code(install::install(&args)),
         Command::Uninstall(args) => exit_code(install::uninstall(&args)),
         Command::Stats(args) => exit_code(stats::main(&args)),
+        Command::List(args) => exit_code(list::main(&args)),
+        Command::Show(args) => exit_code(show::main(&args)),
         Command::Gc(args) => exit_code(gc::main(&args)),
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Background(args) => exit_code(background::main(&args)),

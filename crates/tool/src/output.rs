@@ -51,7 +51,10 @@ impl Write for Printer {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
     }
 }
 

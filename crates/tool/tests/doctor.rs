@@ -7,14 +7,14 @@ use vkstash_store::stash::open::Stash;
 use super::*;
 
 /// The layer, and a manifest of the programmable driver.
-struct Machine {
-    sandbox: Sandbox,
+pub(crate) struct Machine {
+    pub(crate) sandbox: Sandbox,
     library: PathBuf,
     driver: PathBuf,
 }
 
 /// None, with a line that says why, where a file is missing.
-fn machine() -> Option<Machine> {
+pub(crate) fn machine() -> Option<Machine> {
     let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
     let library = target.join("libVkLayer_vkstash.so");
     let driver = target.join("libvkstash_test_icd.so");
@@ -33,7 +33,7 @@ fn machine() -> Option<Machine> {
 }
 
 impl Machine {
-    fn tool(&self) -> Command {
+    pub(crate) fn tool(&self) -> Command {
         let mut command = self.sandbox.tool();
         command.env("VKSTASH_LIBRARY", &self.library).env("NODEVICE_SELECT", "1");
         command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);

@@ -17,6 +17,7 @@ mod layer;
 mod numbers;
 mod quarantine;
 mod run;
+mod show;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod stats;

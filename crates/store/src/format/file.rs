@@ -31,6 +31,14 @@ impl PartIdentity {
         }
     }
 
+    /// Whether the part's folder has this name.
+    pub(crate) fn has_folder(&self, name: &str) -> bool {
+        match self {
+            PartIdentity::Portable => name == "portable",
+            PartIdentity::Device(header) => name.strip_prefix("device-") == Some(&*header.short_digest()),
+        }
+    }
+
     /// The tag that each record of this part has.
     pub(crate) fn tag(&self) -> [u8; 8] {
         let mut hash = Sha256::new();

@@ -86,7 +86,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// Whether there is no such folder.
-    pub(crate) fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         matches!(self, OpenError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 

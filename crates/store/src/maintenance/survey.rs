@@ -182,13 +182,7 @@ impl PartFolder {
             .iter()
             .rev()
             .filter_map(|(name, _)| load::load_until(&self.folder, name, None, interrupted).ok()?.header);
-        headers.map(|header| header.identity).find(|identity| self.is_named_after(identity))
-    }
-
-    /// Whether the folder of a device has the name that this identity gives it.
-    pub(crate) fn is_named_after(&self, identity: &PartIdentity) -> bool {
-        let digest = self.name.strip_prefix("device-");
-        matches!(identity, PartIdentity::Device(header) if digest == Some(&*header.short_digest()))
+        headers.map(|header| header.identity).find(|identity| identity.has_folder(&self.name))
     }
 
     pub(crate) fn header(&self, interrupted: &dyn Fn() -> bool) -> Option<DeviceHeader> {

@@ -211,7 +211,7 @@ fn of_part(
     progress: &mut dyn FnMut(u64),
 ) -> Vec<Bad> {
     let identity = part.identity(&never);
-    let is_own = |header: &FileHeader| part.is_named_after(&header.identity);
+    let is_own = |header: &FileHeader| header.identity.has_folder(&part.name);
     let mut bad = Vec::new();
     let is_regular = |name: &String| part.files.iter().any(|(known, _)| known == name);
     let others = part.folder.names(".vks").unwrap_or_default().into_iter().filter(|name| !is_regular(name));

@@ -13,7 +13,7 @@ use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
 use crate::format::comparison::{CacheHabit, Comparison};
 use crate::format::device::DeviceHeader;
-use crate::format::file::PartIdentity;
+use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal};
 use crate::format::table;
@@ -240,20 +240,19 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
     };
     let files = names_of(folder, ".vks", unread);
     let mut identity = device_name.is_none().then_some(PartIdentity::Portable);
-    if let Some(digest) = device_name {
+    let is_own = |header: &FileHeader| header.identity.has_folder(folder_name);
+    if identity.is_none() {
         // The folder's name has the digest of the header that counts.
         let found = files.iter().filter_map(|file| load::load(folder, file, None).ok()?.header);
-        identity = found.map(|header| header.identity).find(
-            |identity| matches!(identity, PartIdentity::Device(header) if header.short_digest() == digest),
-        );
+        identity = found.filter(is_own).map(|header| header.identity).next();
     }
     if let Some(PartIdentity::Device(header)) = &identity {
         info.device = Some(header.clone());
     }
     for file in files {
         match load::load(folder, &file, identity.as_ref()) {
-            // No header of this folder is left to compare the segment with.
-            Ok(_) if identity.is_none() => {
+            // No file's header was that of this folder, nor is this one's, which may have been written since.
+            Ok(loaded) if identity.is_none() && !loaded.header.as_ref().is_some_and(is_own) => {
                 info.refused.push(RefusedFile { file, reason: Refusal::OtherPart })
             }
             Ok(loaded) => {

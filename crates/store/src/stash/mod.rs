@@ -12,10 +12,12 @@
 //! | `schedule` | when limits are enforced, and whether there is room to write |
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
+//! | `browse` | a part's records, for whoever only reads them |
 //! | `transfer` | segment files that are exported and imported |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
 
 pub(crate) mod background_mode;
+pub mod browse;
 pub(crate) mod duplicates;
 pub(crate) mod held;
 pub(crate) mod helper;

@@ -1,12 +1,10 @@
 //! Segment files that are exported and imported.
 
-use std::cmp::Reverse;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::descriptor::Descriptor;
-use crate::base::sort;
 use crate::base::util::unix_ms;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
@@ -14,13 +12,12 @@ use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal};
-use crate::format::table::Row;
-use crate::segment::file as segment;
-use crate::segment::file::{DamagedIndex, Location, Segment};
+use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
 pub use crate::segment::name::age_of;
 use crate::segment::name::new_name;
 use crate::settings::Settings;
+use crate::stash::browse;
 use crate::stash::writer::TOO_LITTLE_SPACE;
 
 /// Bytes that are copied at once.
@@ -213,34 +210,9 @@ impl Incoming {
     /// Calls `each` with the newest good record of each kind and key, in the order of the file. Returns the number of
     /// records of which no version is good. Unknown kinds are passed over.
     pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8])) -> u64 {
-        let mut damaged = self.damaged;
-        let mut rows = self.segment.rows(&DamagedIndex::WHOLLY);
-        rows.retain(Row::is_readable);
-        sort::by_key(&mut rows, |row| (row.hash, Reverse(row.offset)));
-        let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();
-        sort::by_key(&mut alike, |rows| rows[0].offset);
-        let (mut given, mut buffer) = (Vec::new(), Vec::new());
-        for rows in alike {
-            given.clear();
-            let mut unknown = false;
-            for row in rows {
-                let Some(entry) = self.segment.header_at(row.offset) else { continue };
-                let Some(kind) = Kind::from_number(entry.kind) else {
-                    unknown = true;
-                    continue;
-                };
-                // Two keys may have the same hash.
-                if given.contains(&(kind, entry.key)) {
-                    continue;
-                }
-                let location = Location::new(&self.segment, &entry);
-                if location.read(&entry.key, &mut buffer) == segment::Read::Good {
-                    given.push((kind, entry.key));
-                    each(kind, &entry.key, &buffer);
-                }
-            }
-            damaged += u64::from(given.is_empty() && !unknown);
-        }
-        damaged
+        self.damaged
+            + browse::newest(&self.segment, &DamagedIndex::WHOLLY, &|_| true, &mut |kind, key, payload| {
+                each(kind, key, payload);
+            })
     }
 }

@@ -1,6 +1,7 @@
 //! The store's behaviour and its faults.
 mod bases;
 mod bit_flips;
+mod browse;
 mod crash;
 mod crash_counts;
 mod damage;

@@ -1,0 +1,84 @@
+//! `vkstash list`: the applications in the stash, one line each.
+
+use std::cmp::Reverse;
+use std::io::{self, Write as _};
+
+use serde::Serialize;
+use vkstash_store::format::record::Kind;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::cli::ListArgs;
+use crate::kept;
+use crate::output::{self, Printer};
+use crate::root;
+use crate::units::{counted, moment, plain, size};
+
+/// Why nothing could be listed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("cannot make JSON of it: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// An application.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    folder: String,
+    bytes: u64,
+    /// Stored recipes, superseded ones included.
+    pipelines: u64,
+    runs: u64,
+    /// Null: no run is known.
+    last_use_unix_ms: Option<u64>,
+}
+
+impl Row {
+    fn of(info: &ApplicationInfo) -> Row {
+        let recipes = info.parts.iter().filter_map(|part| part.records.get(Kind::Recipe.name()));
+        Row {
+            name: info.display.clone(),
+            folder: info.folder.clone(),
+            bytes: kept::bytes(info),
+            pipelines: kept::sum(recipes.copied()),
+            runs: info.runs.runs,
+            last_use_unix_ms: (info.runs.runs > 0).then_some(info.runs.until_unix_ms),
+        }
+    }
+}
+
+/// The one that was used last comes first.
+pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
+    let root = root::root(args.dir.as_deref()).ok_or(ListError::NoRoot)?;
+    let found = list_applications(&root)?;
+    let is_stash = |info: &&ApplicationInfo| !info.parts.is_empty() || info.runs.runs > 0;
+    let mut rows: Vec<Row> = found.iter().filter(is_stash).map(Row::of).collect();
+    rows.sort_by_key(|row| Reverse(row.last_use_unix_ms));
+    if args.json {
+        return Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&rows)?)))?);
+    }
+    let mut out = Printer::open()?;
+    let unique = |row: &Row| rows.iter().filter(|other| other.name == row.name).count() == 1;
+    writeln!(
+        out,
+        "{:<16}  {:>10}  {:>9}  {:>6}  application",
+        "last use (UTC)", "size", "pipelines", "runs"
+    )?;
+    for row in &rows {
+        let used = row.last_use_unix_ms.map_or_else(|| "never".to_owned(), moment);
+        // Other commands need the folder where several applications have a name.
+        let name = if unique(row) { &row.name } else { &row.folder };
+        let bytes = size(row.bytes).to_string();
+        writeln!(out, "{used:<16}  {bytes:>10}  {:>9}  {:>6}  {}", row.pipelines, row.runs, plain(name))?;
+    }
+    let total = kept::sum(rows.iter().map(|row| row.bytes));
+    writeln!(out, "{}, {}", counted(rows.len() as u64, "application"), size(total))?;
+    Ok(out.flush()?)
+}

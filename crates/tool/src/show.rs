@@ -1,0 +1,165 @@
+//! `vkstash show`: the pipelines of an application, and what one of them is made of.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `pipelines` | all pipelines of an application, and what each device has of them |
+//! | `describe` | a recipe in Vulkan's words |
+//! | `objects` | the same of pipeline layouts and render passes |
+//! | `code` | writing shaders to files |
+//! | `words` | names and numbers as they are printed |
+
+mod code;
+mod describe;
+mod objects;
+mod pipelines;
+mod words;
+
+use std::io::{self, Write as _};
+
+use VkLayer_vkstash::recipe::key;
+use VkLayer_vkstash::recipe::model::Recipe;
+use serde::Serialize;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::browse::Browser;
+use vkstash_store::stash::inspect::list_applications;
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::ShowArgs;
+use crate::output::{self, Printer};
+use crate::root;
+use crate::units::{counted, moment, size, span};
+
+use pipelines::{Listed, OnDevice};
+use words::DIGITS;
+
+/// The newest pipeline, in place of digits.
+const LATEST: &str = "latest";
+
+/// Why nothing could be shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShowError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error("{0} has no pipeline whose key begins with {1:?}: `vkstash show {0}` lists them")]
+    Unknown(String, String),
+    #[error("{0:?} begins the keys of {1} pipelines; give more digits")]
+    Several(String, usize),
+    #[error("{0} has no pipelines")]
+    Empty(String),
+    #[error("the recipe is damaged, or of another version of vkstash")]
+    Recipe,
+    #[error(transparent)]
+    Code(#[from] code::CodeError),
+    #[error("cannot make JSON of it: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
+    let root = root::root(args.dir.as_deref()).ok_or(ShowError::NoRoot)?;
+    let found = list_applications(&root)?;
+    let application = choose(&found, &args.application, &root)?;
+    let portable = Browser::open(&root, &application.folder, "portable");
+    let portable = match portable {
+        Err(error) if error.is_missing() => return Err(ShowError::Empty(application.display.clone())),
+        opened => opened?,
+    };
+    let mut listed = pipelines::of(&root, application, &portable);
+    let Some(asked) = &args.pipeline else {
+        return if args.json {
+            Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&listed)?)))?)
+        } else {
+            Ok(tell_all(&listed)?)
+        };
+    };
+    let name = || application.display.clone();
+    let digits = asked.to_lowercase();
+    if digits == LATEST {
+        listed.truncate(1);
+    } else {
+        listed.retain(|pipeline| pipeline.key.starts_with(&digits));
+    }
+    let pipeline = match <[Listed; 1]>::try_from(listed) {
+        Ok([pipeline]) => pipeline,
+        Err(several) if several.len() > 1 => return Err(ShowError::Several(digits, several.len())),
+        Err(_) if digits == LATEST => return Err(ShowError::Empty(name())),
+        Err(_) => return Err(ShowError::Unknown(name(), digits)),
+    };
+    show(&portable, &pipeline, args)
+}
+
+/// A list, the pipeline that was used last first.
+fn tell_all(listed: &[Listed]) -> io::Result<()> {
+    let mut out = Printer::open()?;
+    writeln!(
+        out,
+        "{:<DIGITS$}  {:<16}  {:>9}  {:>9}  pipeline",
+        "key", "last use (UTC)", "compile", "artifact"
+    )?;
+    for pipeline in listed {
+        let Listed { key, last_use_unix_ms, devices, what, .. } = pipeline;
+        let used = last_use_unix_ms.map_or_else(|| "never".to_owned(), moment);
+        // Devices differ little.
+        let compile = devices.iter().filter_map(|device| device.compile_ns).max();
+        let compile = compile.map_or_else(|| "-".to_owned(), |nanos| span(nanos).to_string());
+        let bytes = devices.iter().filter_map(|device| device.bytes).max();
+        let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| size(bytes).to_string());
+        writeln!(out, "{}  {used:<16}  {compile:>9}  {bytes:>9}  {what}", &key[..DIGITS])?;
+    }
+    writeln!(out, "{}", counted(listed.len() as u64, "pipeline"))?;
+    out.flush()
+}
+
+/// One pipeline for programs.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    listed: &'a Listed,
+    /// What it is made of, line by line.
+    description: Vec<&'a str>,
+}
+
+fn show(portable: &Browser, pipeline: &Listed, args: &ShowArgs) -> Result<(), ShowError> {
+    let mut bytes = Vec::new();
+    let digest = hex::decode(&pipeline.key).ok().and_then(|bytes| Key::try_from(bytes).ok());
+    let key: Key = digest.ok_or(ShowError::Recipe)?;
+    if !portable.read(Kind::Recipe, &key, &mut bytes) {
+        return Err(ShowError::Recipe);
+    }
+    let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| ShowError::Recipe)?;
+    if let Some(folder) = &args.spirv {
+        for file in code::write(portable, &recipe, folder)? {
+            output::eprint_line(&format!("wrote {}", file.display()));
+        }
+    }
+    let mut text = Vec::new();
+    describe::describe(portable, &recipe, &mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    if args.json {
+        let shown = Shown { listed: pipeline, description: text.lines().collect() };
+        let shown = serde_json::to_string_pretty(&shown)?;
+        return Ok(output::print(&format!("{}\n", output::escaped(&shown)))?);
+    }
+    let mut out = Printer::open()?;
+    writeln!(out, "{}", pipeline.key)?;
+    writeln!(out, "{}", pipeline.what)?;
+    if let Some(used) = pipeline.last_use_unix_ms {
+        writeln!(out, "last use: {} UTC", moment(used))?;
+    }
+    for OnDevice { device, part, bytes, compile_ns } in &pipeline.devices {
+        let artifact = match bytes {
+            Some(bytes) => format!("artifact of {}", size(*bytes)),
+            None => "no artifact of its own".to_owned(),
+        };
+        let compiled = compile_ns.map_or_else(String::new, |nanos| format!(", compiled in {}", span(nanos)));
+        writeln!(out, "{device} (part {part}): {artifact}{compiled}")?;
+    }
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
