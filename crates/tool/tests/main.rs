@@ -11,6 +11,7 @@ mod gc;
 mod header;
 mod install;
 mod keep;
+mod large;
 mod layer;
 #[path = "../../store/src/tests/numbers.rs"]
 #[allow(dead_code, reason = "no test here takes seeds")]
