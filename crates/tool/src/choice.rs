@@ -13,9 +13,11 @@ pub(crate) enum ChoiceError {
     Unknown { name: String, root: String },
     #[error("{name:?} is the name of several applications; name one by its folder: {}", folders.join(", "))]
     Several { name: String, folders: Vec<String> },
+    #[error("several applications begin with {name:?}: {}", found.join(", "))]
+    Beginning { name: String, found: Vec<String> },
 }
 
-/// The application with this name or this folder.
+/// The application with this name or this folder, or the only one whose name or folder begins with it.
 pub(crate) fn choose<'a>(
     found: &'a [ApplicationInfo],
     name: &str,
@@ -26,11 +28,23 @@ pub(crate) fn choose<'a>(
     }
     let of_name: Vec<_> = found.iter().filter(|info| info.display == name).collect();
     match of_name.as_slice() {
+        [info] => return Ok(info),
+        [] => {}
+        several => {
+            let folders = several.iter().map(|info| info.folder.clone()).collect();
+            return Err(ChoiceError::Several { name: name.to_owned(), folders });
+        }
+    }
+    let begins = |info: &&ApplicationInfo| {
+        !name.is_empty() && (info.display.starts_with(name) || info.folder.starts_with(name))
+    };
+    let beginning: Vec<_> = found.iter().filter(begins).collect();
+    match beginning.as_slice() {
         [info] => Ok(info),
         [] => Err(ChoiceError::Unknown { name: name.to_owned(), root: plain(&root.to_string_lossy()) }),
         several => {
-            let folders = several.iter().map(|info| info.folder.clone()).collect();
-            Err(ChoiceError::Several { name: name.to_owned(), folders })
+            let found = several.iter().map(|info| info.folder.clone()).collect();
+            Err(ChoiceError::Beginning { name: name.to_owned(), found })
         }
     }
 }

@@ -66,6 +66,16 @@ pub(crate) enum Command {
     ///
     /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
     Gc(GcArgs),
+    /// Remove applications that were not used for a while
+    ///
+    /// Of an application that was used since, the devices and driver versions go that it did not use, and its session
+    /// caches. Shows first what goes, and asks. What a running program uses stays, and so do settings.
+    Prune(PruneArgs),
+    /// Remove everything that is stored for applications
+    ///
+    /// Shows first what goes, and asks. What a running program uses stays, and so do settings. `vkstash cache clear`
+    /// empties single kinds of caches, those of running programs too.
+    Clear(ClearArgs),
     /// Write what was recorded to a file, for another machine or as a backup
     ///
     /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs.
@@ -158,6 +168,44 @@ fn cache_kind(name: &str) -> Result<CacheKinds, String> {
 
 #[derive(Args)]
 pub(crate) struct GcArgs {
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct PruneArgs {
+    /// Only these applications: their names, or the names of their folders in the stash
+    #[arg(value_name = "NAME")]
+    pub(crate) applications: Vec<String>,
+    /// What counts as a while: 90d, 6months, 1y
+    #[arg(long, value_name = "AGE", default_value = "90d")]
+    pub(crate) older_than: humantime::Duration,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct ClearArgs {
+    /// These applications: their names, or the names of their folders in the stash
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) applications: Vec<String>,
+    /// All applications
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) removal: RemovalArgs,
+}
+
+/// What commands that remove have in common.
+#[derive(Args)]
+pub(crate) struct RemovalArgs {
+    /// Say what would be removed, and remove nothing
+    #[arg(long, short = 'n')]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long, short, conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

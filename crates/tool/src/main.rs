@@ -5,8 +5,8 @@
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
-//! - `stats`, `list`, `show`, `keep`, `background`, `cache`, `gc`, `quarantine`, `verify`, `export`, `import`, `base` the commands that
-//!   read and change the stash
+//! - `stats`, `list`, `show`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
+//!   `base` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -41,6 +41,7 @@ mod new_file;
 mod output;
 mod prewarm;
 mod prewarm_worker;
+mod prune;
 mod quarantine;
 mod root;
 mod run;
@@ -85,6 +86,8 @@ fn main() -> ExitCode {
         Command::Cache(args) => exit_code(cache::main(&args)),
         Command::Doctor(args) => exit_code(doctor::main(&args)),
         Command::DoctorProbe(args) => doctor_probe::main(args.layer.as_deref()),
+        Command::Prune(args) => exit_code(prune::prune(&args)),
+        Command::Clear(args) => exit_code(prune::clear(&args)),
         Command::Export(args) => exit_code(export::main(&args)),
         Command::Base(args) => exit_code(base::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),

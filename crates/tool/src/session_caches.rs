@@ -20,6 +20,17 @@ pub(crate) struct Removed {
     pub(crate) bytes: u64,
 }
 
+/// What of an application was not used for a while.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unused {
+    pub(crate) caches: u64,
+    pub(crate) bytes: u64,
+    /// The number of caches that stay, because a process has them open.
+    pub(crate) in_use: u64,
+    /// The last use of any of them.
+    pub(crate) last_use: SystemTime,
+}
+
 /// A cache that may be removed.
 struct Candidate {
     place: Place,
@@ -53,6 +64,27 @@ pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
         }
     }
     Ok(removed)
+}
+
+/// Removes the caches of an application that were last used before a time. In a dry run they stay.
+pub(crate) fn remove_unused(
+    root: &Path,
+    info: &ApplicationInfo,
+    before: SystemTime,
+    is_dry_run: bool,
+) -> Unused {
+    let mut unused = Unused { caches: 0, bytes: 0, in_use: 0, last_use: SystemTime::UNIX_EPOCH };
+    let place = place(root, info);
+    for kept in of(root, info).into_iter().filter(|kept| kept.last_use < before) {
+        unused.last_use = unused.last_use.max(kept.last_use);
+        if is_dry_run || upkeep::remove(&place, &kept.base).unwrap_or(false) {
+            unused.caches += 1;
+            unused.bytes = unused.bytes.saturating_add(kept.bytes);
+        } else {
+            unused.in_use += 1;
+        }
+    }
+    unused
 }
 
 fn place(root: &Path, info: &ApplicationInfo) -> Place {

@@ -16,6 +16,7 @@ mod layer;
 #[path = "../../store/src/tests/numbers.rs"]
 #[allow(dead_code, reason = "no test here takes seeds")]
 mod numbers;
+mod prune;
 mod quarantine;
 mod run;
 mod show;

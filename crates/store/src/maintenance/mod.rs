@@ -14,6 +14,7 @@
 //! | `run` | all of it, in order |
 //! | `clear` | clearing kinds of records |
 //! | `pack` | merging everything |
+//! | `prune` | removing what was not used for a while |
 //! | `verify` | reading everything, and writing damaged segments again |
 
 pub mod clear;
@@ -23,6 +24,7 @@ pub mod inventory;
 pub mod merge;
 pub mod outcome;
 pub mod pack;
+pub mod prune;
 pub mod remove;
 pub mod run;
 pub mod survey;

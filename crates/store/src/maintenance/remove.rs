@@ -5,7 +5,7 @@ use rustix::fs::{AtFlags, FileType};
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
-use crate::maintenance::survey::{ApplicationFolder, PartFolder};
+use crate::maintenance::survey::PartFolder;
 use crate::settings;
 
 /// The ends of the names of our files.
@@ -31,12 +31,13 @@ fn empty(folder: &Folder) -> bool {
 }
 
 /// Deletes the folder of an application that has nothing left. Files of others and settings stay, and so does the
-/// folder then. A folder that a program has open stays.
-pub(crate) fn application(root: &Folder, application: &ApplicationFolder) {
-    if disk::try_lock(&application.folder).is_ok() {
-        delete(root, &application.folder, &application.name);
-    }
+/// folder then. A folder that a program has open stays. False: the folder is still there.
+pub(crate) fn application(root: &Folder, folder: &Folder, name: &str) -> bool {
+    disk::try_lock(folder).is_ok() && delete(root, folder, name)
 }
+
+/// The folder of shader cache sessions, which the store knows nothing else of.
+const SESSIONS: &str = "sessions";
 
 fn is_folder_of_ours(name: &str) -> bool {
     name == "portable" || name == "runs" || name.starts_with("device-")
@@ -49,8 +50,8 @@ fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
             continue;
         }
         let Ok(sub) = folder.sub(&name, false) else { continue };
-        if is_folder_of_ours(&name) && empty(&sub) {
-            // Fails if a process has just begun to write there.
+        if name == SESSIONS || is_folder_of_ours(&name) && empty(&sub) {
+            // Fails if there are caches, or a process has just begun to write there.
             let _ = disk::unlinkat(folder, name.as_str(), AtFlags::REMOVEDIR);
         }
     }
@@ -70,14 +71,14 @@ pub(crate) fn without_records(root: &Folder) -> u64 {
 }
 
 /// Whether the folder has only folders of ours, with empty files at most. What cannot be read counts as something.
-fn holds_nothing(folder: &Folder) -> bool {
+pub(crate) fn holds_nothing(folder: &Folder) -> bool {
     let is_empty = |sub: &Folder, name: &String| {
         let is_file = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile;
         is_ours(name) && disk::statat(sub, name).is_ok_and(|stat| is_file(stat.st_mode) && stat.st_size == 0)
     };
     let is_bare = |name: &String| {
         let Ok(sub) = folder.sub(name, false) else { return false };
-        is_folder_of_ours(name)
+        (name == SESSIONS || is_folder_of_ours(name))
             && sub.all_names().is_ok_and(|names| names.iter().all(|name| is_empty(&sub, name)))
     };
     folder.all_names().is_ok_and(|names| names.iter().all(is_bare))

@@ -128,7 +128,8 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
         }
     }
     for at in emptied {
-        remove::application(root, &survey.applications[at]);
+        let application = &survey.applications[at];
+        remove::application(root, &application.folder, &application.name);
     }
     outcome
 }
