@@ -38,6 +38,11 @@ pub(crate) enum Command {
     ///
     /// A pipeline is named by digits that only its key begins with, or by `latest`.
     Show(ShowArgs),
+    /// Show what a segment file of a stash holds
+    ///
+    /// The file may be anywhere: a copy, one of a base, one that an archive held. Every record is read. It ends with 1
+    /// if anything is damaged.
+    Inspect(InspectArgs),
     /// Show how much is kept and why, or change it
     ///
     /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to a text file named `settings` in the
@@ -384,6 +389,19 @@ pub(crate) struct ShowArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct InspectArgs {
+    /// A file whose name ends in .vks
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Also show each record
+    #[arg(long)]
+    pub(crate) records: bool,
+    /// Print JSON, with each record
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

@@ -5,7 +5,7 @@
 //! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
-//! - `stats`, `list`, `show`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
+//! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
 //!   `base` the commands that read and change the stash
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
@@ -30,6 +30,7 @@ mod export;
 mod folder;
 mod gc;
 mod import;
+mod inspect;
 mod install;
 mod keep;
 mod kept;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => exit_code(stats::main(&args)),
         Command::List(args) => exit_code(list::main(&args)),
         Command::Show(args) => exit_code(show::main(&args)),
+        Command::Inspect(args) => exit_code(inspect::main(&args)),
         Command::Gc(args) => exit_code(gc::main(&args)),
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Background(args) => exit_code(background::main(&args)),

@@ -9,6 +9,7 @@ mod exchange;
 mod gc;
 #[path = "../../store/src/tests/header.rs"]
 mod header;
+mod inspect;
 mod install;
 mod keep;
 mod large;

@@ -12,6 +12,7 @@
 //! | `schedule` | when limits are enforced, and whether there is room to write |
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
+//! | `one_file` | one segment file, wherever it is |
 //! | `browse` | a part's records, for whoever only reads them |
 //! | `transfer` | segment files that are exported and imported |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
@@ -22,6 +23,7 @@ pub(crate) mod duplicates;
 pub(crate) mod held;
 pub(crate) mod helper;
 pub mod inspect;
+pub mod one_file;
 pub mod open;
 pub(crate) mod own_report;
 pub(crate) mod schedule;
