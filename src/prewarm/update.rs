@@ -289,8 +289,9 @@ mod tests {
     fn a_process_is_started_that_is_nobody_s_child_and_inherits_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("said");
+        // Without a pipeline: the shell would have its pipe open, or not any more. The fourth is the folder that `ls` reads.
         let script = format!(
-            "ls /proc/$$/fd | tr '\\n' ' ' > {0}.tmp; echo \"$X $(pwd)\" >> {0}.tmp; mv {0}.tmp {0}",
+            "ls /proc/self/fd > {0}.fd; echo $(cat {0}.fd) \"$X $(pwd)\" > {0}.tmp; mv {0}.tmp {0}",
             file.display()
         );
         let arguments = ["sh", "-c", &script].map(|argument| argument.as_bytes().to_vec());
@@ -303,6 +304,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let said = std::fs::read_to_string(&file).unwrap();
-        assert_eq!(said.trim(), "0 1 2 yes /");
+        assert_eq!(said.trim(), "0 1 2 3 yes /");
     }
 }
