@@ -289,7 +289,8 @@ mod tests {
     fn a_process_is_started_that_is_nobody_s_child_and_inherits_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("said");
-        // Without a pipeline: the shell would have its pipe open, or not any more. The fourth is the folder that `ls` reads.
+        // Without a pipeline: the shell would have its pipe open, or not any more. The fourth is the folder that `ls`
+        // reads.
         let script = format!(
             "ls /proc/self/fd > {0}.fd; echo $(cat {0}.fd) \"$X $(pwd)\" > {0}.tmp; mv {0}.tmp {0}",
             file.display()
