@@ -26,6 +26,12 @@ pub(crate) enum Command {
     /// Programs that it starts are served too, as long as the program itself runs: for a launcher that exits early,
     /// use `vkstash install`.
     Run(RunArgs),
+    /// Measure a program with and without the stash
+    ///
+    /// Runs the command without the layer, with a new stash, and with one that earlier runs have filled, in turns. The
+    /// user's stash is not touched. The drivers' own caches are those that the user has, and warm. The command's output
+    /// is not shown; one that needs no user is measured best.
+    Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     Install(InstallArgs),
     /// Remove what `install` wrote
@@ -541,6 +547,30 @@ pub(crate) struct RunArgs {
     /// a variable of the driver sets a size; `keep` leaves them alone. Default: VKSTASH_DRIVER_LIMITS, or `raise`
     #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
     pub(crate) driver_limits: Option<DriverLimits>,
+    /// Use this layer library instead of the one that came with this tool
+    /// (VKSTASH_LIBRARY in the environment does the same)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// Runs of each kind
+    #[arg(long, short = 'r', value_name = "N", default_value = "5")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) runs: u16,
+    /// Give each run an empty cache of the driver, as after a driver update (Mesa's and NVIDIA's drivers)
+    #[arg(long)]
+    pub(crate) empty_driver_cache: bool,
+    /// Print a table in Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Use this layer library instead of the one that came with this tool
     /// (VKSTASH_LIBRARY in the environment does the same)
     #[arg(long, value_name = "FILE")]

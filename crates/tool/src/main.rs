@@ -2,7 +2,7 @@
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - `run`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
+//! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
@@ -17,6 +17,7 @@
 
 mod background;
 mod base;
+mod bench;
 mod cache;
 mod choice;
 mod cli;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run(args) => run::main(args),
+        Command::Bench(args) => exit_code(bench::main(&args)),
         Command::Install(args) => exit_code(install::install(&args)),
         Command::Uninstall(args) => exit_code(install::uninstall(&args)),
         Command::Stats(args) => exit_code(stats::main(&args)),

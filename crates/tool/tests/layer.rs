@@ -3,8 +3,8 @@
 use super::*;
 
 /// The layer and programs in the target folder, and a driver that needs no GPU.
-struct Real {
-    sandbox: Sandbox,
+pub(super) struct Real {
+    pub(super) sandbox: Sandbox,
     library: PathBuf,
     driver: PathBuf,
     program: PathBuf,
@@ -12,10 +12,10 @@ struct Real {
 
 const LAVAPIPE: &str = "lvp_icd";
 /// RADV, on its null device.
-const RADV: &str = "radeon_icd";
+pub(super) const RADV: &str = "radeon_icd";
 
 /// None, with a line that says why, where a file is missing.
-fn real(driver_name: &str) -> Option<Real> {
+pub(super) fn real(driver_name: &str) -> Option<Real> {
     let target = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
     let library = target.join("libVkLayer_vkstash.so");
     let program = target.join("vkstash-corpus");
@@ -40,16 +40,21 @@ fn real(driver_name: &str) -> Option<Real> {
 impl Real {
     /// `vkstash run -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
     fn run(&self, arguments: &[&str]) -> Command {
+        self.with(&["run"], arguments)
+    }
+
+    /// `vkstash WORDS -- vkstash-corpus ...`, the same.
+    pub(super) fn with(&self, words: &[&str], arguments: &[&str]) -> Command {
         let mut command = self.sandbox.tool();
         command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");
         command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
         command.env("RADV_FORCE_FAMILY", "navi21");
-        command.args(["run", "--"]).arg(&self.program).args(arguments);
+        command.args(words).arg("--").arg(&self.program).args(arguments);
         command
     }
 
     /// A folder with one small compute shader.
-    fn modules(&self) -> String {
+    pub(super) fn modules(&self) -> String {
         let folder = self.sandbox.path("modules");
         fs::create_dir_all(&folder).unwrap();
         let words = SHADER.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
@@ -61,7 +66,7 @@ impl Real {
 impl Real {
     /// A first run, in which one pipeline is compiled. False, with a line that says why, where this driver needs a
     /// GPU.
-    fn compiles(&self, arguments: &[&str]) -> bool {
+    pub(super) fn compiles(&self, arguments: &[&str]) -> bool {
         let first = output(&mut self.run(arguments));
         if !first.status.success() {
             let why = String::from_utf8_lossy(&first.stderr).into_owned();

@@ -3,6 +3,7 @@
 
 mod background;
 mod base;
+mod bench;
 mod cache;
 mod doctor;
 mod exchange;
