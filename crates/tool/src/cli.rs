@@ -116,6 +116,13 @@ pub(crate) enum Command {
     /// Programs check each record when they read it, so damage only costs what it hit. Programs may run while this
     /// command works. It ends with 1 if anything is not whole.
     Verify(VerifyArgs),
+    /// Print what a shell needs to complete commands and options
+    ///
+    /// For bash: `vkstash completions bash > ~/.local/share/bash-completion/completions/vkstash`
+    Completions(CompletionsArgs),
+    /// Write the man pages, for packages
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 #[derive(Args)]
@@ -424,6 +431,20 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct DoctorProbeArgs {
     /// The layer library to look for in the process
     pub(crate) layer: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// The folder for the pages
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Args)]

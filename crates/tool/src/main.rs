@@ -6,7 +6,7 @@
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
-//!   `base` the commands that read and change the stash
+//!   `base` the commands that read and change the stash; `manual` man pages and completions
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
@@ -38,6 +38,7 @@ mod kept;
 mod library;
 mod list;
 mod manifest;
+mod manual;
 mod names;
 mod new_file;
 mod output;
@@ -99,6 +100,8 @@ fn main() -> ExitCode {
         Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),
         Command::Quarantine(args) => exit_code(quarantine::main(&args)),
         Command::Verify(args) => exit_code(verify::main(&args)),
+        Command::Completions(args) => exit_code(manual::completions(&args)),
+        Command::Man(args) => exit_code(manual::man(&args)),
     }
 }
 

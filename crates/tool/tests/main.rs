@@ -15,6 +15,7 @@ mod install;
 mod keep;
 mod large;
 mod layer;
+mod manual;
 #[path = "../../store/src/tests/numbers.rs"]
 #[allow(dead_code, reason = "no test here takes seeds")]
 mod numbers;
