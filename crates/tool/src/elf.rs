@@ -4,9 +4,10 @@
 //! are named after the architecture, and tell the Vulkan loader the pointer width, so that a 32-bit program never
 //! tries the 64-bit library.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
+
+use crate::regular;
 
 /// An architecture that the layer can be built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub(crate) enum ElfError {
 /// The architecture of the shared library at `path`.
 pub(crate) fn arch_of(path: &Path) -> Result<&'static Arch, ElfError> {
     let mut head = [0_u8; 20];
-    match File::open(path)?.read_exact(&mut head) {
+    match regular::open(path)?.read_exact(&mut head) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(ElfError::NotShared),
         other => other?,
     }

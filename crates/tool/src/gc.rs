@@ -11,6 +11,7 @@ use crate::cli::GcArgs;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches;
+use crate::start;
 use crate::units::{counted, size};
 
 /// Why the command failed.
@@ -26,6 +27,7 @@ pub(crate) enum GcError {
 
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
+    start::raise_descriptor_limit();
     let outcome = maintenance::run(&root, recipe::modules_of)?;
     let sessions = session_caches::clean(&root)?;
     let mut out = Printer::open()?;

@@ -12,7 +12,7 @@
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing
 //! - `names` Vulkan's names; `tally` sums of counters; `units` numbers for people; `signals`,
-//!   `start` signals and streams of the command that runs; `new_file`, `root`, `elf`, `cli` files, folders,
+//!   `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`, `cli` files, folders,
 //!   libraries, the command line
 
 mod background;
@@ -46,6 +46,7 @@ mod prewarm;
 mod prewarm_worker;
 mod prune;
 mod quarantine;
+mod regular;
 mod root;
 mod run;
 mod session_caches;

@@ -9,9 +9,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::library::Library;
+use crate::regular;
 
 /// The layer's name for the loader, on every architecture.
 pub(crate) const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";
+
+/// No manifest is larger.
+pub(crate) const MOST_BYTES: u64 = 1 << 20;
 
 const FILE_PREFIX: &str = "VkLayer_vkstash.";
 
@@ -89,7 +93,7 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
         Ok(metadata) if !metadata.is_file() => return Ok(Occupant::Foreign),
         Ok(_) => {}
     }
-    let bytes = fs::read(path).map_err(read)?;
+    let bytes = regular::read(path, MOST_BYTES).map_err(read)?;
     let ours = serde_json::from_slice::<serde_json::Value>(&bytes)
         .is_ok_and(|json| json["layer"]["name"].as_str() == Some(LAYER_NAME));
     Ok(if ours { Occupant::Ours } else { Occupant::Foreign })

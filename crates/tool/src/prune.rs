@@ -16,6 +16,7 @@ use crate::kept;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches::{self, Unused};
+use crate::start;
 use crate::units::{counted, moment, plain, size};
 
 /// Why the command failed.
@@ -34,6 +35,9 @@ pub(crate) enum PruneError {
     #[error("{} not removed, or not wholly: running programs use {}",
         counted(*.0, "application"), if *.0 == 1 { "it" } else { "them" })]
     InUse(u64),
+    #[error("{} left alone, because not all of {} can be read",
+        counted(*.0, "application"), if *.0 == 1 { "it" } else { "them" })]
+    Unread(u64),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -67,9 +71,11 @@ impl Candidate<'_> {
         is_dry_run: bool,
     ) -> Result<Option<Candidate<'a>>, OpenError> {
         let used_before = unix_ms(before);
+        // Whoever cannot read its records removes nothing of it.
+        prune::prune(root, &Request { application: &info.folder, used_before, is_dry_run: true })?;
         let sessions = session_caches::remove_unused(root, info, before, is_dry_run);
-        let request = Request { application: Some(&info.folder), used_before, is_dry_run };
-        let records = prune::prune(root, &request)?.pop();
+        let request = Request { application: &info.folder, used_before, is_dry_run };
+        let records = prune::prune(root, &request)?;
         let last_use = records.as_ref().map_or(0, |records| records.last_use).max(unix_ms(sessions.last_use));
         let nothing = records.is_none() && sessions.caches == 0 && sessions.in_use == 0;
         Ok((!nothing).then_some(Candidate { info, records, sessions, last_use }))
@@ -105,6 +111,7 @@ fn unix_ms(time: SystemTime) -> u64 {
 
 fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<(), PruneError> {
     let root = root::root(args.dir.as_deref()).ok_or(PruneError::NoRoot)?;
+    start::raise_descriptor_limit();
     let mut found = list_applications(&root)?;
     found.retain(|info| AppName::of_folder(&info.folder).is_some());
     let mut asked = Vec::new();
@@ -117,6 +124,14 @@ fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<()
     asked.sort_by(|one, other| one.folder.cmp(&other.folder));
     asked.dedup_by(|one, other| one.folder == other.folder);
 
+    let mut unread = Vec::new();
+    asked.retain(|info| match Candidate::of(&root, info, before, true) {
+        Ok(_) => true,
+        Err(error) => {
+            unread.push(format!("{}: left alone: {error}", info.folder));
+            false
+        }
+    });
     let all = |is_dry_run: bool| -> Result<Vec<Candidate<'_>>, OpenError> {
         let asked = asked.iter().copied();
         asked.filter_map(|info| Candidate::of(&root, info, before, is_dry_run).transpose()).collect()
@@ -124,9 +139,13 @@ fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<()
     let mut candidates = all(true)?;
     candidates.sort_by_key(|candidate| Reverse(candidate.last_use));
     let mut out = Printer::open()?;
+    for line in &unread {
+        writeln!(out, "{line}")?;
+    }
     show(&candidates, &found, &mut out)?;
     if candidates.is_empty() || args.dry_run {
-        return Ok(out.flush()?);
+        out.flush()?;
+        return if unread.is_empty() { Ok(()) } else { Err(PruneError::Unread(unread.len() as u64)) };
     }
     out.flush()?;
     if !args.yes {
@@ -137,7 +156,11 @@ fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<()
     let bytes = kept::sum(done.iter().filter(|of| !of.is_in_use()).map(Candidate::bytes));
     writeln!(out, "removed: {} of {}", size(bytes), counted(done.len() as u64 - in_use, "application"))?;
     out.flush()?;
-    if in_use > 0 { Err(PruneError::InUse(in_use)) } else { Ok(()) }
+    match (in_use, unread.len() as u64) {
+        (0, 0) => Ok(()),
+        (0, unread) => Err(PruneError::Unread(unread)),
+        (in_use, _) => Err(PruneError::InUse(in_use)),
+    }
 }
 
 fn show(candidates: &[Candidate<'_>], found: &[ApplicationInfo], out: &mut Printer) -> io::Result<()> {

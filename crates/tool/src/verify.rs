@@ -15,6 +15,7 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::VerifyArgs;
 use crate::output::{self, Printer};
 use crate::root;
+use crate::start;
 use crate::units::{counted, plain, size};
 
 /// Nobody needs a bar for what takes less.
@@ -43,6 +44,7 @@ pub(crate) enum VerifyError {
 
 pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
     let root = root::root(args.dir.as_deref()).ok_or(VerifyError::NoRoot)?;
+    start::raise_descriptor_limit();
     let application = match &args.application {
         Some(name) => Some(choose(&list_applications(&root)?, name, &root)?.folder.clone()),
         None => None,

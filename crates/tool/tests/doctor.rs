@@ -138,3 +138,22 @@ fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
     };
     assert!(found("note", "limt") && found("good", ": 1 application, "), "{findings}");
 }
+
+#[test]
+fn files_that_never_end_or_never_begin_are_not_waited_for() {
+    let sandbox = Sandbox::new();
+    let manifests = sandbox.path("manifests");
+    fs::create_dir(&manifests).unwrap();
+    let fifo = sandbox.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let layer = serde_json::json!({ "name": LAYER_NAME, "library_path": fifo });
+    let manifest = serde_json::json!({ "file_format_version": "1.2.1", "layer": layer });
+    fs::write(manifests.join("named.json"), manifest.to_string()).unwrap();
+    let looked = output(sandbox.tool().arg("doctor").env("VK_ADD_IMPLICIT_LAYER_PATH", &manifests));
+    assert!(text(&looked.stdout).contains("not a regular file"), "{looked:?}");
+    let ran = output(sandbox.tool().args(["run", "--quiet", "--", "true"]).env("VKSTASH_LIBRARY", &fifo));
+    assert!(ran.status.code().is_some(), "{ran:?}");
+    let refused = output(sandbox.tool().args(["install", "--library"]).arg(&fifo));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(one_error_line(&refused).contains("not a regular file"), "{refused:?}");
+}

@@ -217,3 +217,27 @@ fn on_a_terminal_the_user_is_asked() {
     assert_eq!(answered("y\n"), Some(0));
     assert!(!dir.join(app(0).folder).exists());
 }
+
+#[test]
+fn an_application_that_cannot_be_read_wholly_is_left_alone_and_named() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    (0..2).for_each(|number| fill(&dir, &app(number)));
+    drop(session(&dir, &app(0)));
+    let elsewhere = sandbox.path("conf");
+    fs::write(&elsewhere, "limit = 512MiB\n").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, dir.join(app(0).folder).join("settings")).unwrap();
+    for words in [
+        &["clear", "--all", "--yes"][..],
+        &["clear", "--yes", "game0"],
+        &["prune", "--older-than", "0s", "-y"],
+    ] {
+        let left = told(&sandbox, words, &dir);
+        assert_eq!(left.status.code(), Some(1), "{left:?}");
+        assert!(one_error_line(&left).contains("1 application left alone"), "{left:?}");
+        assert!(text(&left.stdout).contains("its settings cannot be read"), "{left:?}");
+        assert!(has_segments(&dir.join(app(0).folder).join("portable")));
+        assert!(fs::read_dir(dir.join(app(0).folder).join("sessions")).unwrap().count() > 0);
+    }
+    assert!(!dir.join(app(1).folder).exists());
+}

@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
 use crate::format::refusal::OpenError;
 use crate::maintenance::remove;
-use crate::maintenance::survey::{ApplicationFolder, PartFolder, Survey};
+use crate::maintenance::survey;
+use crate::maintenance::survey::{ApplicationFolder, PartFolder};
 use crate::reports::totals;
 use crate::segment::load;
+use crate::settings::Settings;
 
 /// What is removed.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The folder of an application; None: all of them.
-    pub application: Option<&'a str>,
+    /// The folder of an application.
+    pub application: &'a str,
     /// What was used at this time or later stays, in Unix milliseconds.
     pub used_before: u64,
     /// Nothing is removed; the answer is the same.
@@ -25,8 +26,6 @@ pub struct Request<'a> {
 /// What of an application was removed, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// The folder of the application.
-    pub application: String,
     /// Its last use, in Unix milliseconds.
     pub last_use: u64,
     /// The number of its device parts that go.
@@ -39,28 +38,37 @@ pub struct Pruned {
     pub is_in_use: bool,
 }
 
-/// Removes the applications that were last used before a time, and of the others the device parts that were. Only those
-/// applications are in the answer. A missing root counts as empty.
-pub fn prune(root: &Path, request: &Request<'_>) -> Result<Vec<Pruned>, OpenError> {
+/// Removes an application that was last used before a time, or the device parts of it that were. None: nothing goes. An
+/// error if something of it cannot be read: then nothing is removed.
+pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenError> {
+    let name = request.application;
     let root = match Folder::root(root, false) {
         Ok(root) => root,
-        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error),
     };
-    let survey = Survey::of(&root, &never);
-    let asked = |name: &str| request.application.is_none_or(|asked| asked == name);
-    let with_parts = survey.applications.iter().filter(|application| asked(&application.name));
-    let mut pruned: Vec<_> = with_parts.filter_map(|application| of(&root, application, request)).collect();
-    // Of these nothing is left but reports and empty folders.
-    let is_surveyed = |name: &str| survey.applications.iter().any(|application| application.name == name);
-    let mut names = root.names("").map_err(|source| unreadable(&root, source))?;
-    names.retain(|name| asked(name) && AppName::of_folder(name).is_some() && !is_surveyed(name));
-    pruned.extend(names.iter().filter_map(|name| without_parts(&root, name, request)));
-    Ok(pruned)
+    let folder = match root.sub(name, false) {
+        Ok(folder) => folder,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    folder.names("").map_err(|source| unreadable(folder.path(), source))?;
+    if Settings::readable_in(&folder).is_none() {
+        let reason = std::io::Error::other("its settings cannot be read");
+        return Err(unreadable(folder.path(), reason));
+    }
+    for part in survey::part_names(&folder) {
+        let part = folder.sub(&part, false)?;
+        part.names("").map_err(|source| unreadable(part.path(), source))?;
+    }
+    match ApplicationFolder::of(&root, name.to_owned()) {
+        Some(application) => Ok(of(&root, &application, request)),
+        None => Ok(without_parts(&root, name, request)),
+    }
 }
 
-fn unreadable(folder: &Folder, source: std::io::Error) -> OpenError {
-    OpenError::Unreadable { path: folder.path().to_owned(), source }
+fn unreadable(path: &Path, source: std::io::Error) -> OpenError {
+    OpenError::Unreadable { path: path.to_owned(), source }
 }
 
 /// The last change of its reports, in Unix milliseconds; 0 if there are none.
@@ -88,7 +96,6 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
         remove::application(root, &application.folder, &application.name);
     }
     Some(Pruned {
-        application: application.name.clone(),
         last_use,
         device_parts: gone.iter().filter(|part| part.is_of_a_device()).count() as u64,
         is_whole,
@@ -99,6 +106,7 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
 
 /// An application of which no part is left, but reports or empty folders.
 fn without_parts(root: &Folder, name: &str, request: &Request<'_>) -> Option<Pruned> {
+    AppName::of_folder(name)?;
     let folder = root.sub(name, false).ok()?;
     let last_use = last_run(&folder);
     let is_something = last_use > 0 || remove::holds_nothing(&folder);
@@ -110,6 +118,5 @@ fn without_parts(root: &Folder, name: &str, request: &Request<'_>) -> Option<Pru
     if !request.is_dry_run && !is_in_use {
         remove::application(root, &folder, name);
     }
-    let application = name.to_owned();
-    Some(Pruned { application, last_use, device_parts: 0, is_whole: true, bytes: 0, is_in_use })
+    Some(Pruned { last_use, device_parts: 0, is_whole: true, bytes: 0, is_in_use })
 }

@@ -55,7 +55,10 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     {
         return outcome;
     }
-    let survey = Survey::of(root, work.interrupted);
+    let survey = match work.application {
+        Some(application) => Survey::in_program(root, application, work.interrupted),
+        None => Survey::of(root, work.interrupted),
+    };
     if (work.interrupted)() {
         return outcome;
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustix::fs::FileType;
+use rustix::process::{Resource, getrlimit};
 
 use crate::base::sort;
 use crate::bounds::{Limits, ModulePolicy};
@@ -19,11 +20,20 @@ use crate::settings::Settings;
 const FEW_FILES: usize = 4;
 const FEW_BYTES: u64 = 1 << 20;
 
+/// Descriptors that folders may take at a time in a process that is not ours alone, and the share of its limit.
+const MOST_DESCRIPTORS: u64 = 256;
+const SHARE_OF_LIMIT: u64 = 4;
+
+fn spare_descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    (limit / SHARE_OF_LIMIT).min(MOST_DESCRIPTORS) as usize
+}
+
 /// Everything below a root.
 pub(crate) struct Survey {
     settings: Settings,
-    /// The settings cannot be read.
-    unsure: bool,
+    /// The settings cannot be read, or not all applications are here.
+    pub(crate) unsure: bool,
     /// Size and free space of the file system, in bytes.
     size: u64,
     pub(crate) free: u64,
@@ -70,25 +80,45 @@ pub(crate) fn part_names(folder: &Folder) -> Vec<String> {
 impl Survey {
     /// If `interrupted` says true it ends early, and the result must not be used.
     pub(crate) fn of(root: &Folder, interrupted: &dyn Fn() -> bool) -> Survey {
+        let mut survey = Survey::without_applications(root);
+        let names = root.names("").unwrap_or_default();
+        let names = names.into_iter().take_while(|_| !interrupted());
+        survey.applications = names.filter_map(|name| ApplicationFolder::of(root, name)).collect();
+        survey
+    }
+
+    /// [`Survey::of`] in a process that is not ours alone. Where all folders take more descriptors than it may spare,
+    /// it has the application alone, and nothing is evicted.
+    pub(crate) fn in_program(root: &Folder, application: &str, interrupted: &dyn Fn() -> bool) -> Survey {
+        let mut survey = Survey::without_applications(root);
+        let most = spare_descriptors();
+        let mut open = 0;
+        for name in root.names("").unwrap_or_default() {
+            if interrupted() {
+                break;
+            }
+            let Some(found) = ApplicationFolder::of(root, name) else { continue };
+            open += 1 + found.parts.len();
+            survey.applications.push(found);
+            if open > most {
+                survey.applications.clear();
+                survey.applications.extend(ApplicationFolder::of(root, application.to_owned()));
+                survey.unsure = true;
+                break;
+            }
+        }
+        survey
+    }
+
+    fn without_applications(root: &Folder) -> Survey {
         let settings = Settings::readable_in(root);
         let unsure = settings.is_none();
-        let names = root.names("").unwrap_or_default();
         let space = disk::fstatvfs(root);
         // Nothing is evicted because of an unknown free space.
         let (size, free) = space.map_or((0, u64::MAX), |space| {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
-        Survey {
-            settings: settings.unwrap_or_default(),
-            unsure,
-            size,
-            free,
-            applications: names
-                .into_iter()
-                .take_while(|_| !interrupted())
-                .filter_map(|name| ApplicationFolder::of(root, name))
-                .collect(),
-        }
+        Survey { settings: settings.unwrap_or_default(), unsure, size, free, applications: Vec::new() }
     }
 
     pub(crate) fn limits(&self) -> Limits {

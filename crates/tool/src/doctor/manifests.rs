@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use crate::elf::{self, Arch};
-use crate::manifest::{Kind, LAYER_NAME};
+use crate::manifest::{Kind, LAYER_NAME, MOST_BYTES};
+use crate::regular;
 
 /// The manifest that `vkconfig` writes: it may switch other layers off.
 const OVERRIDE: &str = "VkLayer_override.json";
@@ -72,7 +73,7 @@ struct Installed {
 
 impl Installed {
     fn read(manifest: PathBuf) -> Option<Installed> {
-        let bytes = fs::read(&manifest).ok()?;
+        let bytes = regular::read(&manifest, MOST_BYTES).ok()?;
         let json: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
         let layer = &json["layer"];
         if layer["name"].as_str() != Some(LAYER_NAME) {

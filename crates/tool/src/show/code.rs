@@ -1,7 +1,7 @@
 //! Writing shaders to files.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use VkLayer_vkstash::recipe::model::{Code, Recipe};
@@ -9,12 +9,16 @@ use VkLayer_vkstash::recipe::{check, payload};
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::browse::Browser;
 
+use crate::new_file::NewFile;
+use crate::regular;
+
 use super::words::{DIGITS, stage_name};
 
 /// Why shaders cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodeError {
-    #[error("cannot write {}: {error}", path.display())]
+    #[error("cannot write {}: {error}{}", path.display(),
+        if error.kind() == io::ErrorKind::AlreadyExists { ", with other contents" } else { "" })]
     Write { path: PathBuf, error: io::Error },
     #[error(
         "the stash does not have the SPIR-V of this pipeline: its program asks by identifier, or it was evicted"
@@ -41,11 +45,16 @@ pub(super) fn write(
         let name = format!("{}-{}.spv", stage_name(stage.stage), &hex::encode(identity)[..DIGITS]);
         let path = folder.join(name.replace(' ', "-"));
         let is_known = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        let made = fs::create_dir_all(folder).and_then(|()| fs::File::create_new(&path));
-        match made.and_then(|mut file| io::Write::write_all(&mut file, code)) {
+        let made = fs::create_dir_all(folder).and_then(|()| {
+            let file = NewFile::create(&path)?;
+            (&file).write_all(code)?;
+            file.finish()
+        });
+        let is_same = || regular::read(&path, code.len() as u64).is_ok_and(|known| known == code);
+        match made {
             Ok(()) => {}
             // Several stages may have one module, and the name says which it is.
-            Err(error) if is_known(&error) && fs::read(&path).is_ok_and(|known| known == code) => {}
+            Err(error) if is_known(&error) && is_same() => {}
             Err(error) => return Err(CodeError::Write { path, error }),
         }
         if !written.contains(&path) {
