@@ -105,34 +105,6 @@ rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
-# failed_tests FILE: from the output of `cargo test --no-fail-fast`, a line for each failed test, and for each suite that failed
-# as a whole (killed by a signal, or not compiled).
-failed_tests() {
-    sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
-        function finish() {
-            if (failed && !named) print "FAILED: " suite ": " reason
-            failed = named = 0
-        }
-        $1 == "Running" && /\(.*\)$/ {
-            finish()
-            # The file of the suite, without its folder and the hash.
-            suite = $NF
-            gsub(/^.*\/|-[0-9a-f]+\)$/, "", suite)
-        }
-        $1 == "Doc-tests" { finish(); suite = "documentation of " $2 }
-        /^test .* \.\.\. FAILED$/ {
-            name = $0
-            gsub(/^test | \.\.\. FAILED$/, "", name)
-            print "FAILED: " suite ": " name
-            named = 1
-        }
-        /^error: (doc)?test failed/ { failed = 1; reason = "see its output" }
-        /^ *process didn.t exit successfully/ { reason = $0; sub(/^.*\(/, "(", reason) }
-        /^error: could not compile/ { print "FAILED: " substr($0, 8) }
-        END { finish() }
-    '
-}
-
 # prepare_release: prepares the demonstration and the benchmarks: packages, release builds, real shaders.
 prepare_release() {
     "$repository/scripts/setup.sh"

@@ -4,6 +4,7 @@
 # library built from Mesa's source that lets RADV run them without a GPU. The script prints which programs are not available here,
 # and writes their names to a file, so that the suite leaves them out. Quick if everything is there.
 #
+# With --fetched: only programs that are fetched, none that is compiled.
 # With --table: runs every program several times with and without the layer, and writes docs/programs.md.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -15,11 +16,12 @@ node_for_llama=20
 # The first version whose Vulkan renderer draws the same as the other renderers.
 gtk_wanted=4.14
 
-table=no
+table=no compile=yes
 case ${1:-} in
 "") ;;
+--fetched) compile=no ;;
 --table) table=yes ;;
-*) fail "unknown option $1 (there is --table)" ;;
+*) fail "unknown option $1 (there are --fetched and --table)" ;;
 esac
 
 folder=$(target_folder)/programs
@@ -159,7 +161,11 @@ wgpu() {
     fi
     version wgpu "crate $(sed -n '/^name = "wgpu"$/{n;s/^version = "\(.*\)"$/\1/p}' "$crate/Cargo.lock")"
 }
-wgpu
+if [ "$compile" = yes ]; then
+    wgpu
+else
+    skip wgpu "it is compiled for scripts/test.sh --all"
+fi
 
 # --- Mesa's replacement for the kernel's amdgpu driver ------------------------------------------------------
 
@@ -233,5 +239,5 @@ if [ "$table" = yes ]; then
     cd "$repository"
     cargo build --quiet -p vkstash -p vkstash-tool
     VKSTASH_PROGRAMS_TABLE=$repository/docs/programs.md VKSTASH_PROGRAMS_DATE=$(date +%F) \
-        cargo test --quiet -p vkstash-layer-tests --test programs -- --ignored --exact --nocapture table
+        cargo test --quiet -p vkstash-layer-tests --test layer -- --ignored --exact --nocapture programs::table
 fi

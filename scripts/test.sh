@@ -1,19 +1,35 @@
 #!/usr/bin/env bash
 # All checks that a change must pass. First installs missing packages.
 #
+#   scripts/test.sh          what every change must pass
+#   scripts/test.sh --all    before a release, and at night: also real programs on lavapipe, the suites on the layer as the compiler
+#                            optimises it, the library's size, the oldest Rust, the documentation and the dependencies
+#
 # All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and debug
-# assertions.
+# assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was skipped.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=suites.sh
+. "$(dirname "$0")/suites.sh"
 cd "$repository"
+
+all=no
+case ${1:-} in
+"") ;;
+--all) all=yes ;;
+*) fail "unknown option $1 (there is --all)" ;;
+esac
 
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-auto}
 target=$(target_folder)
+scratch=$(mktemp -d)
+skipped_file=$scratch/skipped
+: >"$skipped_file"
 
 names=() seconds=()
-# The skipped checks, for the last line.
-left_out=()
+# For the last lines: skipped checks, tests that passed when they ran once more, tests that failed twice.
+left_out=() flaky=() failures=()
 skipped() {
     say "SKIPPED: $1 ($2)"
     left_out+=("$1 ($2)")
@@ -27,48 +43,47 @@ step() {
     "$@"
     names+=("$current") seconds+=($((SECONDS - began)))
 }
-# The passed steps with their times, then the skipped checks, then the failed ones.
 report() {
-    local status=$? i text
-    for i in "${!names[@]}"; do
-        printf '%6d s  %s\n' "${seconds[$i]}" "${names[$i]}"
-    done
+    local status=$? i text count reason
+    trap - EXIT
+    while read -r count reason; do
+        left_out+=("$count of the tests ($reason)")
+    done < <(sort -u "$skipped_file" | cut -f 2 | sort | uniq -c)
+    for i in "${!names[@]}"; do printf '%6d s  %s\n' "${seconds[$i]}" "${names[$i]}"; done
+    printf '%6d s  in all\n' "$SECONDS"
+    [ "${#failures[@]}" = 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
+    [ "${#flaky[@]}" = 0 ] || printf 'FLAKY: %s\n' "${flaky[@]}"
     text=$([ "${#left_out[@]}" = 0 ] || printf '%s; ' "${left_out[@]}")
+    [ -z "$text" ] || text="SKIPPED: ${text%; }"
     if [ "$status" != 0 ]; then
-        [ -z "$text" ] || say "SKIPPED: ${text%; }"
+        [ -z "$text" ] || say "$text"
         say "FAILED in the step: $current"
-        [ -z "${scratch:-}" ] || [ ! -e "$scratch/log" ] || failed_tests "$scratch/log"
-    elif [ -z "$text" ]; then
-        say "all steps passed"
     else
-        say "all steps passed; SKIPPED: ${text%; }"
+        say "all steps passed${text:+; $text}"
     fi
-    [ -z "${scratch:-}" ] || rm -rf "$scratch"
-    if [ -n "${beside_process:-}" ]; then
-        kill -- -"$beside_process" 2>/dev/null || true
-        wait "$beside_process" 2>/dev/null || true
-    fi
-    [ -z "${beside:-}" ] || rm -rf "$beside"
+    rm -rf "$scratch"
+    exit "$status"
 }
 trap report EXIT
 
-# Lints differ between versions of Rust, so only the chosen version decides.
-lints() {
-    if ! has_rust_of_lints; then
-        skipped "format and lints" "they need Rust $rust_of_lints, this is $(rust_version)"
+format() {
+    if ! has_rust_of_lints || ! cargo fmt --version >/dev/null 2>&1; then
+        skipped "format" "it needs rustfmt of Rust $rust_of_lints, this is $(rust_version)"
         return
     fi
-    local name package
-    for name in fmt clippy; do
-        cargo "$name" --version >/dev/null 2>&1 && continue
-        package=$([ "$name" = fmt ] && echo rustfmt || echo clippy)
-        if ! have rustup || ! rustup component add "$package"; then
-            skipped "cargo $name" "not installed"
-            continue
-        fi
-    done
-    ! cargo fmt --version >/dev/null 2>&1 || cargo fmt --all --check
-    ! cargo clippy --version >/dev/null 2>&1 || cargo clippy --workspace --all-targets -- -D warnings
+    cargo fmt --all --check
+}
+
+# Everything is compiled once. Lints differ between versions of Rust, so only the chosen version decides.
+build() {
+    if has_rust_of_lints && have clippy-driver; then
+        export RUSTC_WORKSPACE_WRAPPER=$repository/scripts/rustc-and-clippy.sh
+    else
+        skipped "lints" "they need Clippy of Rust $rust_of_lints, this is $(rust_version)"
+    fi
+    # On a new checkout nothing is compiled a second time, so what incremental compiling records is for nobody.
+    [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
+    cargo build --workspace --all-targets
 }
 
 # Whether the layer builds with the oldest Rust that Cargo.toml declares.
@@ -76,13 +91,12 @@ minimum_rust() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     case $(rust_version) in "$version" | "$version".*) return ;; esac
-    # --foreground: in a process group of its own it would outlive a step that fails meanwhile.
     if ! have rustup ||
-        ! timeout --foreground 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
+        ! timeout 300 rustup toolchain install "$version" --profile minimal --no-self-update >/dev/null 2>&1; then
         skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
-    cargo "+$version" check --workspace --exclude vkstash-remote --all-targets --target-dir "$target/minimum-rust"
+    env -u RUSTC_WORKSPACE_WRAPPER cargo "+$version" check --workspace --exclude vkstash-remote --all-targets --target-dir "$target/minimum-rust"
 }
 
 # Programs load the library, also in containers: it must not need libraries that may be missing there, and must not export
@@ -111,20 +125,8 @@ library_symbols() {
     say "exports: $(tr '\n' ' ' <<<"$exported")"
 }
 
-# Only where somebody has built it: a release build takes minutes.
-library_size() {
-    local status=0
-    "$repository/scripts/size.sh" || status=$?
-    case $status in
-    0) ;;
-    3) skipped "the library's size" "there is no release build of these sources: scripts/size.sh --build" ;;
-    *) return "$status" ;;
-    esac
-}
-
 # This driver comes from the network. If its source is not available, its tests are skipped with a reason, and nothing fails. If the
 # source is available, it must build.
-khronos_driver=none
 khronos_test_driver() {
     local status=0
     "$repository/scripts/khronos-icd.sh" || status=$?
@@ -135,28 +137,23 @@ khronos_test_driver() {
     esac
 }
 
+# Runs the suites. What failed runs once more, alone: a test that passes then is named in the last lines and does not fail the
+# run; it is repaired before anything else is begun.
 tests() {
-    # Drivers and the layer write their caches to a new folder: the suites start without caches of the user, and leave no
-    # files there.
-    scratch=$(mktemp -d)
-    local name
-    for name in ${!VKSTASH*} VK_INSTANCE_LAYERS VK_LOADER_LAYERS_ENABLE VK_LOADER_LAYERS_DISABLE; do
-        [ "$name" = VKSTASH_CORPUS_VERSION ] || unset "$name"
-    done
-    local -x XDG_CACHE_HOME=$scratch VKSTASH_SKIPPED=$scratch/skipped VKSTASH_KHRONOS_ICD=$khronos_driver
-    local -x VKSTASH_REQUIRE_DRIVERS=0
-    : >"$VKSTASH_SKIPPED"
-    # With this Mesa every driver that the suites need is here, so a suite that finds no driver is broken.
-    if mesa_has_null_device; then VKSTASH_REQUIRE_DRIVERS=1; else say "tests whose driver is missing are skipped"; fi
-    # All suites run, even if one fails. On a terminal Cargo's colours are kept although the output goes through a pipe.
-    local -x CARGO_TERM_COLOR=$CARGO_TERM_COLOR
-    [ ! -t 1 ] || [ "$CARGO_TERM_COLOR" != auto ] || CARGO_TERM_COLOR=always
-    local status=0 count reason
-    cargo test --workspace --no-fail-fast 2>&1 | tee "$scratch/log" || status=$?
-    while read -r count reason; do
-        skipped "$([ "$count" = 1 ] && echo "1 test" || echo "$count tests")" "$reason"
-    done < <(sort -u "$VKSTASH_SKIPPED" | cut -f 2 | sort | uniq -c)
-    return "$status"
+    local profile=$1 first=$scratch/failed second=$scratch/failed-again
+    suites "$profile" "$first" "${@:2}"
+    [ -s "$first" ] || return 0
+    say "once more, alone: $(wc -l <"$first") tests"
+    suites_again "$profile" "$first" "$second"
+    mapfile -t -O "${#flaky[@]}" flaky < <(grep -vxFf "$second" "$first")
+    mapfile -t failures <"$second"
+    [ "${#failures[@]}" = 0 ]
+}
+
+optimised_layer() {
+    cargo build --profile optimised -p vkstash --lib
+    VKSTASH_LAYER_LIBRARY=$(realpath "$target")/optimised/libVkLayer_vkstash.so \
+        tests landing -E 'package(vkstash-layer-tests)'
 }
 
 documentation() {
@@ -164,6 +161,7 @@ documentation() {
     local -x RUSTDOCFLAGS=
     ! has_rust_of_lints || RUSTDOCFLAGS="-D warnings"
     cargo doc --workspace --no-deps
+    cargo test --workspace --doc
 }
 
 dependencies() {
@@ -180,46 +178,30 @@ dependencies() {
     fi
 }
 
-# What no test needs is done beside the tests, which wait for drivers and clocks much of the time, at the lowest priority.
-beside= beside_process=
-begin_beside() {
-    beside=$(mktemp -d)
-    # A process group of its own: if a step fails, Cargo and the compilers are ended with the subshell.
-    set -m
-    (
-        trap - EXIT
-        renice -n 19 -p "$BASHPID" >/dev/null
-        left_out=()
-        local each
-        for each in minimum_rust documentation dependencies; do
-            local began=$SECONDS
-            say "== $each"
-            "$each"
-            say "$each: $((SECONDS - began)) s"
-        done
-        printf '%s\n' "${left_out[@]}" >"$beside/skipped"
-    ) >"$beside/log" 2>&1 &
-    beside_process=$!
-    set +m
-}
-finish_beside() {
-    local status=0 line
-    wait "$beside_process" || status=$?
-    beside_process=
-    cat "$beside/log"
-    [ "$status" = 0 ] || return "$status"
-    while read -r line; do [ -z "$line" ] || left_out+=("$line"); done <"$beside/skipped"
+install_suites() {
+    "$repository/scripts/setup.sh"
+    "$repository/scripts/corpus.sh"
+    install_nextest
 }
 
-step "set-up" "$repository/scripts/setup.sh"
-step "corpus" "$repository/scripts/corpus.sh"
-step "programs" "$repository/scripts/programs.sh"
-step "format and lints" lints
-step "build" cargo build --workspace
+# Programs that are fetched, not compiled, unless everything is asked for.
+programs=(--fetched)
+[ "$all" = no ] || programs=()
+
+step "set-up" install_suites
+step "programs" "$repository/scripts/programs.sh" "${programs[@]}"
+step "Khronos test driver" khronos_test_driver
+step "format" format
+step "build and lints" build
 step "library" library_symbols
-step "library size" library_size
-step "khronos test driver" khronos_test_driver
-step "build of the tests" cargo test --workspace --no-run
-begin_beside
-step "tests" tests
-step "what was done beside the tests, and is left of it" finish_beside
+if [ "$all" = no ]; then
+    step "tests" tests landing
+    skipped "real programs on lavapipe, optimised layer, library size, oldest Rust, documentation, dependencies" "scripts/test.sh --all"
+else
+    step "tests" tests all
+    step "tests of the optimised layer" optimised_layer
+    step "library size" "$repository/scripts/size.sh" --build
+    step "oldest Rust" minimum_rust
+    step "documentation" documentation
+    step "dependencies" dependencies
+fi

@@ -10,9 +10,13 @@ pub const SKIPPED: &str = "VKSTASH_SKIPPED";
 /// Something is missing that set-up should have installed: a failure with VKSTASH_REQUIRE_DRIVERS=1.
 #[allow(dead_code, reason = "not every test program has such tests")]
 pub fn missing(test: &str, reason: &str) {
-    let required = std::env::var(REQUIRE_DRIVERS).is_ok_and(|value| value == "1");
-    assert!(!required, "{test}: {reason}");
+    assert!(!drivers_are_required(), "{test}: {reason}");
     not_here(test, reason);
+}
+
+/// Whether a missing driver fails its tests.
+pub fn drivers_are_required() -> bool {
+    std::env::var(REQUIRE_DRIVERS).is_ok_and(|value| value == "1")
 }
 
 /// This machine cannot have it, or does not grant the right: never a failure.

@@ -1,5 +1,4 @@
 //! A program whose driver answers sooner than the stash: the driver is asked first, until its next update.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 use std::sync::Arc;

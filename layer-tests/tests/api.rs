@@ -1,5 +1,4 @@
 //! The C API: the header in C and in C++, and programs that link the layer's library.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

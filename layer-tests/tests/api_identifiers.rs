@@ -1,5 +1,4 @@
 //! Identifiers from the C API, which needs no device, are those that the layer gives on a device.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,5 @@
 //! Programs that create a device and no pipelines, on drivers whose caches keep nothing. There workers compile, and
 //! vkDestroyDevice waits for the compile under way.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

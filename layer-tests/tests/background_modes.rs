@@ -1,5 +1,4 @@
 //! Where the mode of background work comes from, and what a trace shows of the tasks.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Stashes that are looked into after the user's own, and never written (docs/bases.md).
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::ffi::CString;
 use std::fs;

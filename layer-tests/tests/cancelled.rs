@@ -1,6 +1,5 @@
 //! A thread of the program that is cancelled (pthread_cancel) ends at the program's own cancellation point, not
 //! inside the layer.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
 

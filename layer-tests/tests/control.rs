@@ -1,5 +1,4 @@
 //! Control over kinds of caches: by the program, through the C API, and by the user, in the settings.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! Stashes that are damaged, foreign, locked or full: the program runs as without the layer, and a counter or a log
 //! line says why.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};

@@ -1,5 +1,4 @@
 //! Programs that end abruptly: records that reached the writer survive.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::{assert_all_served, on, run, run_to_any_end};

@@ -1,5 +1,4 @@
 //! Programs that make and destroy devices in turn: the stash stays open between them, as long as the instance lives.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::fs;

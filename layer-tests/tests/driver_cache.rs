@@ -1,5 +1,4 @@
 //! The driver's own cache: a user or a program disables it, and the driver is told at vkCreateDevice.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::ptr;

@@ -1,6 +1,5 @@
 //! A program with more rights than the user who starts it: the loader takes the layer from the system's folder and
 //! the variable that enables it from the user, so the layer must do nothing by itself.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -15,7 +14,6 @@ use vkstash_layer_tests::suite::files;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
 use vkstash_layer_tests::work::Work;
 
-const TEST: &str = "the_layer_is_loaded_into_an_elevated_program_and_does_nothing";
 /// The folder in which the loader searches layers for all users, also in an elevated process.
 const LAYERS: &str = "/etc/vulkan/implicit_layer.d";
 const DRIVERS: &str = "/usr/share/vulkan/icd.d";
@@ -35,15 +33,14 @@ fn step(_: &Value) -> Value {
 }
 
 /// Starts a program with these folders in place of the system's folders for layers and drivers.
-fn start(env: &Env, system: &Path, program: &Path) -> Output {
+fn start(scenario: &Scenario, env: &Env, system: &Path, program: &Path) -> Output {
     let mut command = Command::new("unshare");
     env.apply(&mut command);
     let script = format!(
         "mount --bind \"$0/layers\" {LAYERS} && mount --bind \"$0/drivers\" {DRIVERS} && exec \"$@\""
     );
     command.args(["-m", "sh", "-c", &script]).arg(system).arg(program);
-    command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]);
-    command.env(child::STEP, "step").env("VKSTASH", "1").output().unwrap()
+    scenario.as_step(&mut command, "step", &()).env("VKSTASH", "1").output().unwrap()
 }
 
 fn test(scenario: &Scenario, env: &Env) {
@@ -74,7 +71,7 @@ fn test(scenario: &Scenario, env: &Env) {
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
         let folder = scenario.folder().join(format!("{mode:o}"));
         let env = env.clone().stash(folder.join("stash")).report(folder.join("report"));
-        let output = start(&env, &system, &program);
+        let output = start(scenario, &env, &system, &program);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{mode:o}: {stderr}");
         let answer = child::answer_in(&String::from_utf8_lossy(&output.stdout));

@@ -1,6 +1,5 @@
 //! What is served of six engines' habits of caching pipelines (`src/engines/`): cold and warm, on RADV's real compiler.
 //! `vkstash-bench engines` measures them, with and without the layer.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
 //! The layer panics in the middle of a call: the program goes on as without the layer, no object of the driver is
 //! leaked, and a log line says what happened.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
 

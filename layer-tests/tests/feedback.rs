@@ -1,5 +1,4 @@
 //! Creation feedback says "from the program's cache" if the driver says so without the layer.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! Programs that fork while they use Vulkan.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
 //! Artifacts that make a driver crash.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::Scenario;

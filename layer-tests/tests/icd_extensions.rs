@@ -1,6 +1,5 @@
 //! The programmable driver itself, through the loader and without the layer: its behaviour, and the violations that
 //! it detects.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::ptr;
 use std::sync::Arc;

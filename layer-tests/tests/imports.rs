@@ -1,6 +1,5 @@
 //! The imports of every crate of this repository: no files that import each other in a circle, and no import from a
 //! higher floor. The map in the documentation of each crate's root gives the floors.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

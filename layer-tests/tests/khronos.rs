@@ -3,7 +3,6 @@
 //! one.
 //!
 //! scripts/khronos-icd.sh builds the driver; layer-tests/khronos/driver.cpp says what its GPUs have.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};

@@ -1,5 +1,4 @@
 //! VK_EXT_shader_module_identifier on a driver that lacks it, lavapipe.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;

@@ -1,5 +1,4 @@
 //! No line is longer than 120 columns, tables and blocks of code in documents excepted.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

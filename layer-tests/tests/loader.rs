@@ -1,5 +1,4 @@
 //! Loading and unloading: manifests, several instances, devices and threads, and leaks.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The count of losses: a compile counts as a loss if the stash held the artifact before, and not if the stash never
 //! held it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! Memory that the creation of a shader module costs the program.
 //!
-//! This test program defines malloc and its kin, so that allocations of the layer's own library are counted too: by
+//! A program of its own, because it defines malloc and its kin, so that allocations of the layer's own library are counted too: by
 //! thread, because the writer copies on its own thread.
 #![cfg(target_env = "gnu")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]

@@ -1,5 +1,4 @@
 //! Programs that create shader modules and no pipelines.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

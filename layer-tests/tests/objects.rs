@@ -1,5 +1,4 @@
 //! Short-lived objects, reused handles, and allocators and structures of the program.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

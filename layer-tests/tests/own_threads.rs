@@ -1,6 +1,5 @@
 //! The layer's writer reads and writes files and calls no driver. Workers do (parked.rs), and begin nothing in this
 //! suite.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Pipelines that background work finishes before the program asks for them.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

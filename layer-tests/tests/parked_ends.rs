@@ -1,6 +1,5 @@
 //! Programs that end, fork or destroy a device while workers make pipelines for it, and programs for which workers make
 //! none.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::alloc::Layout;
 use std::ffi::c_void;

@@ -1,6 +1,5 @@
 //! What background work makes ahead: the plan, where the stash is read later than the device is created, and how far
 //! workers go through it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

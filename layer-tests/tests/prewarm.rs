@@ -1,5 +1,4 @@
 //! `vkstash prewarm`: what programs will ask for is compiled before they do, and no driver brings it down.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,4 @@
 //! The layer as a guest: what a host process may do to itself, and what the layer must not do to it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;

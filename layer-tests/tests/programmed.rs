@@ -1,6 +1,5 @@
 //! Unusual drivers: every combination of features, hostile answers and scripted faults, on the programmable driver,
 //! which checks the layer's calls.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 //!
 //! On lavapipe they draw and compute, and their output must be equal byte for byte if it is equal in all runs without
 //! the layer. On RADV the compiler is real, and a second run must compile nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,8 +15,6 @@ use vkstash_layer_tests::programs::{self, Missing, Program, Ran};
 const PAIRS: usize = 2;
 /// How many more runs without the layer have to be equal before another output with it counts as the layer's mistake.
 const RUNS_BEFORE_BLAME: usize = 10;
-/// How many times longer than without the layer a warm run may take. Generous: other work shares the machine.
-const FACTOR: f64 = 3.0;
 
 /// All runs of a program on a driver.
 struct Result {
@@ -161,8 +158,6 @@ fn on_lavapipe(program: Program) {
         } else {
             println!("{name}: its output differs from run to run without the layer already");
         }
-        let ratio = result.ratio();
-        assert!(ratio < FACTOR, "{name}: a warm run takes {ratio:.2} times as long as one without the layer");
     });
 }
 

@@ -1,5 +1,4 @@
 //! Serving with a real compiler: a second run compiles nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use vkstash_layer_tests::child::Scenario;
 use vkstash_layer_tests::env::{Driver, Env};

@@ -1,6 +1,5 @@
 //! Drivers whose caches keep nothing: recipes, modules, uses and the costs of compiles are recorded without artifacts,
 //! and the program notices nothing.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

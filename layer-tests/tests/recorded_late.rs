@@ -1,5 +1,4 @@
 //! What the driver had on a slow disk when the program asked: workers record it later, and later runs are served.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::time::{Duration, Instant};
 

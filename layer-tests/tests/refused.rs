@@ -1,6 +1,5 @@
 //! Pipelines that the driver answers with an error: from the second time on the driver gets only the program's own
 //! call.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use serde_json::{Value, json};
 

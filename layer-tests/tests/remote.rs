@@ -1,5 +1,4 @@
 //! One machine publishes what a program compiled, and another one serves it in its first run (docs/remote.md).
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::io::Write as _;

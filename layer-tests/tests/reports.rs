@@ -1,5 +1,4 @@
 //! Reports of runs contain all counts, however the program ends.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::ffi::c_void;
 use std::fs;

@@ -1,5 +1,4 @@
 //! A served pipeline is the requested one, by the driver's own description, with and without the stash.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::ptr;

@@ -1,5 +1,4 @@
 //! A program that enables one more feature than before: pipelines are made of what the stash has of the device without it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::process::Command;
 

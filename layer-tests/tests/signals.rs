@@ -1,5 +1,4 @@
 //! Failing writes of the layer raise no signal in the program.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

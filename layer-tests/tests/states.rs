@@ -1,6 +1,5 @@
 //! Pipelines that differ in state that the driver leaves out of its own key: without the layer they need one compile
 //! and then hit, and with it no more may be compiled, whatever was served and whichever cache the program passes.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
 //! The file that VKSTASH_TRACE names.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,5 @@
 //! A small program that translates shaders: sessions keep what it has translated, identifiers let it create pipelines without
 //! the translation. Three runs: cold, warm, and after a new version of the translator.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The Khronos validation layer below ours reports nothing that it does not report without ours.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeSet;
 

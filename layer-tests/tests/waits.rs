@@ -3,7 +3,6 @@
 //!
 //! The tests compare amounts of work, not times. To print times:
 //! `cargo test --release -p vkstash-layer-tests --test waits -- --ignored --nocapture`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -11,7 +11,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::work::{UNKNOWN_STRUCTURE, Work};
 
-use crate::{GROUPS, device};
+use super::{GROUPS, device};
 
 /// The recorded calls of one command.
 fn calls<'a>(record: &'a Value, command: &str) -> Vec<&'a Value> {

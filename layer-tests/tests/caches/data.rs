@@ -11,7 +11,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::work::{Caches, Feedback, Shader, Work};
 
-use crate::{GROUPS, device};
+use super::{GROUPS, device};
 
 fn on_radv(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {

@@ -9,9 +9,9 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::vulkan::{binaries, spirv};
 
-use crate::draft::Draft;
-use crate::rays::Rays;
-use crate::rig::{Options, Rig, Unhashed};
+use super::draft::Draft;
+use super::rays::Rays;
+use super::rig::{Options, Rig, Unhashed};
 
 /// The step: compute, graphics, a library and ray tracing, without a cache.
 fn make(input: &Value) -> Value {

@@ -6,9 +6,9 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::shaders;
 
-use crate::covered;
-use crate::draft::Draft;
-use crate::rig::Rig;
+use super::covered;
+use super::draft::Draft;
+use super::rig::Rig;
 
 /// Model, chroma location and filter of each conversion.
 const CONVERSIONS: [(vk::SamplerYcbcrModelConversion, vk::ChromaLocation, vk::Filter); 4] = [

@@ -10,8 +10,8 @@ use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_store::stash::inspect::list_applications;
 
-use crate::rays::Rays;
-use crate::rig::{Rig, keep, keep_all};
+use super::rays::Rays;
+use super::rig::{Rig, keep, keep_all};
 
 const WORD: i32 = vk::Result::OPERATION_DEFERRED_KHR.as_raw();
 
@@ -153,7 +153,7 @@ fn served_pipelines_are_not_deferred_and_the_driver_gets_the_rest() {
                     let not_deferred = i64::from(vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw());
                     assert_eq!(answers(&warm.value), [not_deferred; 3], "{driver:?} {input} {counters:?}");
                     assert_eq!(warm.value["violations"], json!([]));
-                    crate::covered(&driver, &warm.reports, 7);
+                    super::covered(&driver, &warm.reports, 7);
                     let made = |value: &Value| -> Vec<Value> {
                         let results = value["results"].as_array().unwrap();
                         results.iter().map(|one| one[2].clone()).collect()

@@ -8,8 +8,8 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::test_driver::TestDriver;
 
-use crate::rays::Rays;
-use crate::rig::Rig;
+use super::rays::Rays;
+use super::rig::Rig;
 
 /// Memory of the program that is unmapped when the program no longer needs it.
 struct Pages {
@@ -119,7 +119,7 @@ fn no_memory_of_the_program_is_read_after_any_thread_sees_the_result() {
             assert_eq!(cold.reports.sum("compiled"), 3, "{:?}", cold.reports.counters());
             let warm = scenario.run_ok::<Value>("polled", &env, &());
             assert_eq!(warm.value[2], without[2]);
-            crate::covered(&driver, &warm.reports, 3);
+            super::covered(&driver, &warm.reports, 3);
         }
     });
 }

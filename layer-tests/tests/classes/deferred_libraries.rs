@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 
-use crate::rays::Rays;
-use crate::rig::Rig;
+use super::rays::Rays;
+use super::rig::Rig;
 
 /// The step: creates a library in a deferred operation. Null if the device lacks ray tracing.
 fn defer_library(input: &Value) -> Value {

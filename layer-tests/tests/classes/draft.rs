@@ -5,7 +5,7 @@ use std::ptr;
 use ash::vk;
 use vkstash_layer_tests::vulkan::spirv;
 
-use crate::rig::{Rig, keep, keep_all};
+use super::rig::{Rig, keep, keep_all};
 
 /// The colour format.
 pub const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;

@@ -9,10 +9,10 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::vulkan::{binaries, spirv};
 
-use crate::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
-use crate::queries::{REPRESENTATIONS, STATISTICS, capture, look, shader_info};
-use crate::rays::Rays;
-use crate::rig::{Options, Rig, keep};
+use super::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
+use super::queries::{REPRESENTATIONS, STATISTICS, capture, look, shader_info};
+use super::rays::Rays;
+use super::rig::{Options, Rig, keep};
 
 use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
 use vk::PipelineCreateFlags as Flags;

@@ -7,9 +7,9 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::vulkan::IDENTIFIER_EXTENSION;
 
-use crate::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
-use crate::rig::{Rig, keep, keep_all};
-use crate::{Results, covered, drivers};
+use super::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
+use super::rig::{Rig, keep, keep_all};
+use super::{Results, covered, drivers};
 
 use vk::GraphicsPipelineLibraryFlagsEXT as Subset;
 use vk::PipelineCreateFlags as Flags;

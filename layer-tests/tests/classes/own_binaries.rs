@@ -8,7 +8,7 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::{IDENTIFIER_EXTENSION, binaries, spirv};
 
-use crate::rig::{Options, Rig, keep, keep_all};
+use super::rig::{Options, Rig, keep, keep_all};
 
 type Info = vk::ComputePipelineCreateInfo<'static>;
 

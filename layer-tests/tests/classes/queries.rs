@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use vkstash_layer_tests::vulkan::binaries;
 
-use crate::rig::Rig;
+use super::rig::Rig;
 
 use vk::PipelineCreateFlags as Flags;
 

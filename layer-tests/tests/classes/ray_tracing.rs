@@ -6,9 +6,9 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::report::Reports;
 
-use crate::rays::Rays;
-use crate::rig::{Options, Rig, keep, keep_all};
-use crate::{covered, drivers};
+use super::rays::Rays;
+use super::rig::{Options, Rig, keep, keep_all};
+use super::{covered, drivers};
 
 /// The step: creates everything, with a cache of its own if the input says so, and with libraries in the order of the
 /// input, on a device with one extension fewer if the input says so. Null if the device lacks ray tracing.

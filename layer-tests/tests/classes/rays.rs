@@ -5,7 +5,7 @@ use std::ptr;
 use ash::{khr, vk};
 use vkstash_layer_tests::vulkan::shaders;
 
-use crate::rig::{Rig, keep, keep_all};
+use super::rig::{Rig, keep, keep_all};
 
 type Info = vk::RayTracingPipelineCreateInfoKHR<'static>;
 

@@ -27,8 +27,8 @@ use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
-use crate::rig::Rig;
-use crate::{conversions, libraries, ray_tracing, state};
+use super::rig::Rig;
+use super::{conversions, libraries, ray_tracing, state};
 
 /// Of the portable part.
 struct Records(BTreeMap<(u16, Key), Vec<u8>>);

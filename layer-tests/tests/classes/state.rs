@@ -8,9 +8,9 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::{shaders, spirv};
 
-use crate::draft::Draft;
-use crate::rig::{Rig, keep, keep_all};
-use crate::{Results, covered};
+use super::draft::Draft;
+use super::rig::{Rig, keep, keep_all};
+use super::{Results, covered};
 
 /// A change to the plain pipeline; false if the device lacks a feature for it.
 type Change = fn(&Rig, &mut Draft) -> bool;

@@ -10,7 +10,7 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::translators::Plan;
 use vkstash_layer_tests::translators::report::Links;
 
-use crate::{Client, RADV, assert_nothing_bypassed, dxvk, on, step, vkd3d};
+use super::{Client, RADV, assert_nothing_bypassed, dxvk, on, step, vkd3d};
 
 /// A driver with a disk cache and identifiers of its own, which refuses one link.
 fn refusing(scenario: &Scenario, call: u32) -> Driver {

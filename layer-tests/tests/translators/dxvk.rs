@@ -7,7 +7,7 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::translators::report::Links;
 use vkstash_layer_tests::translators::{Optimised, Plan};
 
-use crate::{EMULATED, LAVAPIPE, Machine, NATIVE, RADV, Seen, assert_nothing_bypassed, dxvk, on};
+use super::{EMULATED, LAVAPIPE, Machine, NATIVE, RADV, Seen, assert_nothing_bypassed, dxvk, on};
 
 /// DXVK's compute pipelines: created from code, destroyed, and created again by identifier.
 fn compute(machine: &Machine) {

@@ -6,7 +6,7 @@ use vkstash_layer_tests::child::Run;
 use vkstash_layer_tests::env;
 use vkstash_layer_tests::translators::{Optimised, Plan};
 
-use crate::{LAVAPIPE, Machine, RADV, Seen, dxvk, on, vkd3d};
+use super::{LAVAPIPE, Machine, RADV, Seen, dxvk, on, vkd3d};
 
 /// The validation layer below ours reports nothing that it does not report without ours. If the layer provides
 /// identifiers, the client without it does without them.

@@ -2,7 +2,7 @@
 
 use vkstash_layer_tests::translators::Plan;
 
-use crate::{
+use super::{
     EMULATED, LAVAPIPE, Machine, NATIVE, RADV, assert_all_by_identifier, assert_nothing_bypassed, on, vkd3d,
 };
 

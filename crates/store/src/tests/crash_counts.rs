@@ -1,5 +1,6 @@
 //! Guard files of dead processes, and the processes that count them.
 
+use std::mem::ManuallyDrop;
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -33,22 +34,39 @@ fn after_a_crash(root: &Path) -> (Key, PathBuf, PathBuf) {
 fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let before = files(folder, "vkg");
-    let guard = CrashGuard::create(&opened, fork::here(), LONG).unwrap();
+    let process = DyingProcess::new(&opened);
     // Neither entry is left in an orderly way.
     for _ in 0..2 {
-        std::mem::forget(guard.enter(artifact, 0).unwrap().unwrap());
+        std::mem::forget(process.guard.enter(artifact, 0).unwrap().unwrap());
     }
-    drop(guard);
-    let left = files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap();
-    await_unlocked(&left);
-    left
+    drop(process);
+    files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap()
 }
 
-/// A child that another test starts holds the locks of this process until it runs its own program.
-fn await_unlocked(file: &Path) {
-    let file = std::fs::File::open(file).unwrap();
-    for operation in [FlockOperation::LockExclusive, FlockOperation::Unlock] {
-        flock(&file, operation).unwrap();
+/// Stands for a process with a guard file. When it is dropped it is dead: nobody holds the lock of its file any more, neither this
+/// process nor a child that another test has forked and that has not started its program yet.
+struct DyingProcess {
+    guard: ManuallyDrop<CrashGuard>,
+    folder: Arc<Folder>,
+}
+
+impl DyingProcess {
+    fn new(folder: &Arc<Folder>) -> DyingProcess {
+        let guard = CrashGuard::create(folder, fork::here(), LONG).unwrap();
+        DyingProcess { guard: ManuallyDrop::new(guard), folder: folder.clone() }
+    }
+}
+
+impl Drop for DyingProcess {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the guard after this.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        for file in files(self.folder.path(), "vkg") {
+            let file = std::fs::File::open(file).unwrap();
+            for operation in [FlockOperation::LockExclusive, FlockOperation::Unlock] {
+                flock(&file, operation).unwrap();
+            }
+        }
     }
 }
 
@@ -197,10 +215,7 @@ fn parts_and_guard_files_are_read_once_a_descriptor_is_free() {
 /// Leaves the guard file of a process that died while a worker was in the driver, after so many calls of workers.
 fn die_in_a_worker(folder: &Path, calls: u32) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
-    let guard = CrashGuard::create(&opened, fork::here(), LONG).unwrap();
-    std::mem::forget(guard.enter(&WORKERS, calls).unwrap().unwrap());
-    drop(guard);
-    files(folder, "vkg").iter().for_each(|left| await_unlocked(left));
+    std::mem::forget(DyingProcess::new(&opened).guard.enter(&WORKERS, calls).unwrap().unwrap());
 }
 
 const CALL: Duration = Duration::from_micros(200);

@@ -8,7 +8,6 @@
 //! - [`compile_stored`] VKSTASH_COMPILE_STORED
 //! - [`wrong_records`] records with other content than their keys say
 //! - [`validation`] none of it reaches the driver
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod cache_control;
 mod compile_stored;

@@ -2,7 +2,6 @@
 //!
 //! - [`data`] the data that programs read from their caches, on real drivers
 //! - [`calls`] the calls that reach the driver, on the test driver
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod calls;
 mod data;

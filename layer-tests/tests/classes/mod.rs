@@ -10,7 +10,6 @@
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
 //! - [`two_drivers`] two drivers in one instance
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod binaries;
 mod conversions;

@@ -1,6 +1,5 @@
 //! Programs that translate shaders at run time: cold, warm, after a driver update, and after the layer is removed
 //! (contract 8).
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod clients;
 mod dxvk;
