@@ -43,8 +43,8 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap()
 }
 
-/// Stands for a process with a guard file. When it is dropped it is dead: nobody holds the lock of its file any more, neither this
-/// process nor a child that another test has forked and that has not started its program yet.
+/// Stands for a process with a guard file. When it is dropped it is dead: nobody holds the lock of its file any more,
+/// neither this process nor a child that another test has forked and that has not started its program yet.
 struct DyingProcess {
     guard: ManuallyDrop<CrashGuard>,
     folder: Arc<Folder>,
