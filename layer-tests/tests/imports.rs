@@ -68,3 +68,18 @@ fn nothing_imports_upwards() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+#[test]
+fn every_file_of_the_suites_is_compiled() {
+    let folder = repository().join("layer-tests/tests");
+    let root = fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        // Headers of the C API, the root itself, and a program of its own.
+        if ["api", "main", "modules"].contains(&name) {
+            continue;
+        }
+        assert!(root.contains(&format!("\nmod {name};\n")), "{} is in no program", path.display());
+    }
+}

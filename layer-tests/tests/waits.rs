@@ -2,7 +2,7 @@
 //! vkDestroyInstance.
 //!
 //! The tests compare amounts of work, not times. To print times:
-//! `cargo test --release -p vkstash-layer-tests --test waits -- --ignored --nocapture`.
+//! `cargo test --release -p vkstash-layer-tests --test layer waits:: -- --ignored --nocapture`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

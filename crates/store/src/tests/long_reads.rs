@@ -249,7 +249,7 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     let guards = || files(&device_folder, "vkg").len();
     let reports = || runs::read_all(&root.path().join(app().folder).join("runs"));
 
-    let waits = WaitLimits { opening: LONG, refresh: LONG, ..WaitLimits::PROGRAM };
+    let waits = WaitLimits { opening: LONG, refresh: LONG, guard: LONG, ..WaitLimits::PROGRAM };
     let stash = open_within(root.path(), waits);
     let held = Arc::new(());
     let reporter = held.clone();
