@@ -333,17 +333,17 @@ fn idle(input: &Value) -> Value {
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
     let ended = || waiting::tasks(Path::new(&trace), "park");
+    // A task that ended early says little: the stash may not have been open yet.
+    let have_ended = || ended() > 0 && waiting::own_workers() == 0;
     match input["in_call"].as_u64() {
         Some(call) => {
             let mut made = 0;
             until("a worker comes to the call, or leaves the driver alone", || {
                 made += creating(&driver.take_record());
-                made >= call || made == 0 && ended() > 0
+                made >= call || made == 0 && have_ended()
             });
         }
-        None => {
-            until("workers end", || ended() > COUNT as usize || ended() > 0 && waiting::own_workers() == 0)
-        }
+        None => until("workers end", || ended() > COUNT as usize || have_ended()),
     }
     if let Some(signal) = input["signal"].as_i64() {
         // SAFETY: kill takes plain numbers; the default action ends this process.
