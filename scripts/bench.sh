@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$repository"
 
-prepare_release
+prepare_measurements --release --workspace
 [ "$#" != 0 ] || set -- figures
 # The benchmark chooses the driver for each measurement itself.
 exec "$(target_folder)/release/vkstash-bench" "$@"

@@ -105,11 +105,12 @@ rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
-# prepare_release: prepares the demonstration and the benchmarks: packages, release builds, real shaders.
-prepare_release() {
+# prepare_measurements ARGUMENT...: prepares the demonstration and the benchmarks: packages, what these arguments of
+# Cargo select, real shaders.
+prepare_measurements() {
     "$repository/scripts/setup.sh"
-    say "building (release)"
-    (cd "$repository" && cargo build --release --quiet --workspace)
+    say "building"
+    (cd "$repository" && cargo build --quiet "$@")
     "$repository/scripts/corpus.sh"
 }
 
