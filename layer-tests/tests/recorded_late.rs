@@ -46,7 +46,9 @@ fn driver(scenario: &Scenario, id: u32) -> Value {
 /// The layer with workers over a driver. What is slow depends on times here.
 fn on(scenario: &Scenario, script: Value) -> Env {
     let env = scenario.on(Driver::Test(script)).unwrap();
-    env.without_var("VKSTASH_TEST_UNHURRIED").var("VKSTASH_BACKGROUND_WORKERS", "2")
+    env.without_var("VKSTASH_TEST_UNHURRIED")
+        .var("VKSTASH_TEST_BUSY", "0")
+        .var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
 
 /// The same over a disk that has what `work` makes.
