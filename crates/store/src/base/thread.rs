@@ -10,8 +10,9 @@
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::thread::JoinHandleExt as _;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
@@ -34,6 +35,9 @@ const SPACE_FOR_ONE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } el
 /// what is left before the next one does not suffice.
 const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 
+/// Time between two looks whether a thread has ended.
+const LOOKS_EVERY: Duration = Duration::from_micros(250);
+
 /// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it, or the
 /// program would have too little address space left.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
@@ -54,6 +58,32 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
             libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         }
         handle
+    }
+}
+
+/// Waits until a thread has ended wholly, with its destructors for thread-local storage. False: the time is over, and
+/// the thread is left to itself. True on the thread itself, too, which ends later.
+pub fn join(handle: JoinHandle<()>, limit: Duration) -> bool {
+    let thread = handle.into_pthread_t();
+    // SAFETY: it has no preconditions. The standard library's own handle does not work in an exit handler, where
+    // thread-local storage is gone.
+    if thread == unsafe { libc::pthread_self() } {
+        // SAFETY: it was taken out of its handle, so nobody else joins or detaches it.
+        unsafe { libc::pthread_detach(thread) };
+        return true;
+    }
+    let began = Instant::now();
+    loop {
+        // SAFETY: as above; where it answers 0, the thread is not used again.
+        if unsafe { libc::pthread_tryjoin_np(thread, std::ptr::null_mut()) } == 0 {
+            return true;
+        }
+        if began.elapsed() > limit {
+            // SAFETY: as above.
+            unsafe { libc::pthread_detach(thread) };
+            return false;
+        }
+        std::thread::sleep(LOOKS_EVERY);
     }
 }
 
