@@ -36,7 +36,8 @@ trap end EXIT
 # shellcheck disable=SC2034
 [ ! -e "$(target_folder)/khronos/libkhronos_test_icd.so" ] ||
     khronos_driver=$(realpath "$(target_folder)")/khronos/libkhronos_test_icd.so
-cargo build --workspace --all-targets
+mapfile -t packages < <(packages_of landing)
+cargo build "${packages[@]}" --all-targets
 
 beside() {
     setsid bash -c "$1" >/dev/null 2>&1 &

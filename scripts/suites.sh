@@ -15,6 +15,12 @@ install_nextest() {
 # Set by the caller, once: the Khronos test driver, or "none".
 khronos_driver=none
 
+# The packages whose tests a profile runs, one argument of Cargo a line.
+packages_of() {
+    echo --workspace
+    [ "$1" = all ] || printf '%s\n' --exclude vkstash-remote-s3
+}
+
 # suites PROFILE FAILED ARGUMENT...: runs the suites with a profile of .config/nextest.toml; writes a line "BINARY TEST" for each
 # test that failed to the file FAILED, and appends the reasons of skipped tests to the file that skipped_file names. More tests at
 # once than processors, because many wait for drivers and threads.
@@ -22,8 +28,9 @@ khronos_driver=none
 # Drivers and the layer write their caches to a new folder: the suites start without caches of the user, and leave no files there.
 skipped_file=
 suites() {
-    local profile=$1 failed=$2 name scratch status=0 report
+    local profile=$1 failed=$2 name scratch status=0 report packages
     shift 2
+    mapfile -t packages < <(packages_of "$profile")
     scratch=$(mktemp -d)
     (
         for name in ${!VKSTASH*} VK_INSTANCE_LAYERS VK_LOADER_LAYERS_ENABLE VK_LOADER_LAYERS_DISABLE; do
@@ -33,7 +40,7 @@ suites() {
         # With this Mesa every driver that the suites need is here, so a suite that finds no driver is broken.
         export VKSTASH_REQUIRE_DRIVERS=0
         ! mesa_has_null_device || export VKSTASH_REQUIRE_DRIVERS=1
-        exec cargo nextest run --workspace --all-targets --profile "$profile" --no-fail-fast --hide-progress-bar \
+        exec cargo nextest run "${packages[@]}" --all-targets --profile "$profile" --no-fail-fast --hide-progress-bar \
             --test-threads "${threads:-$((2 * $(nproc)))}" "$@"
     ) || status=$?
     rm -rf "$scratch"

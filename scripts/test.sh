@@ -2,8 +2,9 @@
 # All checks that a change must pass. First installs missing packages.
 #
 #   scripts/test.sh          what every change must pass
-#   scripts/test.sh --all    before a release, and at night: also real programs on lavapipe, the suites on the layer as the compiler
-#                            optimises it, the library's size, the oldest Rust, the documentation and the dependencies
+#   scripts/test.sh --all    before a release, and at night: also the exhaustive tests, an S3 server, real programs on lavapipe, the
+#                            suites on the layer as the compiler optimises it, the library's size, the oldest Rust, the
+#                            documentation and the dependencies
 #
 # All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and debug
 # assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was skipped.
@@ -83,7 +84,8 @@ build() {
     fi
     # On a new checkout nothing is compiled a second time, so what incremental compiling records is for nobody.
     [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
-    cargo build --workspace --all-targets
+    mapfile -t packages < <(packages_of "$profile")
+    cargo build "${packages[@]}" --all-targets
 }
 
 # Whether the layer builds with the oldest Rust that Cargo.toml declares.
@@ -96,7 +98,7 @@ minimum_rust() {
         skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
-    env -u RUSTC_WORKSPACE_WRAPPER cargo "+$version" check --workspace --exclude vkstash-remote --all-targets --target-dir "$target/minimum-rust"
+    env -u RUSTC_WORKSPACE_WRAPPER cargo "+$version" check --workspace --exclude vkstash-remote --exclude vkstash-remote-s3 --all-targets --target-dir "$target/minimum-rust"
 }
 
 # Programs load the library, also in containers: it must not need libraries that may be missing there, and must not export
@@ -185,8 +187,8 @@ install_suites() {
 }
 
 # Programs that are fetched, not compiled, unless everything is asked for.
-programs=(--fetched)
-[ "$all" = no ] || programs=()
+programs=(--fetched) profile=landing
+[ "$all" = no ] || programs=() profile=all
 
 step "set-up" install_suites
 step "programs" "$repository/scripts/programs.sh" "${programs[@]}"
@@ -195,10 +197,10 @@ step "format" format
 step "build and lints" build
 step "library" library_symbols
 if [ "$all" = no ]; then
-    step "tests" tests landing
-    skipped "real programs on lavapipe, optimised layer, library size, oldest Rust, documentation, dependencies" "scripts/test.sh --all"
+    step "tests" tests "$profile"
+    skipped "exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size, oldest Rust, documentation, dependencies" "scripts/test.sh --all"
 else
-    step "tests" tests all
+    step "tests" tests "$profile"
     step "tests of the optimised layer" optimised_layer
     step "library size" "$repository/scripts/size.sh" --build
     step "oldest Rust" minimum_rust

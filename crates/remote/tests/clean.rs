@@ -10,7 +10,6 @@ use vkstash_remote::clean::{self, CleanError, Cleaned};
 use vkstash_remote::key::Signer;
 use vkstash_remote::pull::Failure;
 
-use crate::server::Server;
 use crate::support::*;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -154,23 +153,6 @@ fn a_push_waits_for_whoever_removes_segments_and_says_so() {
         assert_eq!(pushing.join().unwrap().unwrap().manifests, 2);
     });
     serves(&world, (0..9).chain(20..25));
-}
-
-#[test]
-fn an_s3_server_is_cleaned_too() {
-    for careless in [false, true] {
-        let world = World::new();
-        let folder = world.folder.path().join("s3");
-        let server = if careless { Server::careless(&folder) } else { Server::start(&folder) };
-        let machine = world.machine("publisher");
-        fill(&machine.stash(), "game", 0..5);
-        machine.push(&world, &server.bucket(), NOW).unwrap();
-        let left = folder.join("bucket/some/prefix/v1/segments");
-        fs::write(left.join("0".repeat(64)), "of a push that was killed").unwrap();
-        let cleaned = clean(&world, &server.bucket(), 0, true).unwrap();
-        assert_eq!((cleaned.segments, cleaned.named), (1, 2));
-        assert_eq!(files(&left).len(), 2);
-    }
 }
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_vkstash-remote");

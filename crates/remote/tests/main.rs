@@ -10,8 +10,6 @@ mod header;
 mod hostile;
 mod inbox;
 mod program;
-mod s3;
-mod server;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod support;

@@ -1,8 +1,8 @@
 //! What pulls cost, over an S3 server on loopback, as Markdown (docs/remote.md):
-//! `cargo run --release -p vkstash-remote --example remote-bench -- [MEGABYTES]`.
+//! `cargo run --release -p vkstash-remote-s3 --example remote-bench -- [MEGABYTES]`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark ends at the first surprise")]
 
-#[path = "../../store/src/tests/header.rs"]
+#[path = "../../../store/src/tests/header.rs"]
 mod header;
 #[path = "../tests/server.rs"]
 #[allow(dead_code, reason = "the tests count more")]

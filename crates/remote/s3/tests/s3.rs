@@ -1,6 +1,9 @@
 //! The store is an S3 server.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use vkstash_remote::clean;
 
 use crate::server::Server;
 use crate::support::*;
@@ -85,4 +88,24 @@ fn whoever_waits_for_a_publisher_says_so() {
         std::fs::remove_file(&left).unwrap();
         assert_eq!(pushing.join().unwrap().unwrap().manifests, 2);
     });
+}
+
+#[test]
+fn an_s3_server_is_cleaned_too() {
+    for careless in [false, true] {
+        let world = World::new();
+        let folder = world.folder.path().join("s3");
+        let server = if careless { Server::careless(&folder) } else { Server::start(&folder) };
+        let machine = world.machine("publisher");
+        fill(&machine.stash(), "game", 0..5);
+        machine.push(&world, &server.bucket(), NOW).unwrap();
+        let left = folder.join("bucket/some/prefix/v1/segments");
+        std::fs::write(left.join("0".repeat(64)), "of a push that was killed").unwrap();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let request = clean::Request { older_than: 0, removes: true, now };
+        let lines = Arc::new(Lines::default());
+        let cleaned = wait(clean::clean(&server.bucket(), &world.signer, &request, lines)).unwrap();
+        assert_eq!((cleaned.segments, cleaned.named), (1, 2));
+        assert_eq!(files(&left).len(), 2);
+    }
 }

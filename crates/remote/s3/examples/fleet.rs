@@ -1,17 +1,17 @@
 //! A fleet of machines over one S3 server, day by day, with the real code and real files, as Markdown (docs/fleet.md):
-//! `cargo run --release -p vkstash-remote --example fleet -- [CLIENTS [APPLICATIONS [DAYS]]]`.
+//! `cargo run --release -p vkstash-remote-s3 --example fleet -- [CLIENTS [APPLICATIONS [DAYS]]]`.
 //!
 //! Each client starts a few programs a day. Before a program it pulls; what neither its own stash nor the base has it
 //! "compiles", records, and offers without a key. Every night one builder takes the inbox, compiles for every device
 //! header that it knows, signs and publishes. On day 10 clients begin to get a new driver.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a simulation ends at the first surprise")]
 
-#[path = "../../store/src/tests/header.rs"]
+#[path = "../../../store/src/tests/header.rs"]
 mod header;
 #[path = "../tests/server.rs"]
 #[allow(dead_code, reason = "the tests count more")]
 mod server;
-#[path = "../tests/support.rs"]
+#[path = "../../tests/support.rs"]
 #[allow(dead_code, reason = "the tests need more")]
 mod support;
 
