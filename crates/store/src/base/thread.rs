@@ -9,8 +9,8 @@
 //! before each piece of it.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::os::unix::thread::JoinHandleExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
