@@ -27,7 +27,9 @@ fn tree(root: &Path) -> Tree {
 fn crates() -> Vec<PathBuf> {
     let manifest = read(Path::new("Cargo.toml")).unwrap();
     let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
-    let members = members.split('"').skip(1).step_by(2).chain([BESIDE]);
+    // A package of tests alone has none.
+    let has_source = |member: &&str| repository().join(member).join("src").is_dir();
+    let members = members.split('"').skip(1).step_by(2).chain([BESIDE]).filter(has_source);
     let root = |member: &str| {
         let files = ["lib.rs", "main.rs"].map(|file| Path::new(member).join("src").join(file));
         let root = files.into_iter().find(|file| read(file).is_some());

@@ -33,6 +33,7 @@ mod loader;
 mod lost;
 mod modules_only;
 mod objects;
+mod overlaps;
 mod own_threads;
 mod ownership;
 mod parked;

@@ -9,7 +9,7 @@ use super::objects::{ObjectError, OwnObjects, RecipeObjects};
 use crate::recipe::capture::{Library, Objects, SubpassUse};
 use crate::recipe::chain::Refusal;
 use crate::recipe::identifier::{NativeIdentifier, module_identity};
-use crate::recipe::model::Recipe;
+use crate::recipe::model::{Pipeline, Recipe};
 use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::recipe::{check, key};
@@ -124,6 +124,9 @@ pub unsafe fn with_request<A: Again>(
     work: A,
 ) -> Result<A::Made, NotMade> {
     let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
+    if matches!(recipe.pipeline, Pipeline::RayTracing(_)) && !device.policy.workers_make_ray_tracing {
+        return Err(NotMade::NoWay);
+    }
     let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);
     // SAFETY: the caller's contract.
     let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;

@@ -1,8 +1,10 @@
 //! The gate before driver calls of workers.
 //!
 //! A worker must not be inside a driver when the process forks, because the child would inherit locks that nobody
-//! releases, nor when the process ends, because the driver's exit handlers destroy what the call uses. And it should
-//! not begin a call while the program waits for one, because drivers serialise them.
+//! releases, nor when the process ends, because the driver's exit handlers destroy what the call uses, nor while the
+//! program creates or destroys an instance or a device: drivers have locks of the whole process, and take them in
+//! another order there than in a call that creates pipelines (docs/background.md). For these the gate is closed. And a
+//! worker should not begin a call while the program waits for one, because drivers serialise them.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
@@ -12,17 +14,16 @@ use std::time::{Duration, Instant};
 
 use crate::faults;
 use crate::state::device::Device;
+use vkstash_store::base::signals;
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
 pub(super) const YIELDS_FOR: Duration = Duration::from_millis(10);
-/// How long a worker waits for a fork.
-const FORK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a fork waits for the driver calls under way.
 const FORK_WAITS: Duration = Duration::from_millis(50);
-/// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer
-/// hangs.
-const EXCLUSIVE_WAITS: Duration = Duration::from_secs(60);
+/// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer is
+/// waited for only once ([`Place::OVERSTAYS`]).
+pub(super) const CALL_LIMIT: Duration = Duration::from_secs(1);
 /// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
@@ -47,16 +48,44 @@ impl Shard {
     }
 }
 
+/// Workers inside a driver at a time; more wait.
+const PLACES: usize = 32;
+
+/// Where a worker stands that is inside a driver.
+#[derive(Default)]
+struct Place(AtomicU32);
+
+impl Place {
+    const FREE: u32 = 0;
+    /// Whoever closes the gate waits for the worker.
+    const INSIDE: u32 = 1;
+    /// Somebody has waited in vain, and nobody does again, but for the end of the process. Once the worker comes back,
+    /// its device is left to the program.
+    const OVERSTAYS: u32 = 2;
+
+    fn take(&self) -> bool {
+        self.0.compare_exchange(Place::FREE, Place::INSIDE, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn state(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn give_up(&self) {
+        // The worker may have left meanwhile.
+        let _ = self.0.compare_exchange(Place::INSIDE, Place::OVERSTAYS, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
 /// The gate of a process, or of a test.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// Driver calls of workers under way.
-    inside: AtomicU32,
+    places: [Place; PLACES],
     /// Creation calls of the program, by thread.
     calls: [Shard; SHARDS],
     workers: AtomicU32,
-    /// Forks under way.
-    forks: AtomicU32,
+    /// How many keep it closed: forks, and calls of the program's that must be alone.
+    closed: AtomicU32,
     ending: AtomicBool,
     /// Told whether there are workers.
     hint: Option<&'static AtomicBool>,
@@ -109,6 +138,8 @@ static GATE: PerProcess<Arc<Gate>> = PerProcess::empty();
 thread_local! {
     /// Driver calls of this thread under way.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
+    /// Where this thread stands meanwhile.
+    static PLACE: Cell<usize> = const { Cell::new(0) };
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
@@ -129,6 +160,13 @@ pub struct InDriver {
     _thread: PhantomData<*const ()>,
 }
 
+/// Held by a worker around every call that it makes to the driver of a device.
+#[must_use]
+pub struct InDriverOf<'a> {
+    inside: InDriver,
+    device: &'a Device,
+}
+
 /// Held by a thread of the program for the duration of a vkCreate*Pipelines.
 #[must_use]
 pub struct ProgramCall<'a>(Option<&'a Shard>);
@@ -145,11 +183,12 @@ pub fn enter_driver() -> Option<InDriver> {
     running.gate.enter(&running.stop, running.is_urgent)
 }
 
-/// The same for a driver call on this device. None, too, while the driver may call the program back.
-pub fn enter_driver_of(device: &Device) -> Option<InDriver> {
+/// The same for a driver call on this device. None, too, while the driver may call the program back, and if a call on
+/// this device has overstayed.
+pub fn enter_driver_of(device: &Device) -> Option<InDriverOf<'_>> {
     let inside = enter_driver()?;
     // Looked at behind the gate: who makes the driver call back waits there for this thread.
-    (!device.calls_back()).then_some(inside)
+    device.is_open_to_workers().then_some(InDriverOf { inside, device })
 }
 
 /// Whether the task that this thread runs must end: long tasks ask between two driver calls.
@@ -185,14 +224,21 @@ pub fn program_call() -> ProgramCall<'static> {
 }
 
 /// Runs a call of the program's while no worker is inside a driver: one that the specification forbids in parallel with
-/// any other on the same instance, which may be a worker's.
+/// any other on the same instance, which may be a worker's, or that a driver takes badly beside others. A worker that
+/// does not come back in time is not waited for again, and makes nothing more on its device.
 pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
+    struct Closed<'a>(&'a Gate);
+    impl Drop for Closed<'_> {
+        fn drop(&mut self) {
+            self.0.open();
+        }
+    }
     let Some(gate) = GATE.known() else { return call() };
-    gate.forks.fetch_add(1, Ordering::SeqCst);
-    gate.wait_until_left(EXCLUSIVE_WAITS);
-    let result = call();
-    gate.end_fork();
-    result
+    // A thread that is cancelled in the driver would leave the gate closed.
+    let _uncancelled = signals::Uncancelled::begin();
+    gate.close_for_call(faults::time_limit(CALL_LIMIT));
+    let _closed = Closed(gate);
+    call()
 }
 
 /// The gate of this process.
@@ -235,21 +281,17 @@ impl Gate {
             if stop.is_asked() || self.ending.load(Ordering::SeqCst) {
                 return None;
             }
-            // A fork waits for the outer call anyway.
+            // Whoever closes the gate waits for the outer call anyway.
             let is_inside = INSIDE.get() > 0;
-            if !is_inside && self.forks.load(Ordering::SeqCst) != 0 {
-                if began.elapsed() > faults::time_limit(FORK_PATIENCE) {
-                    return None;
-                }
-            } else if is_inside || is_urgent || !self.has_calls() || began.elapsed() > YIELDS_FOR {
-                self.inside.fetch_add(1, Ordering::SeqCst);
+            let is_closed = || self.closed.load(Ordering::SeqCst) != 0 && !is_inside;
+            let goes_first = is_inside || is_urgent || !self.has_calls() || began.elapsed() > YIELDS_FOR;
+            if !is_closed() && goes_first && (is_inside || self.take_place()) {
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
                 let entered = InDriver { gate: self.clone(), stop: stop.clone(), _thread: PhantomData };
                 // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or whoever closed
                 // it sees this thread inside.
-                let closed = self.forks.load(Ordering::SeqCst) != 0 && !is_inside;
-                if !closed && !stop.is_asked() && !self.ending.load(Ordering::SeqCst) {
+                if !is_closed() && !stop.is_asked() && !self.ending.load(Ordering::SeqCst) {
                     HAS_ENTERED.with(|told| {
                         told.get().into_iter().for_each(|told| told.store(true, Ordering::SeqCst));
                     });
@@ -261,30 +303,46 @@ impl Gate {
         }
     }
 
+    /// A place for this thread, which is inside from now on. False: there is none.
+    fn take_place(&self) -> bool {
+        let taken = self.places.iter().position(Place::take);
+        taken.into_iter().for_each(|at| PLACE.set(at));
+        taken.is_some()
+    }
+
+    /// The places of the other threads.
+    fn others(&self) -> impl Iterator<Item = &Place> {
+        let own = (INSIDE.get() > 0).then(|| PLACE.get());
+        self.places.iter().enumerate().filter(move |(at, _)| Some(*at) != own).map(|(_, place)| place)
+    }
+
     /// Whether another thread is inside a driver.
     pub(super) fn is_entered(&self) -> bool {
-        self.inside.load(Ordering::SeqCst) > INSIDE.get()
+        self.others().any(|place| place.state() != Place::FREE)
     }
 
-    /// Waits until no other thread is inside a driver. False: the time is over.
-    fn wait_until_left(&self, limit: Duration) -> bool {
-        wait_until(limit, || !self.is_entered())
+    /// From now on nobody enters, until [`Gate::open`] is called as often. Waits for the calls under way, but for those
+    /// that somebody has waited for in vain. False: the time is over.
+    pub(super) fn close(&self, limit: Duration) -> bool {
+        self.closed.fetch_add(1, Ordering::SeqCst);
+        wait_until(limit, || !self.others().any(|place| place.state() == Place::INSIDE))
     }
 
-    /// From now on nobody enters, until [`Gate::end_fork`] is called as often.
-    fn begin_fork(&self) {
-        self.forks.fetch_add(1, Ordering::SeqCst);
-        self.wait_until_left(faults::time_limit(FORK_WAITS));
+    pub(super) fn open(&self) {
+        self.closed.fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn end_fork(&self) {
-        self.forks.fetch_sub(1, Ordering::SeqCst);
+    /// [`Gate::close`]; whoever does not leave in time is not waited for again.
+    pub(super) fn close_for_call(&self, limit: Duration) {
+        if !self.close(limit) {
+            self.others().for_each(Place::give_up);
+        }
     }
 
     /// The process ends: from now on nobody enters. Waits for the calls under way. False: the time is over.
     pub(super) fn end(&self, limit: Duration) -> bool {
         self.ending.store(true, Ordering::SeqCst);
-        self.wait_until_left(limit)
+        wait_until(limit, || !self.is_entered())
     }
 
     /// Whether the process ends.
@@ -377,6 +435,13 @@ pub(super) fn wait_until(limit: Duration, condition: impl Fn() -> bool) -> bool 
     true
 }
 
+impl InDriver {
+    fn place(&self) -> &Place {
+        // Less than the number of places ([`Gate::take_place`]).
+        &self.gate.places[PLACE.get() % PLACES]
+    }
+}
+
 impl Drop for InDriver {
     fn drop(&mut self) {
         if (self.gate.made.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
@@ -384,7 +449,17 @@ impl Drop for InDriver {
         }
         INSIDE.set(INSIDE.get() - 1);
         self.stop.inside.fetch_sub(1, Ordering::SeqCst);
-        self.gate.inside.fetch_sub(1, Ordering::SeqCst);
+        if INSIDE.get() == 0 {
+            self.place().0.store(Place::FREE, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for InDriverOf<'_> {
+    fn drop(&mut self) {
+        if self.inside.place().state() == Place::OVERSTAYS {
+            self.device.close_to_workers();
+        }
     }
 }
 
@@ -411,7 +486,7 @@ fn watch_forks() {
 
 extern "C" fn before_fork() {
     if let Some(gate) = GATE.known() {
-        gate.begin_fork();
+        gate.close(faults::time_limit(FORK_WAITS));
         FORKING.set(FORKING.get() + 1);
     }
 }
@@ -420,7 +495,7 @@ extern "C" fn after_fork_in_parent() {
     // The gate may be newer than the fork.
     if let Some(gate) = GATE.known().filter(|_| FORKING.get() > 0) {
         FORKING.set(FORKING.get() - 1);
-        gate.end_fork();
+        gate.open();
     }
 }
 

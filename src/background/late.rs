@@ -77,16 +77,15 @@ pub fn start(device: &Arc<Device>) {
 }
 
 /// The program destroys an instance whose devices it may not have destroyed: nothing is recorded for them any more.
-pub fn leave_instance(instance: vk::Instance) {
-    let Some(recorders) = RECORDERS.known() else { return };
+/// False: a worker may still be in the driver.
+pub fn leave_instance(instance: vk::Instance) -> bool {
+    let Some(recorders) = RECORDERS.known() else { return true };
     let recorders = lock(recorders);
     let of_instance = recorders.iter().filter(|recorder| recorder.instance == instance);
     let owners: Vec<Owner> = of_instance.map(|recorder| recorder.owner).collect();
     drop(recorders);
-    for owner in owners {
-        pool::leave(owner);
-    }
-    pool::join();
+    let left = owners.into_iter().fold(true, |left, owner| pool::leave(owner) && left);
+    pool::join() && left
 }
 
 /// The program destroys the device: nothing is recorded for it any more. False: a driver call of a worker hangs, and

@@ -125,17 +125,16 @@ pub fn start(device: &Arc<Device>) {
     }));
 }
 
-/// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more.
-pub fn leave_instance(instance: vk::Instance) {
-    let Some(parkers) = PARKERS.known() else { return };
+/// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more. False:
+/// a worker may still be in the driver.
+pub fn leave_instance(instance: vk::Instance) -> bool {
+    let Some(parkers) = PARKERS.known() else { return true };
     let parkers = lock(parkers);
     let of_instance = |parker: &&Arc<Parker>| parker.instance == instance;
     let owners: Vec<Owner> = parkers.iter().filter(of_instance).map(|parker| parker.owner).collect();
     drop(parkers);
-    for owner in owners {
-        pool::leave(owner);
-    }
-    pool::join();
+    let left = owners.into_iter().fold(true, |left, owner| pool::leave(owner) && left);
+    pool::join() && left
 }
 
 /// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False:

@@ -4,13 +4,12 @@
 //! and what happens in vkDestroyDevice, in forked children and at the end of the process.
 
 use std::cell::Cell;
-use std::os::unix::thread::JoinHandleExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::gate::{self, Gate, Stop, wait_until};
+use super::gate::{self, CALL_LIMIT, Gate, Stop, wait_until};
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
 use crate::config::Background;
@@ -29,8 +28,6 @@ const WORKERS: usize = 2;
 const MAX_WORKERS: usize = 64;
 /// How long a worker waits for the next task before it ends.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long vkDestroyDevice waits for driver calls of tasks. One that takes longer hangs.
-const LEAVE_LIMIT: Duration = Duration::from_secs(60);
 /// How long vkDestroyDevice waits for a task that is in no driver. It may wait for a disk.
 const OUTSIDE_LIMIT: Duration = Duration::from_millis(10);
 /// Time between two looks at what the tasks of such a device do.
@@ -91,8 +88,6 @@ struct State {
     /// Workers that have left `workers`.
     ended: Vec<Ended>,
     started: u64,
-    /// A task has not ended in time, and its worker may never.
-    hangs: bool,
     /// The mode that the program has set.
     mode: Option<BackgroundMode>,
 }
@@ -132,7 +127,11 @@ pub(super) struct Times {
 impl Times {
     /// Those of a process.
     pub(super) fn usual() -> Times {
-        Times { idle: IDLE, in_driver: LEAVE_LIMIT, outside: faults::time_limit(OUTSIDE_LIMIT) }
+        Times {
+            idle: IDLE,
+            in_driver: faults::time_limit(CALL_LIMIT),
+            outside: faults::time_limit(OUTSIDE_LIMIT),
+        }
     }
 }
 
@@ -199,11 +198,10 @@ pub fn leave(owner: Owner) -> bool {
 }
 
 /// Waits until the workers that [`leave`] has told to end have ended. A driver may have destructors for its threads,
-/// and is unloaded with its instance. vkDestroyDevice does not wait for that.
-pub fn join() {
-    if let Some(pool) = POOL.known() {
-        pool.join();
-    }
+/// and is unloaded with its instance. vkDestroyDevice does not wait for that. False: one that has been in a driver does
+/// not end in time.
+pub fn join() -> bool {
+    POOL.known().is_none_or(Pool::join)
 }
 
 /// Whether tasks are run at all now. An owner's settings may still have its tasks cancelled.
@@ -217,7 +215,7 @@ impl Pool {
         let chosen = environment.mode;
         let accepts = limit > 0 && chosen.is_none_or(BackgroundMode::allows_work);
         let (queue, workers) = (Queue::new(accepts), Vec::new());
-        let state = State { queue, workers, ended: Vec::new(), started: 0, hangs: false, mode: None };
+        let state = State { queue, workers, ended: Vec::new(), started: 0, mode: None };
         Pool(Arc::new(Shared {
             state: Mutex::new(state),
             gate,
@@ -290,7 +288,6 @@ impl Pool {
                 (_, false) => shared.times.in_driver,
             };
             if began.elapsed() > limit {
-                state.hangs = true;
                 drop(state);
                 log::init();
                 tracing::warn!("a background task does not end; its device is not destroyed");
@@ -305,35 +302,24 @@ impl Pool {
         true
     }
 
-    /// Waits for the workers that were told to end.
-    pub(super) fn join(&self) {
+    /// Waits for the workers that were told to end. False: one that has been in a driver does not in time.
+    pub(super) fn join(&self) -> bool {
         let shared = &self.0;
-        let Some(mut state) = shared.lock() else { return };
+        let Some(mut state) = shared.lock() else { return false };
         let handles = std::mem::take(&mut state.ended);
-        let limit = match (shared.gate.is_ending(), state.hangs) {
-            // An exit handler may have interrupted what a thread waits for.
-            (true, _) => Some(CANCEL_LIMIT),
-            // One of the threads may be the one that hangs.
-            (false, true) => Some(END_LIMIT),
-            (false, false) => None,
-        };
         drop(state);
+        // An exit handler may have interrupted what a thread waits for.
+        let limit = if shared.gate.is_ending() { CANCEL_LIMIT } else { shared.times.in_driver };
+        let began = Instant::now();
+        let mut all = true;
         for Ended { handle, has_entered } in handles {
-            // It may wait for a disk. Its owner has left, so it enters no driver any more.
-            if !has_entered.load(Ordering::SeqCst)
-                && !wait_until(shared.times.outside, || handle.is_finished())
-            {
-                continue;
-            }
-            if limit.is_some_and(|limit| !wait_until(limit, || handle.is_finished())) {
-                continue;
-            }
-            // A worker that destroys the last instance itself ends later. `thread::current` would panic in an exit
-            // handler, where thread-local storage is gone. SAFETY: the call has no preconditions.
-            if handle.as_pthread_t() != unsafe { libc::pthread_self() } {
-                let _ = handle.join();
-            }
+            let has_entered = has_entered.load(Ordering::SeqCst);
+            // Without, it may wait for a disk. Its owner has left, so it enters no driver any more.
+            let limit =
+                if has_entered { limit.saturating_sub(began.elapsed()) } else { shared.times.outside };
+            all &= thread::join(handle, limit) || !has_entered;
         }
+        all
     }
 
     pub(super) fn is_allowed(&self) -> bool {

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use ash::vk;
 
-use crate::background::{late, park};
+use crate::background::{gate, late, park};
 use crate::config::{self, Config};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
+use crate::log;
 use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
@@ -24,7 +25,7 @@ pub unsafe extern "system" fn create_instance(
 ) -> vk::Result {
     // SAFETY: the loader passes the program's valid create info with its own link in the chain.
     let create = || unsafe { create(&*info, allocator, &mut *instance) };
-    guard("vkCreateInstance", create, || vk::Result::ERROR_INITIALIZATION_FAILED)
+    guard("vkCreateInstance", || gate::without_workers(create), || vk::Result::ERROR_INITIALIZATION_FAILED)
 }
 
 /// # Safety
@@ -130,15 +131,19 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
-    guard("vkDestroyInstance", || late::leave_instance(handle), || ());
-    guard("vkDestroyInstance", || park::leave_instance(handle), || ());
+    let left =
+        guard("vkDestroyInstance", || late::leave_instance(handle) & park::leave_instance(handle), || false);
     let Some(instance) = removed else {
         return guard("vkDestroyInstance", || process::release(handle), || ());
     };
     let started = Instant::now();
-    if let Some(destroy) = instance.table.destroy_instance {
+    if !left || instance.is_kept() {
+        log::init();
+        tracing::warn!("a background task does not end; its instance is not destroyed");
+    } else if let Some(destroy) = instance.table.destroy_instance {
         // SAFETY: the program's valid arguments.
-        unsafe { destroy(handle, allocator) };
+        let destroy = || unsafe { destroy(handle, allocator) };
+        guard("vkDestroyInstance", || gate::without_workers(destroy), || ());
     }
     let Instance { ended_runs, config, application, .. } = &*instance;
     let record = || ended_runs.record(started.elapsed(), config, &application.name);

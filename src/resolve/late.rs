@@ -88,6 +88,8 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     device.slow_hits.are_recorded()
         && device.wants_recipes()
         && !(parsed.is_library() || parsed.is_linked() || parsed.is_derivative())
+        && (device.policy.workers_make_ray_tracing
+            || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
         && !call.names_code_of_the_layers()
         && !binary::applies(call)
         && record::may_record_artifact(device, call.class())

@@ -2,7 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use ash::vk;
@@ -34,6 +34,7 @@ use super::stored::Stored;
 use super::switches::{self, CacheKinds};
 use super::width::Width;
 use crate::guard::tls_destroyed;
+use crate::log;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{Count, Counters};
@@ -142,6 +143,8 @@ pub struct Device {
     pub deferred: Operations,
     /// What the driver's caches have depends on when they are read (contract 4.7).
     incremental_caches: bool,
+    /// A worker's call has overstayed.
+    is_closed_to_workers: AtomicBool,
     /// In [`fork::now`].
     process: u32,
 }
@@ -238,6 +241,7 @@ impl Device {
             cache_data_probe: CacheDataProbe::default(),
             deferred: Operations::default(),
             incremental_caches,
+            is_closed_to_workers: AtomicBool::new(false),
             decided,
             process: fork::here(),
         }
@@ -374,6 +378,19 @@ impl Device {
     /// Whether the driver may call the program back from any thread that calls the driver.
     pub fn calls_back(&self) -> bool {
         self.decided.calls_back || self.instance.messengers.exist()
+    }
+
+    /// Whether workers may call the driver on this device.
+    pub fn is_open_to_workers(&self) -> bool {
+        !self.calls_back() && !self.is_closed_to_workers.load(Ordering::Relaxed)
+    }
+
+    /// A worker's call has kept the program waiting for too long: there is no other one on this device.
+    pub fn close_to_workers(&self) {
+        if !self.is_closed_to_workers.swap(true, Ordering::Relaxed) {
+            log::init();
+            tracing::warn!("a call of a worker took too long; workers make nothing more on this device");
+        }
     }
 
     /// What its part of the stash is bound to. None where its configuration cannot be encoded.

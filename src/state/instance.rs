@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ash::vk::{self, Handle};
@@ -40,6 +40,7 @@ pub struct Instance {
     pub messengers: Messengers,
     /// Runs whose devices are destroyed.
     pub ended_runs: EndedRuns,
+    is_kept: AtomicBool,
     physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
 }
 
@@ -177,8 +178,19 @@ impl Instance {
             has_allocator,
             messengers: Messengers::default(),
             ended_runs: EndedRuns::new(),
+            is_kept: AtomicBool::new(false),
             physical: Mutex::default(),
         }
+    }
+
+    /// A device of it must not be destroyed, so neither may it.
+    pub fn keep(&self) {
+        self.is_kept.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it must not be destroyed.
+    pub fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::SeqCst)
     }
 
     /// What is known of a physical device; asked for once.

@@ -29,6 +29,9 @@ pub struct Policy {
     /// What is loaded into a cache is written to the driver's disk cache by threads of low priority, for which
     /// vkDestroyInstance waits.
     pub writes_what_is_loaded: bool,
+    /// Workers make ray tracing pipelines. NVIDIA's driver takes locks of CUDA in that call, in another order than where
+    /// it creates and destroys devices, and spins in vkDestroyDevice after others' threads have made some.
+    pub workers_make_ray_tracing: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
     /// with others go to the driver as they are.
     pub looked_into: vk::PipelineCreateFlags,
@@ -55,6 +58,7 @@ const UNKNOWN: Policy = Policy {
     fewest_parked: 0,
     artifacts: true,
     writes_what_is_loaded: false,
+    workers_make_ray_tracing: false,
     looked_into: STATISTICS,
 };
 
@@ -77,6 +81,7 @@ pub fn of(driver: vk::DriverId) -> Policy {
             siblings: EVERY_BIND_POINT,
             fewest_parked: 16,
             writes_what_is_loaded: true,
+            workers_make_ray_tracing: true,
             ..UNKNOWN
         },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ash::vk;
 
 use crate::config::{self, Death, Fault};
+use crate::overlap;
 use crate::record::{self, Call};
 
 /// Runs one command: records it, applies faults, and catches panics.
@@ -26,6 +27,7 @@ pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
 
 fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
     call.thread = record::thread();
+    let _under_way = overlap::begin(call.command);
     let (place, count) = record::begin(&call);
     let struck = strike(call.command, count);
     let result = struck.unwrap_or_else(|| body(&mut call));

@@ -23,7 +23,7 @@
 //! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
 //!   of lists; modules that faults name
 //! - `config` the script
-//! - `record` recorded calls
+//! - `overlap` calls that must not overlap; `record` recorded calls
 //! - `hash` keys and identifiers
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -59,6 +59,7 @@ mod lists;
 mod marked;
 mod objects;
 mod operation;
+mod overlap;
 mod physical;
 mod pipelines;
 mod proc_addr;

@@ -1,10 +1,14 @@
 //! Ray tracing pipelines without deferred operations: groups of every kind, libraries, stack size, batches.
 
+use std::path::Path;
+
 use ash::{ext, vk};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::report::Reports;
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::waiting::{own_workers, tasks, until};
 
 use super::rays::Rays;
 use super::rig::{Options, Rig, keep, keep_all};
@@ -88,6 +92,41 @@ fn a_device_with_one_extension_more_is_served_what_was_made_without() {
             ["served", "from_sibling", "compiled"].map(|name| run.reports.sum(name));
         // RADV says of a library with any-hit shaders that it is not in a cache which has it.
         assert!(served > 5 && from_sibling == served && compiled <= 1, "{counters:?}");
+    });
+}
+
+/// Whether workers create ray tracing pipelines, before they come to their end.
+fn made_by_workers(_: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).expect("the programmable driver has ray tracing");
+    let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
+    let (driver, mut makes) = (TestDriver::open(), false);
+    // Where they make some, one stays to destroy what nobody asks for.
+    until("workers make some, or end", || {
+        let record = driver.take_record();
+        assert_eq!(record["violations"], json!([]), "{record}");
+        let calls = record["calls"].as_array().unwrap();
+        makes |= calls.iter().any(|call| call["command"] == "vkCreateRayTracingPipelinesKHR");
+        makes || tasks(Path::new(&trace), "park") > 0 && own_workers() == 0
+    });
+    drop(rays);
+    json!(makes)
+}
+
+#[test]
+fn workers_make_ray_tracing_pipelines_only_where_the_drivers_row_says_so() {
+    use vk::DriverId as Id;
+    scenario(&[("trace", trace), ("workers", made_by_workers)], |scenario| {
+        for (id, makes) in [(Id::MESA_RADV, true), (Id::NVIDIA_PROPRIETARY, false), (Id::from_raw(0), false)]
+        {
+            let Some(env) = scenario.on(Driver::Test(json!({ "driver_id": id.as_raw() }))) else { return };
+            let env = env.stash(scenario.folder().join(format!("stash of {}", id.as_raw())));
+            (0..2).for_each(|_| _ = scenario.run_ok::<Value>("trace", &env, &json!({})));
+            let trace = scenario.folder().join(format!("trace of {}", id.as_raw()));
+            let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_TRACE", trace);
+            let run = scenario.run_ok::<bool>("workers", &env, &json!({}));
+            let counters = run.reports.counters();
+            assert_eq!((run.value, run.reports.sum("parking_failed")), (makes, 0), "{id:?}: {counters:?}");
+        }
     });
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use crate::background::{late, park};
+use crate::background::{gate, late, park};
 use crate::faults;
 use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
@@ -39,7 +39,7 @@ pub unsafe extern "system" fn create_device(
 ) -> vk::Result {
     // SAFETY: the loader passes the program's valid create info with its own link in the chain.
     let create = || unsafe { create(physical, &*info, allocator, device) };
-    guard("vkCreateDevice", create, || vk::Result::ERROR_INITIALIZATION_FAILED)
+    guard("vkCreateDevice", || gate::without_workers(create), || vk::Result::ERROR_INITIALIZATION_FAILED)
 }
 
 /// # Safety
@@ -272,6 +272,7 @@ pub unsafe extern "system" fn destroy_device(
             let leave = || unsafe { late::leave(&device) & park::leave(&device) };
             if !guard(command, leave, || false) {
                 // A worker uses both, or it is not known that none does.
+                device.instance().keep();
                 std::mem::forget(device);
                 return;
             }
@@ -290,6 +291,7 @@ pub unsafe extern "system" fn destroy_device(
     };
     if let Some(next) = next {
         // SAFETY: the program's valid arguments.
-        unsafe { next(handle, allocator) };
+        let destroy = || unsafe { next(handle, allocator) };
+        guard(command, || gate::without_workers(destroy), || ());
     }
 }

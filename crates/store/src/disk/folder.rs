@@ -17,6 +17,9 @@ use crate::format::refusal::{OpenError, Refusal, is_lack};
 /// The mode of all files that the store creates.
 pub const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
+/// How often a folder is made for one that is opened.
+const MAKES: u32 = 4;
+
 /// The start of the name of a temporary file.
 pub const TEMPORARY: &str = ".tmp-";
 
@@ -135,7 +138,11 @@ impl Folder {
         in_time(&path, interrupted)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut opened = disk::openat(&self.fd, name, flags, Mode::empty());
-        if create && matches!(opened, Err(Errno::NOENT)) {
+        // Another process may remove what this one has just created.
+        for _ in 0..MAKES {
+            if !create || !matches!(opened, Err(Errno::NOENT)) {
+                break;
+            }
             in_time(&path, interrupted)?;
             match disk::mkdirat(&self.fd, name, Mode::RWXU) {
                 // Another process may have created it.

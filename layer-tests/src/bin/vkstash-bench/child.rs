@@ -72,6 +72,11 @@ impl Runner {
         self.library.is_some()
     }
 
+    /// The private folders of the children.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
     /// A new path below the private folder; nothing is there yet.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.serial.set(self.serial.get() + 1);
@@ -195,7 +200,7 @@ impl Runner {
 const NO_LAYER: &str = "the layer wrote no report: it was not loaded, or could not do its work";
 
 /// Sum of a counter over the layer's reports.
-fn counted(runs: &[RunReport], name: &str) -> u64 {
+pub(crate) fn counted(runs: &[RunReport], name: &str) -> u64 {
     let devices = runs.iter().flat_map(|run| &run.devices);
     devices.filter_map(|device| device.counters.get(name)).sum()
 }

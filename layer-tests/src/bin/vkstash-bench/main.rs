@@ -31,6 +31,7 @@ mod served;
 mod siblings;
 mod small;
 mod states;
+mod stress;
 mod table;
 mod widths;
 
@@ -40,7 +41,7 @@ use clap::Parser as _;
 
 use crate::child::Runner;
 use crate::failure::Failure;
-use crate::options::{Command, Common, Options};
+use crate::options::{Command, Common, Options, Stress};
 use crate::table::Table;
 
 fn main() -> ExitCode {
@@ -78,6 +79,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Command::Siblings(siblings) = &options.command {
         return siblings::run(siblings);
     }
+    if let Command::Stress(Stress { step: true, seconds, .. }) = &options.command {
+        return stress::step(*seconds);
+    }
     let runner = Runner::new(common)?;
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
@@ -88,6 +92,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
         Command::Bases(on) => bases::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Devices(on) => devices::run(&runner, on, common.rounds.unwrap_or(5))?,
+        Command::Stress(on) => stress::run(&runner, on, common.rounds.unwrap_or(1))?,
         Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
         Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,

@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
     Devices(Devices),
+    /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each ends.
+    Stress(Stress),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
     /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
@@ -171,7 +173,7 @@ pub(crate) enum Part {
     Process,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone, Copy)]
 pub(crate) struct OnDriver {
     /// The driver; default: the machine's own GPU (for demo RADV's null device if there is none).
     #[arg(long, value_enum)]
@@ -185,6 +187,21 @@ pub(crate) struct Devices {
     /// Number of devices.
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub(crate) devices: usize,
+}
+
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Stress {
+    #[command(flatten)]
+    pub(crate) on: OnDriver,
+    /// Seconds for which each process goes on.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// Processes at a time.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) processes: usize,
+    /// What this process does, as its parent says.
+    #[arg(long, hide = true)]
+    pub(crate) step: bool,
 }
 
 #[derive(Args)]

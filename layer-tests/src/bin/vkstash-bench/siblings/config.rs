@@ -14,7 +14,7 @@ const FEATURES: &str = include_str!("features.txt");
 
 /// What a device enables.
 #[derive(Clone, Default)]
-pub(super) struct Config {
+pub(crate) struct Config {
     core: Vec<usize>,
     extensions: Vec<&'static CStr>,
     /// Members by the type of their structure.
@@ -100,7 +100,7 @@ impl Config {
         }
     }
 
-    pub(super) fn device(&self, instance: &Arc<Instance>) -> Result<Device, vk::Result> {
+    pub(crate) fn device(&self, instance: &Arc<Instance>) -> Result<Device, vk::Result> {
         let switches = self.switches.iter();
         let options = DeviceOptions {
             features: self.core.clone(),
@@ -113,7 +113,7 @@ impl Config {
         Device::new(instance, &options)
     }
 
-    pub(super) fn has_ray_tracing(&self) -> bool {
+    pub(crate) fn has_ray_tracing(&self) -> bool {
         self.extensions.contains(&c"VK_KHR_ray_tracing_pipeline")
     }
 }
@@ -126,7 +126,7 @@ struct Have {
 
 /// The cases of a comparison: what was toggled, and the device. In the first one nothing is: that is where pipelines are
 /// compiled. None: the device lacks what this class needs.
-pub(super) fn cases(
+pub(crate) fn cases(
     instance: &Arc<Instance>,
     class: Class,
     toggled: Toggled,

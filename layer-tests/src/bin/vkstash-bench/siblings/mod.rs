@@ -6,9 +6,9 @@
 //! the asking process dies, another one goes on behind the case that it died of.
 
 mod ask;
-mod config;
+pub(crate) mod config;
 pub(crate) mod model;
-mod pipelines;
+pub(crate) mod pipelines;
 
 use std::fs;
 use std::path::Path;

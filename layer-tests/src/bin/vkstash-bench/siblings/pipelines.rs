@@ -11,7 +11,7 @@ const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
 const UNUSED: u32 = vk::SHADER_UNUSED_KHR;
 
 /// Creates pipelines of one class.
-pub(super) struct Pipelines<'a> {
+pub(crate) struct Pipelines<'a> {
     device: &'a Device,
     class: Class,
     layout: vk::PipelineLayout,
@@ -20,7 +20,7 @@ pub(super) struct Pipelines<'a> {
 }
 
 impl<'a> Pipelines<'a> {
-    pub(super) fn new(device: &'a Device, class: Class) -> Pipelines<'a> {
+    pub(crate) fn new(device: &'a Device, class: Class) -> Pipelines<'a> {
         let rays = || khr::ray_tracing_pipeline::Device::new(&device.instance.raw, &device.raw);
         Pipelines {
             device,
@@ -38,7 +38,7 @@ impl<'a> Pipelines<'a> {
     }
 
     /// The pipeline of that number, made with the cache.
-    pub(super) fn make(
+    pub(crate) fn make(
         &self,
         number: u32,
         cache: vk::PipelineCache,
