@@ -79,8 +79,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let Command::Siblings(siblings) = &options.command {
         return siblings::run(siblings);
     }
-    if let Command::Stress(Stress { step: true, seconds, .. }) = &options.command {
-        return stress::step(*seconds);
+    if let Command::Stress(Stress { step: true, .. }) = &options.command {
+        return stress::step();
     }
     let runner = Runner::new(common)?;
     let tables = match &options.command {

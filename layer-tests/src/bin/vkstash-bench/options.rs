@@ -193,7 +193,7 @@ pub(crate) struct Devices {
 pub(crate) struct Stress {
     #[command(flatten)]
     pub(crate) on: OnDriver,
-    /// Seconds for which each process goes on.
+    /// Seconds for which processes are started.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) seconds: u64,
     /// Processes at a time.
