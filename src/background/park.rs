@@ -133,8 +133,9 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
     let of_instance = |parker: &&Arc<Parker>| parker.instance == instance;
     let owners: Vec<Owner> = parkers.iter().filter(of_instance).map(|parker| parker.owner).collect();
     drop(parkers);
-    let left = owners.into_iter().fold(true, |left, owner| pool::leave(owner) && left);
-    pool::join() && left
+    // Each is left, whatever came of the others.
+    let stay = owners.into_iter().filter(|owner| !pool::leave(*owner)).count();
+    pool::join() && stay == 0
 }
 
 /// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False:
