@@ -25,8 +25,8 @@ use crate::table::{Figure, Table};
 const DEVICES: usize = 4;
 /// Pipelines of each class on each device.
 const PIPELINES: u32 = 8;
-/// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that has made and
-/// destroyed some twenty devices with ray tracing pipelines.
+/// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that goes on making
+/// and destroying devices with ray tracing pipelines (docs/measurements.md).
 const IN_TURN: usize = 8;
 /// A process that has not ended after so long hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
