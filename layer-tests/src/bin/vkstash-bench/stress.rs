@@ -1,6 +1,6 @@
 //! `stress`: many processes at once, one after the other for a given time, each of which makes and destroys four devices in
 //! turn, and compute, graphics and ray tracing pipelines on each; without the layer, with an empty stash, and with a filled
-//! one. Prints how many processes end a second, and how many do not end.
+//! one. Prints how long a process takes, and how many do not end.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,7 +29,7 @@ const PIPELINES: u32 = 8;
 /// and destroying devices with ray tracing pipelines (docs/measurements.md).
 const IN_TURN: usize = 8;
 /// A process that has not ended after so long hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two looks.
 const LOOKS_EVERY: Duration = Duration::from_millis(10);
 
@@ -72,8 +72,8 @@ fn device(instance: &Arc<Instance>) -> Result<Device, Failure> {
 /// What came of the processes of one round.
 #[derive(Default)]
 struct Ran {
-    /// Processes that have ended, a second.
-    rate: f64,
+    /// Seconds of a process from its start to its end, the mean of all that ended.
+    seconds: f64,
     hangs: usize,
     failures: usize,
     /// Pipelines that workers had made.
@@ -99,12 +99,17 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
             ("an empty stash", &with, &mut empty),
             ("a filled stash", &with, &mut filled),
         ] {
-            progress(&format!("round {} of {rounds}: {what}", round + 1));
-            ran.push(together(runner, options, environment)?);
+            let now = together(runner, options, environment)?;
+            let Ran { seconds, hangs, failures, .. } = now;
+            progress(&format!(
+                "round {} of {rounds}: {what}: {seconds:.2} s a process, {hangs} hang, {failures} fail",
+                round + 1
+            ));
+            ran.push(now);
         }
     }
     let values = |ran: &[Ran], of: fn(&Ran) -> f64| ran.iter().map(of).collect::<Vec<_>>();
-    let peers = values(&without, |ran| ran.rate);
+    let peers = values(&without, |ran| ran.seconds);
     let mut figures = Vec::new();
     for (id, what, ran) in [
         ("none", "without the layer", &without),
@@ -128,14 +133,14 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
             "pipelines",
             "a round",
         ));
-        let (name, words) = (format!("stress.{id}.ended"), format!("{what}: processes that end"));
+        let (name, words) = (format!("stress.{id}.took"), format!("{what}: a process"));
         figures.push(Figure::pairs(
             name,
             words,
-            &values(ran, |ran| ran.rate),
+            &values(ran, |ran| ran.seconds),
             "without the layer",
             &peers,
-            "a second",
+            "seconds",
         ));
     }
     Ok(vec![Table {
@@ -156,13 +161,13 @@ fn together(runner: &Runner, options: &Stress, environment: &Environment<'_>) ->
         || -> Result<_, Failure> { Ok((Instant::now(), start(runner.home(), environment, &reports)?)) };
     let (began, time) = (Instant::now(), Duration::from_secs(options.seconds));
     let mut running = (0..options.processes).map(|_| start()).collect::<Result<Vec<_>, Failure>>()?;
-    let (mut ran, mut ended) = (Ran::default(), 0);
+    let (mut ran, mut took) = (Ran::default(), Vec::new());
     while !running.is_empty() {
         std::thread::sleep(LOOKS_EVERY);
         let mut still = Vec::new();
         for (since, mut child) in running {
             match child.try_wait()? {
-                Some(status) if status.success() => ended += 1,
+                Some(status) if status.success() => took.push(since.elapsed().as_secs_f64()),
                 Some(_) => ran.failures += 1,
                 None if since.elapsed() > PATIENCE => {
                     ran.hangs += 1;
@@ -180,7 +185,7 @@ fn together(runner: &Runner, options: &Stress, environment: &Environment<'_>) ->
         }
         running = still;
     }
-    ran.rate = ended as f64 / began.elapsed().as_secs_f64();
+    ran.seconds = took.iter().sum::<f64>() / took.len() as f64;
     if environment.stash.is_some() {
         let read = runs::read_all(&reports);
         ran.parked = ["parked", "parked_unasked"].iter().map(|name| counted(&read, name)).sum();
