@@ -1,8 +1,10 @@
 //! Short-lived objects, reused handles, and allocators and structures of the program.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use ash::vk::{self, Handle};
@@ -12,6 +14,7 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{Shader, Work};
 
 fn on_radv(step: fn(&Value) -> Value, test: impl FnOnce(&Scenario, &Env)) {
@@ -32,6 +35,17 @@ fn short_lived(
     device: &Device,
     value: u32,
     descriptors: u32,
+    allocator: Option<&vk::AllocationCallbacks<'_>>,
+) -> bool {
+    short_lived_of(device, value, descriptors, allocator, allocator)
+}
+
+/// The same with one allocator for the pipeline, and one for the other objects.
+fn short_lived_of(
+    device: &Device,
+    value: u32,
+    descriptors: u32,
+    of_pipeline: Option<&vk::AllocationCallbacks<'_>>,
     allocator: Option<&vk::AllocationCallbacks<'_>>,
 ) -> bool {
     let code = spirv::compute(value);
@@ -57,12 +71,13 @@ fn short_lived(
             .name(c"main");
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
         let mut pipeline = vk::Pipeline::null();
-        let allocator = allocator.map_or(ptr::null(), ptr::from_ref);
+        let [allocator, of_pipeline] =
+            [allocator, of_pipeline].map(|chosen| chosen.map_or(ptr::null(), ptr::from_ref));
         let create = raw.fp_v1_0().create_compute_pipelines;
-        let result = create(raw.handle(), vk::PipelineCache::null(), 1, &info, allocator, &mut pipeline);
+        let result = create(raw.handle(), vk::PipelineCache::null(), 1, &info, of_pipeline, &mut pipeline);
         (raw.fp_v1_0().destroy_shader_module)(raw.handle(), module, allocator);
         (raw.fp_v1_0().destroy_pipeline_layout)(raw.handle(), layout, allocator);
-        (raw.fp_v1_0().destroy_pipeline)(raw.handle(), pipeline, allocator);
+        (raw.fp_v1_0().destroy_pipeline)(raw.handle(), pipeline, of_pipeline);
         result == vk::Result::SUCCESS && !pipeline.is_null()
     }
 }
@@ -152,6 +167,63 @@ fn the_programs_allocator_is_used_for_the_programs_objects_only() {
             let run = scenario.run_ok::<(bool, usize)>("step", env, &());
             assert_eq!(run.value, (true, 0), "everything is freed by who allocated it");
             assert_eq!(run.reports.sum("served"), served);
+        }
+    });
+}
+
+/// A lock of the program's, which a thread holds while it creates a pipeline.
+static HELD: Mutex<()> = Mutex::new(());
+/// A thread that does not hold it is about to wait for it, in a callback of the driver's.
+static WAITS: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+unsafe extern "system" fn allocate_under_lock(
+    user: *mut c_void,
+    size: usize,
+    alignment: usize,
+    scope: vk::SystemAllocationScope,
+) -> *mut c_void {
+    if !HOLDS.get() {
+        WAITS.store(true, Ordering::SeqCst);
+        drop(HELD.lock().unwrap());
+    }
+    // SAFETY: the caller's contract.
+    unsafe { allocate(user, size, alignment, scope) }
+}
+
+/// A thread waits in the driver's callback for a lock that another one holds, which creates a pipeline meanwhile.
+fn waiting_in_a_callback(_: &Value) -> Value {
+    let device = device();
+    let allocator = || {
+        vk::AllocationCallbacks::default()
+            .pfn_allocation(Some(allocate_under_lock))
+            .pfn_reallocation(Some(reallocate))
+            .pfn_free(Some(free))
+    };
+    let made = std::thread::scope(|scope| {
+        let held = HELD.lock().unwrap();
+        HOLDS.set(true);
+        let waits = scope.spawn(|| short_lived_of(&device, 0, 1, Some(&allocator()), None));
+        until("a thread waits in the driver", || WAITS.load(Ordering::SeqCst));
+        let made = short_lived_of(&device, 1, 1, Some(&allocator()), None);
+        drop(held);
+        made && waits.join().unwrap()
+    });
+    json!(made)
+}
+
+/// The layer lets one thread at a time into this driver, but for a program that the driver calls back.
+#[test]
+fn who_waits_in_a_callback_keeps_nobody_out_of_the_driver() {
+    on_radv(waiting_in_a_callback, |scenario, env| {
+        let env = env.clone().var("VKSTASH_SERVED_WIDTH", "1");
+        for served in [0, 2] {
+            let run = scenario.run_ok::<bool>("step", &env, &());
+            assert!(run.value);
+            assert_eq!(run.reports.sum("served"), served, "{:?}", run.reports.counters());
         }
     });
 }

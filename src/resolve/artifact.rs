@@ -201,8 +201,10 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
         // An artifact is only ever made with its modules at hand.
         return Some(Err(ArtifactOutcome::ModuleMissing));
     };
-    // First: an artifact that waits for a place is not suspected if the process dies.
-    let inside = width.map(Width::enter);
+    // First: an artifact that waits for a place is not suspected if the process dies. Nobody waits where the driver may
+    // call the program back: it may wait for a lock there that the thread holds which waits for a place.
+    let calls_back = device.calls_back() || !call.allocator.is_null();
+    let inside = width.filter(|_| !calls_back).map(Width::enter);
     let admission = stored.device.admit(&pipeline.key);
     if matches!(admission, Admission::NotYet) {
         device.count(Count::NotReady);
