@@ -7,4 +7,9 @@ fn main() {
     // never points into unmapped memory.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,relro,-z,now");
+    // Destructors of thread-local storage are kept with a pthread key, not with the C library, which takes the dynamic
+    // loader's lock to register each: a program that destroys its device in a constructor of a library would wait for
+    // threads that wait for that. The standard library falls back to keys where the function is missing, and under this
+    // name it is.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap=__cxa_thread_atexit_impl");
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vkstash_store::disk::home::MOST_BASES;
+use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::BackgroundMode;
 
@@ -145,6 +146,39 @@ impl Background {
             workers: text(BACKGROUND_WORKERS).and_then(|number| number.parse().ok()),
             developer_mode: text(DEVELOPER_MODE).is_some_and(|value| value == "1"),
         }
+    }
+}
+
+/// What the environment says for the whole process. It is read once, by the thread of the program that creates the
+/// first instance: a program may change its environment while it believes to have no other threads, and what reads it
+/// meanwhile may crash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfProcess {
+    /// Background work.
+    pub background: Background,
+    /// [`LOG`].
+    pub log: Option<String>,
+    /// [`LOG_FILE`].
+    pub log_file: Option<PathBuf>,
+    /// [`TRACE`].
+    pub trace: Option<PathBuf>,
+}
+
+/// A forked child has an environment of its own.
+static OF_PROCESS: PerProcess<OfProcess> = PerProcess::empty();
+
+impl OfProcess {
+    /// What was read, or is read now.
+    pub fn get() -> &'static OfProcess {
+        OF_PROCESS.get_or_make(|_| {
+            let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+            OfProcess {
+                background: Background::from_environment(),
+                log: std::env::var(LOG).ok(),
+                log_file: path(LOG_FILE),
+                trace: path(TRACE),
+            }
+        })
     }
 }
 

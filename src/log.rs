@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config;
+use crate::config::OfProcess;
 use crate::trace::file::TraceFile;
 use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
@@ -89,24 +89,23 @@ impl<'a> MakeWriter<'a> for Sink {
 pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let level = match std::env::var(config::LOG).as_deref() {
-            Ok("off") => LevelFilter::OFF,
-            Ok("error") => LevelFilter::ERROR,
-            Ok("info") => LevelFilter::INFO,
-            Ok("debug") => LevelFilter::DEBUG,
-            Ok("trace") => LevelFilter::TRACE,
+        let OfProcess { log, log_file, trace, .. } = OfProcess::get();
+        let level = match log.as_deref() {
+            Some("off") => LevelFilter::OFF,
+            Some("error") => LevelFilter::ERROR,
+            Some("info") => LevelFilter::INFO,
+            Some("debug") => LevelFilter::DEBUG,
+            Some("trace") => LevelFilter::TRACE,
             _ => LevelFilter::WARN,
         };
-        let path = std::env::var_os(config::LOG_FILE).filter(|path| !path.is_empty());
-        let open = |path: &Path| user_file::open(path, OFlags::WRONLY);
-        let opened = path.map(|path| open(Path::new(&path)).map_err(|reason| (path, reason)));
+        let open = |path: &'static Path| user_file::open(path, OFlags::WRONLY);
+        let opened = log_file.as_deref().map(|path| open(path).map_err(|reason| (path, reason)));
         let (sink, refused) = match opened {
             Some(Ok(file)) => (Sink::File(file), None),
             Some(Err(refused)) => (Sink::StandardError, Some(refused)),
             None => (Sink::StandardError, None),
         };
-        let wanted = std::env::var_os(config::TRACE).filter(|path| !path.is_empty());
-        let trace = wanted.map(|path| TraceFile::open(Path::new(&path)).map_err(|reason| (path, reason)));
+        let trace = trace.as_deref().map(|path| TraceFile::open(path).map_err(|reason| (path, reason)));
         let (trace, no_trace) = match trace {
             Some(Ok(trace)) => (Some(trace), None),
             Some(Err(refused)) => (None, Some(refused)),
@@ -127,10 +126,10 @@ pub fn init() {
             }
         });
         if let Some((path, reason)) = refused {
-            tracing::warn!("{}: {reason}; log lines go to standard error", Path::new(&path).display());
+            tracing::warn!("{}: {reason}; log lines go to standard error", path.display());
         }
         if let Some((path, reason)) = no_trace {
-            tracing::warn!("{}: {reason}; no trace is written", Path::new(&path).display());
+            tracing::warn!("{}: {reason}; no trace is written", path.display());
         }
     });
 }

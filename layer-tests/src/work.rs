@@ -114,6 +114,7 @@ impl Work {
             descriptor_heap: self.heap != 0,
             executables: false,
             features: self.features.clone(),
+            without_queue: false,
             extensions: Vec::new(),
             switches: Vec::new(),
         }

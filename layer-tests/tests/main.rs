@@ -23,6 +23,7 @@ mod faults;
 mod feedback;
 mod forks;
 mod guard;
+mod host;
 mod icd_extensions;
 mod identifiers;
 mod imports;

@@ -4,6 +4,8 @@
 
 use std::time::Instant;
 
+use ash::ext::debug_utils;
+use ash::vk;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
@@ -37,10 +39,11 @@ fn made(driver: &TestDriver) -> usize {
     calls.filter(|call| call["command"] == "vkCreateComputePipelines").count()
 }
 
-/// Creates and destroys instances and devices while workers are in the driver nearly always; they begin for the new
+/// Names a device, and creates and destroys instances and other devices, while workers are in the driver nearly always; they begin for the new
 /// devices, too.
 fn in_turn(_: &Value) -> Value {
-    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = InstanceOptions { extensions: vec![debug_utils::NAME], ..InstanceOptions::default() };
+    let instance = Instance::new(&options).unwrap();
     let driver = TestDriver::open();
     driver.control(&json!({ "compile_us": 0, "faults": [
         { "command": "vkCreateComputePipelines", "hang_ms": 5 },
@@ -50,6 +53,8 @@ fn in_turn(_: &Value) -> Value {
         { "command": "vkDestroyInstance", "hang_ms": 5 },
     ] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
+    let names = debug_utils::Device::new(&instance.raw, &device.raw);
+    let name = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(device.raw.handle());
     let mut all = 0;
     while all < COUNT as usize {
         let mut met = 0;
@@ -62,6 +67,8 @@ fn in_turn(_: &Value) -> Value {
         drop(Device::new(&other, &DeviceOptions::default()).unwrap());
         drop(other);
         drop(Device::new(&instance, &DeviceOptions::default()).unwrap());
+        // SAFETY: a live device, which no other thread of the program uses.
+        unsafe { names.set_debug_utils_object_name(&name.object_name(c"the device")) }.unwrap();
         all += made(&driver);
     }
     assert!(work().run(&device).all_made());
@@ -69,7 +76,7 @@ fn in_turn(_: &Value) -> Value {
 }
 
 #[test]
-fn no_worker_is_in_a_driver_while_an_instance_or_a_device_is_made_or_destroyed() {
+fn no_worker_is_in_a_driver_while_an_instance_or_a_device_is_made_destroyed_or_named() {
     scenario(&[("work", work::step), ("in turn", in_turn)], |scenario| {
         let run = scenario.run_ok::<Value>("in turn", &filled(scenario), &());
         let [parked, served] = ["parked", "served"].map(|count| run.reports.sum(count));

@@ -294,7 +294,7 @@ fn with_allocators(input: &Value) -> Value {
     if input == &json!({}) {
         until_all_is_made();
     }
-    // Workers are started in vkCreateDevice, or not at all.
+    // Workers have begun with the device's first command, or do not at all.
     let workers = waiting::own_workers();
     assert!(work().run(&device).all_made());
     // Destroying them would need the allocators again.

@@ -16,7 +16,7 @@ use super::types::{
     VKSTASH_CACHE_KIND_APPLICATION_MANAGED, VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS,
     VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashAdapter, VkstashCacheStatistics, VkstashResult,
 };
-use crate::config::{self, Background, Config};
+use crate::config::{self, Config, OfProcess};
 use crate::state::process;
 use crate::state::support;
 use crate::state::switches::{self, CacheKinds};
@@ -31,7 +31,7 @@ const SEALING: Duration = Duration::from_secs(1);
 /// What the environment or the settings of the stash say.
 pub(super) fn is_developer_mode() -> bool {
     let stored = |root: std::path::PathBuf| settings::read(&root, None).ok()?.0.developer_mode;
-    Background::from_environment().developer_mode
+    OfProcess::get().background.developer_mode
         || Config::from_environment().root.and_then(stored).unwrap_or(false)
 }
 

@@ -12,7 +12,7 @@ use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, spare};
-use crate::config::Background;
+use crate::config::OfProcess;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::resolve::create_info::CreateInfo;
 use crate::resolve::late::{self, NotRecorded};
@@ -65,7 +65,7 @@ pub fn start(device: &Arc<Device>) {
         return;
     }
     // Who has set the number of workers wants them.
-    let least = if Background::from_environment().workers.is_some() { Duration::ZERO } else { LEAST };
+    let least = if OfProcess::get().background.workers.is_some() { Duration::ZERO } else { LEAST };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
     device.slow_hits.record_with(Box::new(move |took| {
         if took >= least || gate::has_workers() {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::pool::{self, Event as Signal, Owner, Pool};
-use crate::config::{Background, Config};
+use crate::config::{Config, OfProcess};
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
 use vkstash_store::base::util::lock;
@@ -99,7 +99,7 @@ pub fn of(owner: Owner) -> Mode {
 /// Asked only when it matters: it may read the settings.
 fn is_developer_mode() -> bool {
     let is_on = |root: &std::path::Path| settings::read(root, None).map(|(stored, _)| stored.developer_mode);
-    Background::from_environment().developer_mode
+    OfProcess::get().background.developer_mode
         || Config::from_environment().root.is_some_and(|root| is_on(&root).ok().flatten() == Some(true))
 }
 

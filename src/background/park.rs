@@ -11,7 +11,7 @@ use super::make::{self, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::{gate, order, spare};
-use crate::config::Background;
+use crate::config::OfProcess;
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
@@ -75,8 +75,8 @@ fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
     lock(PARKERS.get())
 }
 
-/// A device was created: what the last runs of this program used first is made from now on. Nothing is started for a
-/// program of which there is no stash yet.
+/// A device was created: what the last runs of this program used first is made from its first command on. Nothing is
+/// started for a program of which there is no stash yet.
 ///
 /// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way.
 /// There they begin with the first shader module or pipeline, because most programs without any create a device only to
@@ -88,10 +88,7 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return;
     }
-    let at_once = device.keeps_artifacts() && !device.instance().ended_runs.was_last_idle();
-    if at_once && device.stored().is_none() {
-        return;
-    }
+    let at_first_command = device.keeps_artifacts() && !device.instance().ended_runs.was_last_idle();
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,
@@ -113,16 +110,18 @@ pub fn start(device: &Arc<Device>) {
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
-    if at_once {
-        return parker.begin(device);
-    }
     let late = Arc::downgrade(&parker);
-    device.parked.begin_at_first_creation(Box::new(move || {
+    let begin = move || {
         let Some(parker) = late.upgrade() else { return };
         if let Some(device) = parker.device.upgrade() {
-            contained("background work", || parker.begin(&device));
+            parker.begin(&device);
         }
-    }));
+    };
+    if at_first_command {
+        device.first_command.then(begin);
+    } else {
+        device.parked.begin_at_first_creation(Box::new(move || _ = contained("background work", &begin)));
+    }
 }
 
 /// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more. False:
@@ -167,7 +166,7 @@ impl Parker {
         // Opened by this thread: the program would wait for a worker at its first pipeline.
         if device.stored().is_some() && !device.leaves_all_to_driver() {
             // Who has set the number of workers wants them.
-            if device.has_too_few_to_park() && Background::from_environment().workers.is_none() {
+            if device.has_too_few_to_park() && OfProcess::get().background.workers.is_none() {
                 return self.is_idle.store(true, Ordering::Relaxed);
             }
             // What workers count is in the report of a program that creates no pipelines, too.

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use super::gate::{self, CALL_LIMIT, Gate, Stop, wait_until};
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
-use crate::config::Background;
+use crate::config::{Background, OfProcess};
 use crate::faults;
 use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
-use vkstash_store::base::thread;
+use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
@@ -26,8 +26,8 @@ use vkstash_store::settings::BackgroundMode;
 const WORKERS: usize = 2;
 /// More workers than anybody can mean.
 const MAX_WORKERS: usize = 64;
-/// How long a worker waits for the next task before it ends.
-const IDLE: Duration = Duration::from_secs(1);
+/// How long a worker waits for the next task before it ends. A process whose program has ended lasts as long.
+const IDLE: Duration = Duration::from_millis(500);
 /// How long vkDestroyDevice waits for a task that is in no driver. It may wait for a disk.
 const OUTSIDE_LIMIT: Duration = Duration::from_millis(10);
 /// Time between two looks at what the tasks of such a device do.
@@ -161,7 +161,7 @@ pub(super) fn of_process() -> &'static Pool {
     POOL.get_or_make(|_| {
         let gate = gate::of_process();
         gate.after_calls(at_exit_again);
-        Pool::new(&Background::from_environment(), gate.clone(), Times::usual())
+        Pool::new(&OfProcess::get().background, gate.clone(), Times::usual())
     })
 }
 
@@ -457,7 +457,8 @@ impl Shared {
         let [told, has_entered] = [(); 2].map(|()| Arc::<AtomicBool>::default());
         let (shared, my_told, entered) = (self.clone(), told.clone(), has_entered.clone());
         let name = if is_urgent { "vkstash-urgent" } else { "vkstash-worker" };
-        let Some(handle) = thread::spawn(name, move || shared.work(number, is_urgent, &my_told, &entered))
+        let Some(handle) =
+            thread::spawn(name, Stack::Drivers, move || shared.work(number, is_urgent, &my_told, &entered))
         else {
             return false;
         };
@@ -500,7 +501,8 @@ impl Shared {
     fn work_until_told(self: &Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool) {
         let Some(mut state) = self.lock() else { return };
         while !told.load(Ordering::SeqCst) {
-            if self.gate.is_ending() {
+            // Nothing that can be left to another run keeps a process alive whose main thread has left it.
+            if self.gate.is_ending() || thread::main_has_ended() {
                 let taken = state.queue.take_all();
                 drop(state);
                 return self.cancel(taken, Cancelled::ProcessEnds);
@@ -544,11 +546,6 @@ impl Shared {
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
         let due = state.next_due(number);
-        if due.is_some() && thread::main_has_ended() {
-            // The process would last as long as this thread.
-            self.remove(&mut state, number);
-            return None;
-        }
         let limit =
             due.map_or(self.times.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
         let waited = self.work.wait_timeout(state, limit);

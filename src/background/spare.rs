@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use super::gate;
-use crate::config::Background;
+use crate::config::OfProcess;
 use crate::faults;
 use vkstash_store::base::thread::{self, Times};
 
@@ -76,7 +76,7 @@ fn asks() -> bool {
     const UNKNOWN: u8 = 2;
 
     if NUMBER_IS_SET.load(Ordering::Relaxed) == UNKNOWN {
-        let is_set = Background::from_environment().workers.is_some();
+        let is_set = OfProcess::get().background.workers.is_some();
         NUMBER_IS_SET.store(u8::from(is_set), Ordering::Relaxed);
     }
     NUMBER_IS_SET.load(Ordering::Relaxed) == 0 && !gate::is_urgent()

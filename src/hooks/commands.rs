@@ -8,8 +8,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use super::{
-    binaries, caches, device, identifiers, instance, layouts, messengers, modules, physical, pipelines,
-    ray_tracing, render_passes,
+    binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, physical,
+    pipelines, queues, ray_tracing, render_passes,
 };
 use crate::guard::guard;
 use crate::state::device::{Device, IdentifierMode};
@@ -87,6 +87,16 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
         b"vkGetDeviceProcAddr" => erased!(get_device_proc_addr as vk::PFN_vkGetDeviceProcAddr),
         b"vkDestroyDevice" => erased!(device::destroy_device as vk::PFN_vkDestroyDevice),
+        b"vkGetDeviceQueue" => erased!(queues::get as vk::PFN_vkGetDeviceQueue),
+        b"vkGetDeviceQueue2" => erased!(queues::get2 as vk::PFN_vkGetDeviceQueue2),
+        b"vkSetDebugUtilsObjectNameEXT" => erased!(names::name as vk::PFN_vkSetDebugUtilsObjectNameEXT),
+        b"vkSetDebugUtilsObjectTagEXT" => erased!(names::tag as vk::PFN_vkSetDebugUtilsObjectTagEXT),
+        b"vkDebugMarkerSetObjectNameEXT" => {
+            erased!(names::marker_name as vk::PFN_vkDebugMarkerSetObjectNameEXT)
+        }
+        b"vkDebugMarkerSetObjectTagEXT" => {
+            erased!(names::marker_tag as vk::PFN_vkDebugMarkerSetObjectTagEXT)
+        }
         b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
         b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
         b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ash::vk;
 
 use crate::background::{gate, late, park};
-use crate::config::{self, Config};
+use crate::config::{self, Config, OfProcess};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
@@ -95,11 +95,17 @@ unsafe fn register(
             link.get_physical_device_proc_addr,
             table,
             application,
-            if info.is_some() { Config::from_environment() } else { Config::default() },
+            if info.is_some() { from_environment() } else { Config::default() },
             properties2,
             has_allocator,
         )));
     }
+}
+
+/// Reads the environment: here only, on the program's thread. What other threads ask for later is read, too.
+fn from_environment() -> Config {
+    OfProcess::get();
+    Config::from_environment()
 }
 
 /// # Safety

@@ -4,7 +4,8 @@
 //! - [`instance`] vkCreateInstance, vkDestroyInstance
 //! - [`physical`] what the layer adds to a physical device's lists, features and properties
 //! - [`device`] vkCreateDevice, vkDestroyDevice
-//! - [`messengers`] debug messengers, beside which no worker calls a driver
+//! - [`queues`] a program's first command on a device
+//! - [`messengers`] debug messengers, beside which no worker calls a driver; [`names`] those of the device
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
@@ -20,7 +21,9 @@ mod instance;
 mod layouts;
 mod messengers;
 mod modules;
+mod names;
 mod physical;
 mod pipelines;
+mod queues;
 mod ray_tracing;
 mod render_passes;

@@ -46,7 +46,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     if !device.describes() {
         return;
     }
-    device.parked.note_creation();
+    device.note_creation();
     // SAFETY: the caller's contract.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);

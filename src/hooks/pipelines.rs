@@ -138,7 +138,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
         counts::count_watched(device, result, missing.count() as u64, count.into(), spent);
         return result;
     }
-    device.parked.note_creation();
+    device.note_creation();
     let passed = passed(device, cache);
     let _in_call = passed.known().map(InCall::new);
     let later = (count > 1).then(|| passed.after_the_first());

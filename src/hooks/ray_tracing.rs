@@ -56,7 +56,7 @@ pub unsafe extern "system" fn create_khr(
             if !device.describes() {
                 return deferred::watch(&device, operation, count, pipelines, untouched);
             }
-            device.parked.note_creation();
+            device.note_creation();
             let passed = passed(&device, cache);
             let creations: Vec<_> =
                 (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();

@@ -11,7 +11,7 @@ use super::trust;
 use crate::background::pool;
 use crate::state::device::Device;
 use crate::state::process::name_of;
-use vkstash_store::base::thread;
+use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::Kind;
@@ -96,10 +96,15 @@ pub fn consider(device: &Device) {
     let environment = std::env::vars_os().filter(|(name, _)| !is_dropped(name.as_bytes())).collect();
     looks.known.push((folder.clone(), header.clone()));
     looks.waiting.push_back(Look { root, folder, header, tool: config.tool.clone(), environment });
-    if !looks.is_running {
-        // Without a thread nothing is done. The thread calls no driver, and the library stays in memory: nobody waits
-        // for it.
-        looks.is_running = thread::spawn("vkstash-update", run).is_some();
+    device.first_command.then(start);
+}
+
+/// Starts the thread if there is something to take. Without a thread nothing is done. It calls no driver, and the
+/// library stays in memory: nobody waits for it.
+fn start() {
+    let mut looks = looks();
+    if !looks.is_running && !looks.waiting.is_empty() {
+        looks.is_running = thread::spawn("vkstash-update", Stack::Own, run).is_some();
     }
 }
 

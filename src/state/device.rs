@@ -23,6 +23,7 @@ use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::finds::{Finds, WarmDisk};
+use super::first_command::FirstCommand;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
@@ -121,6 +122,8 @@ pub struct Device {
     pub warm_disk: WarmDisk,
     /// Whether asking the driver before the stash finds anything.
     pub asked_before_stash: Finds,
+    /// What begins with the program's first command.
+    pub first_command: FirstCommand,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// What the driver had, and background work is to record.
@@ -229,6 +232,7 @@ impl Device {
             only_on_disk: Finds::default(),
             warm_disk: WarmDisk::default(),
             asked_before_stash: Finds::default(),
+            first_command: FirstCommand::default(),
             parked: Parked::default(),
             slow_hits: SlowHits::default(),
             companions: Mutex::default(),
@@ -252,6 +256,12 @@ impl Device {
     pub(super) fn in_child(&self) -> Device {
         let (instance, physical) = (self.instance.clone(), self.physical.clone());
         Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone())
+    }
+
+    /// The program creates a shader module or a pipeline.
+    pub fn note_creation(&self) {
+        self.first_command.note();
+        self.parked.note_creation();
     }
 
     /// Whether this process created it, or has adopted it from its parent.

@@ -65,6 +65,13 @@ table! {
     /// Commands of a device.
     DeviceTable {
         destroy_device: vk::PFN_vkDestroyDevice = c"vkDestroyDevice",
+        get_device_queue: vk::PFN_vkGetDeviceQueue = c"vkGetDeviceQueue",
+        get_device_queue2: vk::PFN_vkGetDeviceQueue2 = c"vkGetDeviceQueue2",
+        set_debug_utils_object_name: vk::PFN_vkSetDebugUtilsObjectNameEXT = c"vkSetDebugUtilsObjectNameEXT",
+        set_debug_utils_object_tag: vk::PFN_vkSetDebugUtilsObjectTagEXT = c"vkSetDebugUtilsObjectTagEXT",
+        debug_marker_set_object_name: vk::PFN_vkDebugMarkerSetObjectNameEXT =
+            c"vkDebugMarkerSetObjectNameEXT",
+        debug_marker_set_object_tag: vk::PFN_vkDebugMarkerSetObjectTagEXT = c"vkDebugMarkerSetObjectTagEXT",
         create_shader_module: vk::PFN_vkCreateShaderModule = c"vkCreateShaderModule",
         destroy_shader_module: vk::PFN_vkDestroyShaderModule = c"vkDestroyShaderModule",
         create_sampler_ycbcr_conversion: vk::PFN_vkCreateSamplerYcbcrConversion =

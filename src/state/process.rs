@@ -15,7 +15,7 @@ use crate::guard::{guard, tls_destroyed};
 use crate::log;
 use crate::recipe;
 use crate::stats::Count;
-use vkstash_store::base::thread;
+use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
@@ -46,8 +46,13 @@ impl Unusable {
             // Nobody waits any more where that fails.
             let _ = done.send(());
         };
+        // In an exit handler of a process whose main thread has left, the end of another thread would be a second
+        // exit.
+        if thread::main_has_ended() {
+            return write();
+        }
         // Without a thread there is no report.
-        if thread::spawn("vkstash-report", write).is_some() {
+        if thread::spawn("vkstash-report", Stack::Own, write).is_some() {
             let _ = ends.recv_timeout(self.limit);
         }
     }

@@ -7,7 +7,8 @@ use tracing::info_span;
 use tracing::span::EnteredSpan;
 
 use super::file::{self, TARGET};
-use crate::{config, log};
+use crate::config::OfProcess;
+use crate::log;
 
 /// Shorter creation calls are not written.
 const SHORTEST_CALL: Duration = Duration::from_millis(1);
@@ -51,7 +52,7 @@ fn is_on() -> bool {
 
 #[cold]
 fn begin() -> bool {
-    let is_wanted = std::env::var_os(config::TRACE).is_some_and(|path| !path.is_empty());
+    let is_wanted = OfProcess::get().trace.is_some();
     STATE.store(if is_wanted { WANTED } else { UNWANTED }, Ordering::Relaxed);
     if is_wanted {
         log::init();

@@ -9,7 +9,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 use crate::command::{command, void};
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{plain, violation};
-use crate::{binary_info, chain, config, features, objects};
+use crate::{binary_info, chain, config, features, objects, overlap};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -183,6 +183,18 @@ pub unsafe extern "system" fn get_queue2(
         // SAFETY: required pointers.
         unsafe { out.write(queue(device, (*info).queue_family_index, (*info).queue_index)) };
     });
+}
+
+/// vkSetDebugUtilsObjectNameEXT: names are not kept.
+pub unsafe extern "system" fn set_name(
+    _: vk::Device,
+    info: *const vk::DebugUtilsObjectNameInfoEXT<'_>,
+) -> vk::Result {
+    // SAFETY: a required pointer.
+    let of_device = unsafe { (*info).object_type } == vk::ObjectType::DEVICE;
+    let command = if of_device { overlap::NAME_OF_DEVICE } else { "vkSetDebugUtilsObjectNameEXT" };
+    void(plain(command), |_| ());
+    vk::Result::SUCCESS
 }
 
 /// vkDeviceWaitIdle: nothing is ever executed.

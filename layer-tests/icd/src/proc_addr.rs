@@ -68,6 +68,7 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkDestroyDevice" => device::destroy_device,
         b"vkGetDeviceQueue" => device::get_queue,
         b"vkGetDeviceQueue2" => device::get_queue2,
+        b"vkSetDebugUtilsObjectNameEXT" => device::set_name,
         b"vkDeviceWaitIdle" => device::wait_idle,
         b"vkCreateShaderModule" => simple::create_module,
         b"vkDestroyShaderModule" => simple::destroy_module,

@@ -29,6 +29,8 @@ pub struct DeviceOptions {
     pub descriptor_heap: bool,
     /// Features of Vulkan 1.0 to 1.3, as their numbers in [`CoreFeatures`].
     pub features: Vec<usize>,
+    /// No queue is asked for, which is the first command of most programs on a device.
+    pub without_queue: bool,
     /// Further extensions.
     pub extensions: Vec<&'static CStr>,
     /// Feature structures of extensions that nothing above enables, with their members.
@@ -139,11 +141,20 @@ impl Device {
         }
         // SAFETY: a live physical device and a valid create info.
         let raw = unsafe { instance.raw.create_device(physical, &info, None) }?;
+        if options.without_queue {
+            return Ok(Device::with(instance, physical, raw));
+        }
         Ok(Device::adopt(instance, physical, raw))
     }
 
-    /// Takes over a device that a test created itself; it is destroyed with the rest.
+    /// Takes over a device that a test created itself, with a queue of the first family; it is destroyed with the rest.
     pub fn adopt(instance: &Arc<Instance>, physical: vk::PhysicalDevice, raw: ash::Device) -> Device {
+        // SAFETY: the caller's contract.
+        unsafe { raw.get_device_queue(0, 0) };
+        Device::with(instance, physical, raw)
+    }
+
+    fn with(instance: &Arc<Instance>, physical: vk::PhysicalDevice, raw: ash::Device) -> Device {
         Device { raw, instance: instance.clone(), physical, objects: Mutex::default() }
     }
 

@@ -10,7 +10,7 @@
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::os::unix::thread::JoinHandleExt as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,13 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::base::descriptor::read_system_file;
 
-/// Stack for the thread, and for the static thread-local storage of all libraries in the process.
-const STACK_BYTES: usize = 1 << 20;
+/// Stack of a thread that calls no driver, beside what the C library takes out of every stack: the static thread-local
+/// storage of all libraries in the process, which may be megabytes.
+const OWN_STACK: usize = 1 << 20;
+/// The least stack of a thread that calls drivers, whose compilers expect what a program's own threads usually have.
+const DRIVER_STACK: usize = 8 << 20;
+/// The largest: where the user has raised the limit far above that, address space is dearer.
+const MOST_STACK: usize = 64 << 20;
 
 /// Signals that a thread raises itself, by what it does. If they are blocked then, the system ends the process: without
 /// the program's crash handler, and where a sandbox has a handler answer a system call in the kernel's place (SIGSYS).
@@ -38,13 +43,79 @@ const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 /// Time between two looks whether a thread has ended.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
-/// Starts a thread that receives no signals but those that it raises itself. `None`: the system refuses it, or the
-/// program would have too little address space left.
-pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    if !space_is_left(SPACE_FOR_ONE) {
+/// What a thread does that needs stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// It runs this library's own code.
+    Own,
+    /// It calls drivers: it gets what the program's threads get by default, if that is more.
+    Drivers,
+}
+
+impl Stack {
+    /// Its size in bytes.
+    fn bytes(self) -> usize {
+        let wanted = match self {
+            Stack::Own => OWN_STACK,
+            Stack::Drivers => usual_stack().clamp(DRIVER_STACK, MOST_STACK),
+        };
+        wanted.saturating_add(least_stack())
+    }
+}
+
+/// The size of the stack that the C library gives to threads by default, which RLIMIT_STACK decides when the program
+/// starts. 0: it does not say.
+fn usual_stack() -> usize {
+    let mut bytes = 0;
+    // SAFETY: the attributes are on this stack, and used between the calls that initialize and destroy them.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        if libc::pthread_attr_init(&mut attributes) == 0 {
+            libc::pthread_attr_getstacksize(&attributes, &mut bytes);
+            libc::pthread_attr_destroy(&mut attributes);
+        }
+    }
+    bytes
+}
+
+/// What the C library takes out of a thread's stack, and the little that it asks for beside that. 0: it does not say.
+fn least_stack() -> usize {
+    /// Takes the attributes of a thread, which glibc does not look at.
+    type GetMinStack = unsafe extern "C" fn(*const libc::pthread_attr_t) -> usize;
+    const UNKNOWN: usize = usize::MAX;
+    // Asked once, because the look-up takes the dynamic loader's lock. No lock here: a child may be forked meanwhile.
+    static LEAST: AtomicUsize = AtomicUsize::new(UNKNOWN);
+    let mut least = LEAST.load(Ordering::Relaxed);
+    if least == UNKNOWN {
+        // SAFETY: a look-up by name. glibc's function of that name has that type, and wants initialized attributes.
+        least = unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"__pthread_get_minstack".as_ptr());
+            let mut attributes = std::mem::zeroed();
+            if found.is_null() || libc::pthread_attr_init(&mut attributes) != 0 {
+                0
+            } else {
+                let bytes = std::mem::transmute::<*mut libc::c_void, GetMinStack>(found)(&attributes);
+                libc::pthread_attr_destroy(&mut attributes);
+                bytes
+            }
+        };
+        LEAST.store(least, Ordering::Relaxed);
+    }
+    least
+}
+
+/// Starts a thread that receives no signals but those that it raises itself, and has no real-time priority. `None`: the
+/// system refuses it, or the program would have too little address space left.
+pub fn spawn(name: &str, stack: Stack, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+    let bytes = stack.bytes();
+    if !space_is_left(SPACE_FOR_ONE.saturating_add(bytes as u64)) {
         return None;
     }
-    let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+    let builder = std::thread::Builder::new().name(name.to_owned()).stack_size(bytes);
+    let body = move || {
+        leave_real_time();
+        body();
+    };
     // SAFETY: the calls get valid pointers to signal sets on this stack. They change only the calling thread's mask,
     // which is restored before this function returns.
     unsafe {
@@ -58,6 +129,21 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
             libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         }
         handle
+    }
+}
+
+/// A thread inherits the scheduling of the one that starts it. A real-time one would keep a processor from the threads
+/// of the program until its work is done, and its time counts against RLIMIT_RTTIME, at whose end the process is
+/// killed.
+fn leave_real_time() {
+    /// In the answer, beside the policy, if a forked child is not to inherit it.
+    const RESET_ON_FORK: libc::c_int = 0x4000_0000;
+    // SAFETY: 0 is the calling thread; zeros are the parameter of the default policy, on this stack.
+    unsafe {
+        let policy = libc::sched_getscheduler(0) & !RESET_ON_FORK;
+        if matches!(policy, libc::SCHED_FIFO | libc::SCHED_RR) {
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &std::mem::zeroed());
+        }
     }
 }
 
@@ -102,11 +188,28 @@ fn space_is_left(least: u64) -> bool {
     used.is_some_and(|used| limit.saturating_sub(used) >= least)
 }
 
-/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads.
+/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads. Who would
+/// keep it alive for the stash alone asks this, and ends. The system is asked ten times a second at most.
 pub fn main_has_ended() -> bool {
+    const ASKS_EVERY_MS: u64 = 100;
+    /// The time of the last answer in milliseconds, times two, and the answer. No lock: a child may be forked
+    /// meanwhile.
+    static ANSWER: AtomicU64 = AtomicU64::new(0);
+    let (now, answer) = (coarse_ms(), ANSWER.load(Ordering::Relaxed));
+    if answer != 0 && now.wrapping_sub(answer >> 1) < ASKS_EVERY_MS {
+        return answer & 1 == 1;
+    }
     let stat = read_system_file(c"/proc/self/stat").unwrap_or_default();
     // The state follows the name, which may hold anything.
-    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
+    let has_ended = stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'));
+    ANSWER.store(now << 1 | u64::from(has_ended), Ordering::Relaxed);
+    has_ended
+}
+
+/// Milliseconds of a clock that is read without a system call.
+fn coarse_ms() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }
 
 /// A thread's times so far.
@@ -245,7 +348,7 @@ mod tests {
                 let current = Some(pages * page_size() as u64 + left);
                 rustix::process::setrlimit(Resource::As, rustix::process::Rlimit { current, maximum: None })
                     .unwrap();
-                spawn("limited", || ()).map(|thread| thread.join().unwrap()).is_some()
+                spawn("limited", Stack::Own, || ()).map(|thread| thread.join().unwrap()).is_some()
             };
             assert!(!may_use_little_space());
             assert!(started(2 * SPACE_FOR_ONE) && !started(SPACE_FOR_ONE / 2));
@@ -301,7 +404,7 @@ mod tests {
                 eprintln!("SKIPPED: the system has no filters of system calls");
             }
         };
-        spawn("sandboxed", calls).unwrap().join().unwrap();
+        spawn("sandboxed", Stack::Own, calls).unwrap().join().unwrap();
     }
 
     /// Nanoseconds of the clock that all processes share.

@@ -207,7 +207,7 @@ impl Part {
         self.view.set_caught_up();
         self.foresee_guard();
         // The writer may hold records back until now.
-        self.shared.writer.unpark();
+        self.shared.wake_from_sleep();
     }
 
     /// The part cannot be used. The program, which did not wait for that, is told by the report.

@@ -15,7 +15,7 @@ use crate::format::record::Key;
 use crate::maintenance::work::ModulesOf;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
-use crate::part::threads::{HelperThread, WriterThread};
+use crate::part::threads::{HelperThread, WriterThread, await_last_steps};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
 use crate::settings::ForProgram;
@@ -166,8 +166,6 @@ pub(crate) struct Shared<P> {
     ended: Condvar,
     /// The writer sleeps for a short time; a record must wake it.
     dozing: AtomicBool,
-    /// The writer sleeps until it is woken; anything must wake it.
-    asleep: AtomicBool,
     closing: AtomicBool,
     /// The process exits with the stash open.
     leaving: AtomicBool,
@@ -213,7 +211,6 @@ impl<P: Destination> Shared<P> {
             guards_served: Condvar::new(),
             ending: Mutex::default(),
             ended: Condvar::new(),
-            asleep: AtomicBool::new(false),
             dozing: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
@@ -363,21 +360,25 @@ impl<P: Destination> Shared<P> {
     pub(crate) fn wake_for_records(self: &Arc<Self>) {
         self.wake();
         if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
-            self.writer.unpark();
+            self.wake_from_sleep();
         }
         if self.writer.has_failed() || self.is_closing() && self.writer.is_gone() {
             self.discard();
         }
     }
 
-    /// Starts the writer, or wakes it from a sleep without an end.
+    /// Starts the writer, unless it runs.
     fn wake(self: &Arc<Self>) {
-        self.start_writer();
-        // Pairs with the fence in `may_sleep`: the writer sees what was stored before, or this thread sees that it
-        // sleeps.
+        // Pairs with the fence in `is_wanted`: a writer that comes to rest sees what was stored before, or this thread
+        // sees that it rests.
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.writer.unpark();
+        self.start_writer();
+    }
+
+    /// Ends a sleep of the writer. Not in a forked child, where a thread that does not exist may hold the lock.
+    pub(crate) fn wake_from_sleep(&self) {
+        if !self.is_inert() {
+            self.writer.wake();
         }
     }
 
@@ -401,7 +402,7 @@ impl<P: Destination> Shared<P> {
         if self.is_open() {
             self.wake();
             // From a sleep of any kind.
-            self.writer.unpark();
+            self.wake_from_sleep();
         }
         if self.writer.has_failed() {
             self.guards_are_served();
@@ -513,20 +514,16 @@ impl<P: Destination> Shared<P> {
         }
     }
 
-    /// For the writer, before a sleep without an end. False: there is something to do.
-    pub(crate) fn may_sleep(&self) -> bool {
-        self.asleep.store(true, Ordering::Relaxed);
+    /// For the writer that has come to rest: whether there is something to do.
+    pub(crate) fn is_wanted(&self) -> bool {
         fence(Ordering::SeqCst);
         let noted =
             self.uses.get().is_some_and(|uses| !uses.is_empty()) || self.touched.load(Ordering::Relaxed);
         let asked = self.asked_for_help.load(Ordering::Relaxed)
+            || self.guards_asked.load(Ordering::Relaxed)
             || self.is_closing()
             || self.flush_is_open(self.flush_asked());
-        let idle = self.records.is_empty() && !noted && !asked;
-        if !idle {
-            self.asleep.store(false, Ordering::Relaxed);
-        }
-        idle
+        !self.records.is_empty() || noted || asked
     }
 
     /// For the writer, before a short sleep. False: there is something to do.
@@ -543,7 +540,6 @@ impl<P: Destination> Shared<P> {
 
     /// For the writer, after a sleep.
     pub(crate) fn set_awake(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
         self.dozing.store(false, Ordering::Relaxed);
     }
 
@@ -582,7 +578,8 @@ impl<P: Destination> Shared<P> {
     }
 
     fn start_writer(self: &Arc<Self>) {
-        if let Some(start) = self.start.get().filter(|_| self.writer.is_not_started() && !self.is_inert()) {
+        let may_start = || (self.writer.is_not_started() || self.writer.is_resting()) && !self.is_inert();
+        if let Some(start) = self.start.get().filter(|_| may_start()) {
             self.writer.start(|| start(self));
         }
     }
@@ -590,19 +587,18 @@ impl<P: Destination> Shared<P> {
     /// Waits for the end of the writer and of the helper, within the limits of the stash. After that they go on,
     /// detached.
     pub(crate) fn join(&self) -> Joined {
-        let Some(handle) = self.writer.take_to_join() else { return Joined::Nobody };
         // If the reporter holds the last reference to the stash, the writer drops it and must not wait for itself.
         if self.writer.is_me() {
             return Joined::GoesOn;
         }
+        let Some(handle) = self.writer.take_to_join() else { return Joined::Nobody };
         self.await_end(self.left_for_end(), || self.writer.has_ended());
         self.await_end(self.waits.helper, || !self.helper.is_busy());
         self.helper.join();
         if !self.writer.has_ended() {
             return Joined::GoesOn;
         }
-        // The thread's body catches panics.
-        let _ = handle.join();
+        await_last_steps(handle);
         if self.writer.has_failed() { Joined::Nobody } else { Joined::Ended }
     }
 
@@ -613,7 +609,7 @@ impl<P: Destination> Shared<P> {
     }
 
     fn has_to_flush(&self) -> bool {
-        self.is_open() && (!self.is_drained() || self.writer.is_running())
+        self.is_open() && (!self.is_drained() || self.writer.is_in_use())
     }
 
     /// [`Shared::flush`], and the writer seals what it has written to, as at its end. What it writes afterwards goes to
@@ -634,8 +630,8 @@ impl<P: Destination> Shared<P> {
     }
 
     /// The process exits with the stash open: has the writer remove the guard files and write everything, and waits for
-    /// that as long as for closing. A writer that does not run is started only if `called_for`. False: there can be no
-    /// writer.
+    /// that as long as for closing. A writer that was not needed yet is started only if `called_for`. False: there can
+    /// be no writer.
     pub(crate) fn leave(self: &Arc<Self>, called_for: bool) -> bool {
         self.leaving.store(true, Ordering::SeqCst);
         if self.is_open() && (called_for || !self.writer.is_not_started()) {
@@ -647,7 +643,7 @@ impl<P: Destination> Shared<P> {
     fn flush_in_any_case(self: &Arc<Self>, limit: Duration) -> bool {
         self.start_writer();
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
-        self.writer.unpark();
+        self.wake_from_sleep();
         // Sleeping and being woken takes as long as the writer usually does.
         let began = Instant::now();
         while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {
@@ -677,14 +673,14 @@ impl<P: Destination> Shared<P> {
         self.flushed.notify_all();
     }
 
-    /// Closes the queues: the writer does what is left to do, and ends. A writer that does not run is started only if
-    /// `called_for`.
+    /// Closes the queues: the writer does what is left to do, and ends. A writer that was not needed yet is started
+    /// only if `called_for`.
     pub(crate) fn close(self: &Arc<Self>, called_for: bool) {
         *lock(&self.parts_at_close) = self.live_parts();
         self.closing.store(true, Ordering::SeqCst);
-        if called_for {
+        if called_for || self.writer.is_resting() {
             self.start_writer();
         }
-        self.writer.unpark();
+        self.wake_from_sleep();
     }
 }

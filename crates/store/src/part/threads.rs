@@ -1,10 +1,11 @@
 //! The writer and the helper as other threads see them: whether they run, and how to wake and join them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::thread::{JoinHandle, Thread};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crate::base::thread;
+use crate::base::thread::{self, Stack};
 use crate::base::util::lock;
 
 const NOT_STARTED: u8 = 0;
@@ -14,13 +15,22 @@ const GONE: u8 = 3;
 const FAILED: u8 = 4;
 /// Everything is written and sealed. Merging may go on.
 const WRITTEN: u8 = 5;
+/// The thread has ended for lack of work, and has left what the next one goes on with.
+const RESTING: u8 = 6;
 
-/// The writer as other threads see it.
+/// How long the end of a thread is waited for that has said that it ends.
+const END_OF_THREAD: Duration = Duration::from_millis(50);
+
+/// The writer as other threads see it: a thread that ends when it has been idle for a while, and is started again when
+/// there is something to write. No thread of the stash keeps a process alive that has no other one.
 #[derive(Default)]
 pub(crate) struct WriterThread {
     state: AtomicU8,
-    thread: OnceLock<Thread>,
-    join: Mutex<Option<JoinHandle<()>>>,
+    /// Locked while it is started.
+    handle: Mutex<Option<JoinHandle<()>>>,
+    /// With `woken`: it is to look at its queues now.
+    must_look: Mutex<bool>,
+    woken: Condvar,
 }
 
 impl WriterThread {
@@ -29,35 +39,42 @@ impl WriterThread {
         self.state.load(Ordering::Acquire) == NOT_STARTED
     }
 
-    /// Starts the thread, once.
+    /// Whether it has ended for lack of work.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.state.load(Ordering::Acquire) == RESTING
+    }
+
+    /// Starts the thread, unless it runs or has ended for good.
     pub(crate) fn start(&self, spawn: impl FnOnce() -> Option<JoinHandle<()>>) {
-        let claim = self.state.compare_exchange(NOT_STARTED, STARTING, Ordering::SeqCst, Ordering::SeqCst);
-        if claim.is_err() {
+        if !self.is_not_started() && !self.is_resting() {
             return;
         }
-        let state = match spawn() {
-            Some(handle) => {
-                // The thread that wins the exchange above is the only one to set it.
-                let _ = self.thread.set(handle.thread().clone());
-                *lock(&self.join) = Some(handle);
-                RUNNING
+        // The handle of a thread that rests is dropped: there is nothing of it to wait for.
+        let mut handle = lock(&self.handle);
+        let claims = |from| self.state.compare_exchange(from, STARTING, Ordering::SeqCst, Ordering::SeqCst);
+        if claims(NOT_STARTED).is_ok() || claims(RESTING).is_ok() {
+            *handle = spawn();
+            if handle.is_none() {
+                self.state.store(FAILED, Ordering::SeqCst);
             }
-            None => FAILED,
-        };
-        // The new thread may have ended already.
-        let _ = self.state.compare_exchange(STARTING, state, Ordering::SeqCst, Ordering::SeqCst);
+        }
     }
 
     /// Ends a sleep.
-    pub(crate) fn unpark(&self) {
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
+    pub(crate) fn wake(&self) {
+        *lock(&self.must_look) = true;
+        self.woken.notify_one();
     }
 
-    /// Whether the thread takes records.
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING)
+    /// For the writer: sleeps, until another thread ends that.
+    pub(crate) fn sleep(&self, limit: Duration) {
+        let waits = self.woken.wait_timeout_while(lock(&self.must_look), limit, |must_look| !*must_look);
+        *waits.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+
+    /// Whether there is a thread that takes records, or one that has left something to go on with.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(self.state.load(Ordering::Acquire), STARTING | RUNNING | RESTING)
     }
 
     /// Whether the thread takes no records any more, or never started.
@@ -65,7 +82,7 @@ impl WriterThread {
         matches!(self.state.load(Ordering::Acquire), NOT_STARTED | WRITTEN | GONE | FAILED)
     }
 
-    /// Whether the thread has ended, or never started.
+    /// Whether the thread has ended for good, or never started.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), NOT_STARTED | GONE | FAILED)
     }
@@ -77,15 +94,28 @@ impl WriterThread {
 
     /// Whether the caller is this thread.
     pub(crate) fn is_me(&self) -> bool {
-        self.thread.get().is_some_and(|thread| thread.id() == std::thread::current().id())
+        let handle = lock(&self.handle);
+        handle.as_ref().is_some_and(|handle| handle.thread().id() == std::thread::current().id())
     }
 
     /// The handle, for the one thread that joins it. `None`: it was taken, or there is no thread.
     pub(crate) fn take_to_join(&self) -> Option<JoinHandle<()>> {
-        while self.state.load(Ordering::SeqCst) == STARTING {
-            std::thread::yield_now();
-        }
-        lock(&self.join).take()
+        lock(&self.handle).take()
+    }
+
+    /// For the writer: it runs.
+    pub(crate) fn begins(&self) {
+        self.state.store(RUNNING, Ordering::SeqCst);
+    }
+
+    /// For the writer, which has left what another thread goes on with: it ends for lack of work.
+    pub(crate) fn rests(&self) {
+        self.state.store(RESTING, Ordering::SeqCst);
+    }
+
+    /// For the writer that rests: it goes on itself. False: another one was started.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.state.compare_exchange(RESTING, RUNNING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// For the writer: everything is written.
@@ -93,17 +123,22 @@ impl WriterThread {
         self.state.store(WRITTEN, Ordering::SeqCst);
     }
 
-    /// For the writer: it ends, after a panic if not `in_order`.
+    /// For the writer: it ends for good, after a panic if not `in_order`.
     pub(crate) fn ends(&self, in_order: bool) {
         self.state.store(if in_order { GONE } else { FAILED }, Ordering::SeqCst);
     }
 
     /// For a forked child, which does not have the thread: the handle must not be dropped.
     pub(crate) fn forget(&self) {
-        if let Ok(mut join) = self.join.try_lock() {
-            std::mem::forget(join.take());
+        if let Ok(mut handle) = self.handle.try_lock() {
+            std::mem::forget(handle.take());
         }
     }
+}
+
+/// Waits for a thread whose last statement was run, or nearly.
+pub(crate) fn await_last_steps(handle: JoinHandle<()>) {
+    thread::join(handle, END_OF_THREAD);
 }
 
 /// The helper as other threads see it.
@@ -124,7 +159,7 @@ impl HelperThread {
     pub(crate) fn start(&self, body: impl FnOnce() + Send + 'static) -> bool {
         self.join();
         self.busy.store(true, Ordering::Release);
-        let handle = thread::spawn("vkstash-helper", body);
+        let handle = thread::spawn("vkstash-helper", Stack::Own, body);
         let started = handle.is_some();
         if !started {
             self.set_done();
@@ -142,8 +177,7 @@ impl HelperThread {
     pub(crate) fn join(&self) {
         let handle = lock(&self.join).take();
         if let Some(handle) = handle.filter(|_| !self.is_busy()) {
-            // The thread's body catches panics.
-            let _ = handle.join();
+            await_last_steps(handle);
         }
     }
 

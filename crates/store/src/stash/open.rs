@@ -25,7 +25,7 @@ use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::siblings::Siblings;
-use crate::stash::writer::{self, Start};
+use crate::stash::writer::Start;
 
 /// How many device parts a stash keeps open that no device uses.
 const MOST_AT_REST: usize = 8;
@@ -118,9 +118,9 @@ impl Stash {
         let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
         let runs = Arc::new(Runs { home: home.clone(), name: run });
-        let start = Start { portable: Arc::downgrade(&portable), runs: runs.clone(), home: home.clone() };
+        let start = Start::new(Arc::downgrade(&portable), runs.clone(), home.clone());
         // Set here only.
-        let _ = shared.start.set(Box::new(move |shared| writer::spawn(shared, &start)));
+        let _ = shared.start.set(Box::new(move |shared| start.spawn(shared)));
         if portable.view().is_behind() {
             shared.ask_for_help();
         } else {

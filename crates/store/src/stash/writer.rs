@@ -1,14 +1,15 @@
 //! The writer: a thread that is started when there is something to write, and joined when the stash closes. It looks at
-//! the queues in intervals, so that threads of the program rarely have to wake it.
+//! the queues in intervals, so that threads of the program rarely have to wake it. When nothing was to be written for a
+//! while it ends, and the next one goes on with what it has left.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::base::thread;
+use crate::base::thread::{self, Stack};
 use crate::base::timer::Timer;
-use crate::base::util::{random, unix_ms};
+use crate::base::util::{lock, random, unix_ms};
 use crate::disk::home::Home;
 use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 use crate::format::sizes::RECORD_HEADER_BYTES;
@@ -30,7 +31,7 @@ const QUIET: Duration = Duration::from_millis(250);
 /// ... and of an old one.
 const SELDOM: Duration = Duration::from_secs(2);
 const QUIET_AFTER: Duration = Duration::from_secs(1);
-/// After so long without work the writer sleeps until it is woken.
+/// After so long without work the writer ends.
 const IDLE_AFTER: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(20) };
 /// Records that have waited for this long are written uncompressed, so that a killed process loses less.
 const OVERDUE: Duration = Duration::from_millis(100);
@@ -44,36 +45,76 @@ pub(crate) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is fre
 /// What the writer needs to start.
 pub(crate) struct Start {
     /// The part for use records. A weak reference, because the parts hold [`Shared`], which holds this.
-    pub(crate) portable: Weak<Part>,
+    portable: Weak<Part>,
     /// Writes the report.
-    pub(crate) runs: Arc<Runs>,
+    runs: Arc<Runs>,
     /// The folders of the application and of all applications.
-    pub(crate) home: Arc<Home>,
+    home: Arc<Home>,
+    /// A writer that has come to rest. It holds [`Shared`], so that closing the stash takes it out.
+    resting: Arc<Mutex<Option<Writer>>>,
 }
 
-/// Starts the thread.
-pub(crate) fn spawn(shared: &Arc<Shared>, start: &Start) -> Option<JoinHandle<()>> {
-    let shared = shared.clone();
-    let home = start.home.clone();
-    let schedule = Arc::new(Schedule::new(home.clone()));
-    let (portable, runs) = (start.portable.clone(), start.runs.clone());
-    let body = move || {
-        let mut writer = Writer::new(shared.clone(), portable, runs, Space::new(home), schedule);
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| writer.run()));
-        shared.writer.ends(outcome.is_ok());
-        if outcome.is_err() {
-            shared.tallies.write_error("the writer thread failed".to_owned());
-            shared.discard();
-            shared.flush_done(u64::MAX);
+impl Start {
+    pub(crate) fn new(portable: Weak<Part>, runs: Arc<Runs>, home: Arc<Home>) -> Start {
+        Start { portable, runs, home, resting: Arc::default() }
+    }
+
+    /// Starts the thread. `None`: the system refuses it, and what another one has left is dropped.
+    pub(crate) fn spawn(&self, shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
+        let (left, resting) = (lock(&self.resting).take(), self.resting.clone());
+        let writer = left.unwrap_or_else(|| {
+            let schedule = Arc::new(Schedule::new(self.home.clone()));
+            let space = Space::new(self.home.clone());
+            Writer::new(shared.clone(), self.portable.clone(), self.runs.clone(), space, schedule)
+        });
+        thread::spawn("vkstash-writer", Stack::Own, move || live(writer, &resting))
+    }
+}
+
+/// The life of the thread.
+fn live(mut writer: Writer, resting: &Mutex<Option<Writer>>) {
+    let shared = writer.shared.clone();
+    shared.writer.begins();
+    loop {
+        let run = std::panic::AssertUnwindSafe(|| writer.run());
+        match std::panic::catch_unwind(run) {
+            Ok(Run::Rests) => {}
+            Ok(Run::Ends) => break shared.writer.ends(true),
+            Err(_) => {
+                shared.writer.ends(false);
+                shared.tallies.write_error("the writer thread failed".to_owned());
+                shared.discard();
+                shared.flush_done(u64::MAX);
+                break;
+            }
         }
-        shared.guards_are_served();
-        shared.notify_ended();
-        // Also if the closing thread has stopped waiting.
-        if shared.is_closing() {
-            shared.discard_after_close();
+        *lock(resting) = Some(writer);
+        shared.writer.rests();
+        // What comes from now on starts another thread. What came before is this one's.
+        if !shared.is_wanted() || !shared.writer.goes_on() {
+            return;
         }
-    };
-    thread::spawn("vkstash-writer", body)
+        // It is there: no other thread was started.
+        match lock(resting).take() {
+            Some(left) => writer = left,
+            None => return,
+        }
+    }
+    drop(writer);
+    shared.guards_are_served();
+    shared.notify_ended();
+    // Also if the closing thread has stopped waiting.
+    if shared.is_closing() {
+        shared.discard_after_close();
+    }
+}
+
+/// Why the writer's thread ends.
+enum Run {
+    /// The stash is closed.
+    Ends,
+    /// For lack of work.
+    Rests,
 }
 
 struct Writer {
@@ -121,10 +162,10 @@ impl Writer {
         }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Run {
         // The writer keeps the priority of the program: it writes little, and unwritten records die with the process.
         // The writer was started for the report alone, unless it finds something else to do.
-        let mut for_the_report = self.shared.is_closing();
+        let mut for_the_report = self.shared.is_closing() && self.reported.is_none();
         // The last time that there was something to write, and the last time that there was anything to do.
         let (mut active, mut stirred) = (Instant::now(), Instant::now());
         let ending = loop {
@@ -161,7 +202,9 @@ impl Writer {
             if !self.shared.is_at_rest() {
                 self.call_the_helper(active.elapsed());
             }
-            self.sleep(active.elapsed(), stirred.elapsed());
+            if self.sleeps(active.elapsed(), stirred.elapsed()) {
+                return Run::Rests;
+            }
         };
         if !self.held.is_empty() {
             // Reading the parts may take long.
@@ -177,7 +220,7 @@ impl Writer {
         self.shared.flush_done(u64::MAX);
         let parts = self.shared.live_parts();
         if for_the_report || !self.has_more_to_do(&parts) {
-            return;
+            return Run::Ends;
         }
         // The closing thread waits for the following within the limit, too.
         self.shared.writer.set_written();
@@ -190,6 +233,7 @@ impl Writer {
             self.report_due = true;
             self.report(true);
         }
+        Run::Ends
     }
 
     /// Makes the guard files that are wanted. Threads of the program may wait for them.
@@ -238,26 +282,37 @@ impl Writer {
         true
     }
 
-    fn sleep(&self, quiet_for: Duration, idle_for: Duration) {
-        if quiet_for < QUIET_AFTER || !self.held.is_empty() {
-            std::thread::park_timeout(BUSY);
-        } else if idle_for < IDLE_AFTER || self.report_due || !self.schedule.is_done() {
-            if self.shared.may_doze() {
-                std::thread::park_timeout(QUIET);
-                self.shared.set_awake();
+    /// Sleeps until the queues are looked at again. True: there was nothing to do for so long that the thread ends, or
+    /// it is one of the last ones of a process whose program has ended.
+    fn sleeps(&mut self, quiet_for: Duration, idle_for: Duration) -> bool {
+        let shared = self.shared.clone();
+        let looks_often = quiet_for < QUIET_AFTER || !self.held.is_empty();
+        // Nothing that can be left to another process keeps this one alive. But in an exit handler no thread ends: it
+        // may be the last one but the handler's, and then the C library calls `exit` once more, beside the first call.
+        if thread::main_has_ended() && self.held.is_empty() && !shared.is_leaving() {
+            self.report(true);
+            if !shared.is_wanted() {
+                return true;
             }
-        } else if self.shared.may_sleep() {
-            // An idle program is not woken: the thread that has something for the writer wakes it.
-            match self.shared.until_retry() {
-                // A failed task may be due when the helper is busy.
-                Some(wait) => std::thread::park_timeout(wait.max(BUSY)),
-                None => std::thread::park(),
+            shared.writer.sleep(BUSY);
+        } else if looks_often {
+            shared.writer.sleep(BUSY);
+        } else if idle_for < IDLE_AFTER
+            || self.report_due
+            || !self.schedule.is_done()
+            || shared.until_retry().is_some()
+        {
+            if shared.may_doze() {
+                shared.writer.sleep(QUIET);
+                shared.set_awake();
             }
-            self.shared.set_awake();
-        } else if self.shared.helper.is_busy() {
+        } else if !shared.is_wanted() && !shared.is_leaving() {
+            return true;
+        } else if shared.helper.is_busy() || shared.is_leaving() {
             // The helper may be asked for again when it is done.
-            std::thread::park_timeout(BUSY);
+            shared.writer.sleep(BUSY);
         }
+        false
     }
 
     /// Writes what is queued. False: there was nothing.
