@@ -91,7 +91,8 @@ fn program(input: &Value) -> Value {
     match input["end"].as_str() {
         Some("quiet") => {
             threads = waiting::own_workers();
-            assert!(input["threads"] == "any" || (threads > 0) == (input["threads"] != false), "{threads}");
+            // On a busy machine those that were started may have ended by now.
+            assert!(input["threads"] != false || threads == 0, "{threads}");
             until_workers_end();
             calls.extend(creations(&driver.take_record()));
         }
@@ -366,7 +367,7 @@ fn no_thread_is_started_for_what_took_less_than_a_thread_takes() {
         script["disk_entry_beside_us"] = json!(100);
         let work = Work { count: 3, ..pipelines(Caches::Shared) };
         let env = warm(scenario, script, &work).without_var("VKSTASH_BACKGROUND_WORKERS");
-        let input = json!({ "work": work, "end": "quiet", "threads": "any" });
+        let input = json!({ "work": work, "end": "quiet" });
         // On a busy machine the two calls may take longer than a thread does.
         let without_threads = (0..20).any(|number| {
             let env = env.clone().stash(scenario.folder().join(format!("stash-{number}")));
