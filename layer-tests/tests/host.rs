@@ -4,6 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -184,5 +185,25 @@ fn a_device_of_a_librarys_constructor_is_served_and_reported() {
         assert!(started.0.wait().unwrap().success());
         let reports = Reports::read(&folder);
         assert_eq!(reports.sum("served") + reports.sum("parked"), COUNT, "{:?}", reports.counters());
+    });
+}
+
+/// Prints for 20 processes each: how many end in order, and how long the slowest lasts, from its start to its end.
+#[test]
+#[ignore = "prints figures"]
+fn how_long_processes_last_whose_main_thread_leaves() {
+    scenario(&[], |scenario| {
+        let Some(env) = filled(scenario, Driver::Radv) else { return };
+        let env = env.var("VKSTASH_TRACE", scenario.folder().join("trace"));
+        for how in ["leaves-instance", "leaves-device", "make-beside-workers"] {
+            let (mut in_order, mut longest) = (0, Duration::ZERO);
+            for _ in 0..20 {
+                let _ = std::fs::remove_file(scenario.folder().join("trace"));
+                let began = Instant::now();
+                in_order += u32::from(host(&env, &[how]).status().unwrap().success());
+                longest = longest.max(began.elapsed());
+            }
+            println!("{how}: {in_order} of 20, {} ms", longest.as_millis());
+        }
     });
 }

@@ -501,8 +501,7 @@ impl Shared {
     fn work_until_told(self: &Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool) {
         let Some(mut state) = self.lock() else { return };
         while !told.load(Ordering::SeqCst) {
-            // Nothing that can be left to another run keeps a process alive whose main thread has left it.
-            if self.gate.is_ending() || thread::main_has_ended() {
+            if self.gate.is_ending() {
                 let taken = state.queue.take_all();
                 drop(state);
                 return self.cancel(taken, Cancelled::ProcessEnds);
@@ -513,7 +512,12 @@ impl Shared {
                 Some(taken) => {
                     let is_urgent = state.queue.is_urgent(&taken);
                     drop(state);
-                    self.run(taken, is_urgent);
+                    // Nothing that can be left to another run keeps a process alive whose main thread has left it.
+                    if thread::main_has_ended() {
+                        self.cancel([taken], Cancelled::ProcessEnds);
+                    } else {
+                        self.run(taken, is_urgent);
+                    }
                     self.lock()
                 }
                 None if is_urgent && state.queue.unfinished_urgent() == 0 => {
@@ -546,6 +550,11 @@ impl Shared {
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
         let due = state.next_due(number);
+        if due.is_some() && thread::main_has_ended() {
+            // The process would last as long as this thread.
+            self.remove(&mut state, number);
+            return None;
+        }
         let limit =
             due.map_or(self.times.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
         let waited = self.work.wait_timeout(state, limit);

@@ -15,7 +15,7 @@ use crate::format::record::Key;
 use crate::maintenance::work::ModulesOf;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
-use crate::part::threads::{HelperThread, WriterThread, await_last_steps};
+use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::segment::append::{Payload, Slot};
 use crate::settings::ForProgram;
@@ -598,7 +598,8 @@ impl<P: Destination> Shared<P> {
         if !self.writer.has_ended() {
             return Joined::GoesOn;
         }
-        await_last_steps(handle);
+        // The thread's body catches panics.
+        let _ = handle.join();
         if self.writer.has_failed() { Joined::Nobody } else { Joined::Ended }
     }
 

@@ -18,9 +18,6 @@ const WRITTEN: u8 = 5;
 /// The thread has ended for lack of work, and has left what the next one goes on with.
 const RESTING: u8 = 6;
 
-/// How long the end of a thread is waited for that has said that it ends.
-const END_OF_THREAD: Duration = Duration::from_millis(50);
-
 /// The writer as other threads see it: a thread that ends when it has been idle for a while, and is started again when
 /// there is something to write. No thread of the stash keeps a process alive that has no other one.
 #[derive(Default)]
@@ -136,11 +133,6 @@ impl WriterThread {
     }
 }
 
-/// Waits for a thread whose last statement was run, or nearly.
-pub(crate) fn await_last_steps(handle: JoinHandle<()>) {
-    thread::join(handle, END_OF_THREAD);
-}
-
 /// The helper as other threads see it.
 #[derive(Default)]
 pub(crate) struct HelperThread {
@@ -177,7 +169,8 @@ impl HelperThread {
     pub(crate) fn join(&self) {
         let handle = lock(&self.join).take();
         if let Some(handle) = handle.filter(|_| !self.is_busy()) {
-            await_last_steps(handle);
+            // The thread's body catches panics.
+            let _ = handle.join();
         }
     }
 
