@@ -157,6 +157,27 @@ fn no_thread_of_the_layer_inherits_real_time_priority() {
     });
 }
 
+/// A limit of the user's processes, or a sandbox: the program is served as far as no thread is needed, and it ends.
+#[test]
+fn a_program_goes_on_where_the_system_refuses_threads() {
+    scenario(&[], |scenario| {
+        for driver in [Driver::Test(json!({})), Driver::Radv] {
+            let Some(env) = scenario.on(driver.clone()) else { return };
+            let refused = |when| {
+                let folder = scenario.folder().join(format!("{} {when}", env.driver().name()));
+                assert_eq!(run(&env.clone().report(&folder), &["make-without-threads"]), json!(true));
+                Reports::read(&folder)
+            };
+            let empty = refused("empty");
+            assert_eq!(empty.sum("compiled"), COUNT, "{:?}", empty.counters());
+            assert!(empty.sum("dropped") >= COUNT, "{:?}", empty.counters());
+            filled(scenario, driver);
+            let filled = refused("filled");
+            assert_eq!(filled.sum("served"), COUNT, "{:?}", filled.counters());
+        }
+    });
+}
+
 /// Compiles a library whose constructor calls what the environment names.
 fn constructor(scenario: &Scenario) -> PathBuf {
     let (source, library) = (scenario.folder().join("at_load.c"), scenario.folder().join("libat_load.so"));

@@ -2,10 +2,12 @@
 //! the process. The programmable driver ends the process where a worker's call overlaps one of them
 //! (layer-tests/icd/src/overlap.rs), in every suite; here they meet as often as can be had.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use ash::ext::debug_utils;
+use ash::ext::{debug_marker, debug_utils};
 use ash::vk;
+use ash::vk::Handle;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
@@ -15,7 +17,7 @@ use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptio
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Done, Work};
 
-const COUNT: u32 = 40;
+const COUNT: u32 = 100;
 
 fn work() -> Work {
     Work { count: COUNT, ..Work::default() }
@@ -23,7 +25,8 @@ fn work() -> Work {
 
 /// An environment whose stash has artifacts that were taken, with background work.
 fn filled(scenario: &Scenario) -> Env {
-    let env = scenario.on(Driver::Test(json!({}))).expect("the programmable driver is always there");
+    let script = json!({ "extensions": ["VK_EXT_debug_marker"] });
+    let env = scenario.on(Driver::Test(script)).expect("the programmable driver is always there");
     for count in ["compiled", "served"] {
         let run = scenario.run_ok::<Done>("work", &env, &work());
         assert_eq!(run.reports.sum(count), u64::from(COUNT), "{:?}", run.reports.counters());
@@ -39,8 +42,32 @@ fn made(driver: &TestDriver) -> usize {
     calls.filter(|call| call["command"] == "vkCreateComputePipelines").count()
 }
 
-/// Names a device, and creates and destroys instances and other devices, while workers are in the driver nearly always; they begin for the new
-/// devices, too.
+/// Names or tags a device, with one of the commands that can.
+fn name_or_tag(instance: &Instance, device: &Device, command: u32) {
+    let raw = device.raw.handle();
+    let names = debug_utils::Device::new(&instance.raw, &device.raw);
+    let markers = debug_marker::Device::new(&instance.raw, &device.raw);
+    let kind = vk::DebugReportObjectTypeEXT::DEVICE;
+    let name = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(raw).object_name(c"the device");
+    let tag = vk::DebugUtilsObjectTagInfoEXT::default().object_handle(raw).tag(b"a tag");
+    let marker = vk::DebugMarkerObjectNameInfoEXT::default().object_type(kind).object(raw.as_raw());
+    let marker_name = marker.object_name(c"the device");
+    let marker_tag = vk::DebugMarkerObjectTagInfoEXT::default().object_type(kind).object(raw.as_raw());
+    let marker_tag = marker_tag.tag(b"a tag");
+    // SAFETY: a live device, which no other thread of the program uses, and valid structures.
+    let result = unsafe {
+        match command {
+            0 => names.set_debug_utils_object_name(&name),
+            1 => names.set_debug_utils_object_tag(&tag),
+            2 => (markers.fp().debug_marker_set_object_name_ext)(raw, &marker_name).result(),
+            _ => (markers.fp().debug_marker_set_object_tag_ext)(raw, &marker_tag).result(),
+        }
+    };
+    result.unwrap();
+}
+
+/// Names and tags a device, and creates and destroys instances and other devices, while workers are in the driver
+/// nearly always; they begin for the new devices, too.
 fn in_turn(_: &Value) -> Value {
     let options = InstanceOptions { extensions: vec![debug_utils::NAME], ..InstanceOptions::default() };
     let instance = Instance::new(&options).unwrap();
@@ -52,24 +79,25 @@ fn in_turn(_: &Value) -> Value {
         { "command": "vkCreateInstance", "hang_ms": 5 },
         { "command": "vkDestroyInstance", "hang_ms": 5 },
     ] }));
-    let device = Device::new(&instance, &work().device_options()).unwrap();
-    let names = debug_utils::Device::new(&instance.raw, &device.raw);
-    let name = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(device.raw.handle());
+    let mut options = work().device_options();
+    options.extensions.push(debug_marker::NAME);
+    let device = Device::new(&instance, &options).unwrap();
+    let make_device = |of: &Arc<Instance>| drop(Device::new(of, &DeviceOptions::default()).unwrap());
     let mut all = 0;
-    while all < COUNT as usize {
-        let mut met = 0;
+    for round in 0.. {
+        let before = all;
         until("workers make pipelines", || {
-            met += made(&driver);
-            met > 0 || all >= COUNT as usize
+            all += made(&driver);
+            all > before || all >= COUNT as usize
         });
-        all += met;
-        let other = Instance::new(&InstanceOptions::default()).unwrap();
-        drop(Device::new(&other, &DeviceOptions::default()).unwrap());
-        drop(other);
-        drop(Device::new(&instance, &DeviceOptions::default()).unwrap());
-        // SAFETY: a live device, which no other thread of the program uses.
-        unsafe { names.set_debug_utils_object_name(&name.object_name(c"the device")) }.unwrap();
-        all += made(&driver);
+        if all >= COUNT as usize {
+            break;
+        }
+        match round % 6 {
+            4 => make_device(&Instance::new(&InstanceOptions::default()).unwrap()),
+            5 => make_device(&instance),
+            command => name_or_tag(&instance, &device, command),
+        }
     }
     assert!(work().run(&device).all_made());
     json!(null)

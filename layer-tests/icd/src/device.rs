@@ -9,7 +9,7 @@ use ash::vk::{self, Handle as _, TaggedStructure};
 use crate::command::{command, void};
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{plain, violation};
-use crate::{binary_info, chain, config, features, objects, overlap};
+use crate::{binary_info, chain, config, features, objects};
 
 /// vkCreateDevice.
 pub unsafe extern "system" fn create_device(
@@ -185,17 +185,34 @@ pub unsafe extern "system" fn get_queue2(
     });
 }
 
-/// vkSetDebugUtilsObjectNameEXT: names are not kept.
-pub unsafe extern "system" fn set_name(
-    _: vk::Device,
-    info: *const vk::DebugUtilsObjectNameInfoEXT<'_>,
-) -> vk::Result {
-    // SAFETY: a required pointer.
-    let of_device = unsafe { (*info).object_type } == vk::ObjectType::DEVICE;
-    let command = if of_device { overlap::NAME_OF_DEVICE } else { "vkSetDebugUtilsObjectNameEXT" };
-    void(plain(command), |_| ());
-    vk::Result::SUCCESS
+/// A command that names or tags an object: nothing is kept. That it is given the device itself is recorded.
+macro_rules! names {
+    ($name:ident, $command:literal, $info:ty, $device:expr) => {
+        #[doc = concat!($command, ".")]
+        pub unsafe extern "system" fn $name(_: vk::Device, info: *const $info) -> vk::Result {
+            // SAFETY: a required pointer.
+            let of_device = unsafe { (*info).object_type } == $device;
+            let command = if of_device { concat!($command, " of a device") } else { $command };
+            void(plain(command), |_| ());
+            vk::Result::SUCCESS
+        }
+    };
 }
+
+names!(set_name, "vkSetDebugUtilsObjectNameEXT", vk::DebugUtilsObjectNameInfoEXT<'_>, vk::ObjectType::DEVICE);
+names!(set_tag, "vkSetDebugUtilsObjectTagEXT", vk::DebugUtilsObjectTagInfoEXT<'_>, vk::ObjectType::DEVICE);
+names!(
+    set_marker_name,
+    "vkDebugMarkerSetObjectNameEXT",
+    vk::DebugMarkerObjectNameInfoEXT<'_>,
+    vk::DebugReportObjectTypeEXT::DEVICE
+);
+names!(
+    set_marker_tag,
+    "vkDebugMarkerSetObjectTagEXT",
+    vk::DebugMarkerObjectTagInfoEXT<'_>,
+    vk::DebugReportObjectTypeEXT::DEVICE
+);
 
 /// vkDeviceWaitIdle: nothing is ever executed.
 pub unsafe extern "system" fn wait_idle(_: vk::Device) -> vk::Result {

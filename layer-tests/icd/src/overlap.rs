@@ -11,7 +11,7 @@
 //! - Questions to instances and physical devices beside all of these.
 //!
 //! What may not: any call beside the creation or the destruction of an instance or a device, whichever it is, and beside
-//! the naming of a device, unless it has been waited for in vain ([`WAITS`]).
+//! the naming or tagging of a device, unless it has been waited for in vain ([`WAITS`]).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,9 +20,6 @@ use crate::record;
 
 /// How long the layer has the program wait for a call of its own.
 const WAITS: Duration = Duration::from_secs(1);
-
-/// vkSetDebugUtilsObjectNameEXT, of a device.
-pub const NAME_OF_DEVICE: &str = "vkSetDebugUtilsObjectNameEXT of a device";
 
 struct UnderWay {
     since: Instant,
@@ -54,7 +51,7 @@ pub struct Call {
 
 fn is_alone(command: &str) -> bool {
     matches!(command, "vkCreateInstance" | "vkDestroyInstance" | "vkCreateDevice" | "vkDestroyDevice")
-        || command == NAME_OF_DEVICE
+        || command.ends_with(" of a device")
 }
 
 /// A call begins. If it must not beside one that is under way, the process is aborted, so that no suite misses it.

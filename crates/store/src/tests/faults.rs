@@ -62,6 +62,13 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// As a program opens it, except that all of its work is done when it is dropped: what is looked at afterwards does not
+/// change any more.
+fn open_as_a_program(root: &Path) -> Option<Arc<Stash>> {
+    let waits = WaitLimits { end: LONG, helper: LONG, ..WaitLimits::PROGRAM };
+    trying(|| Stash::open_within(root, &app(), RunName::of_this_process(), waits))
+}
+
 /// The work of one stash, and what it has to report of it.
 struct Run<'a> {
     stash: Arc<Stash>,
@@ -73,7 +80,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn open(root: &Path, safe: &'a mut Vec<Record>) -> Option<Run<'a>> {
-        let stash = trying(|| Stash::open(root, &app()))?;
+        let stash = open_as_a_program(root)?;
         stash.set_reporter(Box::new(|store| RunReport { store, ..RunReport::default() }));
         Some(Run { stash, safe, put: Vec::new(), tried: 0 })
     }
@@ -185,7 +192,7 @@ fn some_runs(root: &Path, safe: &mut Vec<Record>) {
     drop(one);
     safe.append(&mut of_other);
     let _ = maintenance::run(root, |_, _| {});
-    if let Some(again) = trying(|| Stash::open(root, &app())) {
+    if let Some(again) = open_as_a_program(root) {
         read(&again, safe);
     }
 }

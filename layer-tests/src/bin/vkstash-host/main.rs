@@ -167,6 +167,37 @@ fn in_real_time() {
     answer(&if is_allowed { serde_json::json!(seen) } else { serde_json::Value::Null });
 }
 
+/// From now on the system refuses this process each further thread, as it does at RLIMIT_NPROC (which root does not have).
+fn refuse_threads() {
+    let load = |offset: usize| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset as u32);
+    let jump = |kind, value, yes, no| statement(libc::BPF_JMP | kind | libc::BPF_K, yes, no, value);
+    let answer = |value| statement(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+    let errno = |number: c_int| libc::SECCOMP_RET_ERRNO | number as u32;
+    let low_half = if cfg!(target_endian = "big") { 4 } else { 0 };
+    let mut filter = [
+        load(std::mem::offset_of!(libc::seccomp_data, nr)),
+        // Its flags are in memory: the C library then uses clone.
+        jump(libc::BPF_JEQ, libc::SYS_clone3 as u32, 0, 1),
+        answer(errno(libc::ENOSYS)),
+        jump(libc::BPF_JEQ, libc::SYS_clone as u32, 0, 3),
+        load(std::mem::offset_of!(libc::seccomp_data, args) + low_half),
+        jump(libc::BPF_JSET, libc::CLONE_THREAD as u32, 0, 1),
+        answer(errno(libc::EAGAIN)),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: it takes numbers, and a filter on this stack, which the kernel copies.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program), 0);
+    }
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads are refused");
+}
+
+fn statement(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: yes, jf: no, k: value }
+}
+
 extern "C" fn in_constructor() {
     make_all(&device());
 }
@@ -196,6 +227,12 @@ pub extern "C-unwind" fn run(_: c_int, _: *const *const c_char) -> c_int {
         }
         Some("make-beside-workers") => {
             beside_workers();
+            answer(&true.into());
+        }
+        Some("make-without-threads") => {
+            refuse_threads();
+            make_all(&device());
+            assert!(own_threads().is_empty());
             answer(&true.into());
         }
         Some("asked-for") => asked_for(),
