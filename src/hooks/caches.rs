@@ -40,7 +40,7 @@ pub unsafe extern "system" fn create(
                 let size = (*info).initial_data_size;
                 let loaded = size > HEADER_SIZE && {
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
-                    device.cache_data.holds_pipelines(data)
+                    device.cache_data.may_load(data)
                 };
                 device.caches.insert(*cache, AppCache::new(!loaded));
             }

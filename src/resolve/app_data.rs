@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
 use crate::recipe::payload;
-use crate::state::app_cache::{AppCache, Remembered, Version};
+use crate::state::app_cache::{AppCache, Remembered};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
 use vkstash_store::base::memory;
@@ -40,28 +40,36 @@ impl CompleteData {
 pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<CompleteData> {
     // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
+    let pending = cache.pending();
+    if pending.is_empty() {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    let driver_bytes = unsafe { device.cache_data.size(handle) }?;
     let mut answer = cache.answer();
-    if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.version == version) {
+    if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.is_of(version, driver_bytes)) {
         return Some(CompleteData::Remembered(remembered.data.clone()));
     }
-    let pending = cache.pending();
+    let driver_has_some = driver_bytes > empty_bytes(device)?;
     match pending.as_slice() {
-        [] => return None,
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
-        [key] if !cache.driver_filled() && !cache.has_companion() => {
+        [key] if !driver_has_some && !cache.has_companion() => {
             return artifact(device, Some(cache), key).map(CompleteData::Made);
         }
         _ => {}
     }
+    let is_in_last = |last: &Remembered| last.is_filled_as(version, driver_bytes);
+    let takes = driver_has_some && !answer.as_ref().is_some_and(is_in_last);
+    let source = takes.then_some(handle);
     // SAFETY: the caller's contract.
-    let (data, keys) = unsafe { merged(device, handle, cache, version, &pending, answer.as_ref()) }?;
+    let (data, keys) = unsafe { merged(device, source, cache, &pending, answer.as_ref()) }?;
     // What the next answer is built upon must not stand beside it.
     *answer = None;
     match Kept::answer(data) {
         Ok(data) => {
             let data = Arc::new(data);
-            *answer = Some(Remembered { version, keys: Arc::new(keys), data: data.clone() });
+            *answer = Some(Remembered { version, driver_bytes, keys: Arc::new(keys), data: data.clone() });
             Some(CompleteData::Remembered(data))
         }
         // No room: the next question costs as much again.
@@ -69,24 +77,33 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     }
 }
 
-/// Data that holds what the last answer held, what the driver has put into the program's cache since, and the entries
-/// that have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
+/// Bytes of the data of an empty cache of this driver.
+fn empty_bytes(device: &Device) -> Option<usize> {
+    let known = &device.cache_data.empty;
+    if known.get().is_none() {
+        let empty = PrivateCache::new(device, &[])?;
+        // SAFETY: a live cache that only this thread uses.
+        let _ = known.set(unsafe { device.cache_data.size(empty.handle()) }?);
+    }
+    known.get().copied()
+}
+
+/// Data that holds what the last answer held, what the program's cache `source` holds, if it has changed since, and the
+/// entries that have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
 ///
 /// # Safety
-/// As [`complete`].
+/// As [`complete`], of `source`.
 unsafe fn merged(
     device: &Device,
-    handle: vk::PipelineCache,
+    source: Option<vk::PipelineCache>,
     cache: &AppCache,
-    version: Version,
     pending: &[Key],
     last: Option<&Remembered>,
 ) -> Option<(Vec<u8>, FxHashSet<Key>)> {
     let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
-    let same_fills = last.is_some_and(|last| last.version.fills == version.fills);
-    if cache.driver_filled() && !same_fills {
+    if let Some(source) = source {
         // SAFETY: both caches are alive; only this thread uses the destination, and may read the source.
-        unsafe { all.take_from(handle) }?;
+        unsafe { all.take_from(source) }?;
     }
     let companion = cache.beside.companion.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(companion) = companion.as_ref() {

@@ -34,10 +34,24 @@ pub struct Version {
 pub struct Remembered {
     /// [`AppCache::version`] at the time.
     pub version: Version,
+    /// Bytes of the driver's own data at the time: commands that nobody hooks may fill the driver's object, too.
+    pub driver_bytes: usize,
     /// The pending entries that are in it.
     pub keys: Arc<FxHashSet<Key>>,
     /// The data.
     pub data: Arc<Kept>,
+}
+
+impl Remembered {
+    /// Whether the driver's object has not changed since.
+    pub fn is_filled_as(&self, version: Version, driver_bytes: usize) -> bool {
+        self.version.fills == version.fills && self.driver_bytes == driver_bytes
+    }
+
+    /// Whether nothing has changed since.
+    pub fn is_of(&self, version: Version, driver_bytes: usize) -> bool {
+        self.version == version && self.driver_bytes == driver_bytes
+    }
 }
 
 /// One live cache of the program.
@@ -115,7 +129,7 @@ impl AppCache {
     }
 
     /// Whether the driver's object may hold anything.
-    pub fn driver_filled(&self) -> bool {
+    fn driver_filled(&self) -> bool {
         self.driver_filled.load(Ordering::Acquire)
     }
 

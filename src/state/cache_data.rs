@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::cell::RefCell;
+use std::sync::OnceLock;
 
 use ash::vk;
 
@@ -25,6 +26,8 @@ pub struct CacheData {
     /// Length, version, vendor and device (contract 4.1).
     words: [u32; 4],
     uuid: [u8; vk::UUID_SIZE],
+    /// Bytes of the data of an empty cache, which some drivers write more into than a header.
+    pub empty: OnceLock<usize>,
 }
 
 impl CacheData {
@@ -40,7 +43,25 @@ impl CacheData {
             destroy: table.destroy_pipeline_cache,
             words: [HEADER_SIZE as u32, 1, properties.vendor_id, properties.device_id],
             uuid: properties.pipeline_cache_uuid,
+            empty: OnceLock::new(),
         }
+    }
+
+    /// Whether a driver may take something from initial data: what has a header of another kind is the driver's to
+    /// judge.
+    pub fn may_load(&self, data: &[u8]) -> bool {
+        data.len() > HEADER_SIZE && (data[4..8] != self.words[1].to_le_bytes() || self.holds_pipelines(data))
+    }
+
+    /// Bytes of a cache's data. None where the driver does not say.
+    ///
+    /// # Safety
+    /// As [`CacheData::read`].
+    pub unsafe fn size(&self, cache: vk::PipelineCache) -> Option<usize> {
+        let mut size = 0;
+        // SAFETY: the caller's contract; NULL asks for the size, and one that the driver leaves alone is 0.
+        let result = unsafe { self.get?(self.device, cache, &mut size, std::ptr::null_mut()) };
+        (result == vk::Result::SUCCESS).then_some(size)
     }
 
     /// Whether this is cache data of the device (contract 4.1) with something behind its header.
@@ -96,12 +117,8 @@ impl CacheData {
                 vk::Result::INCOMPLETE => {}
                 _ => return None,
             }
-            let mut size = 0;
-            // SAFETY: the caller's contract; NULL asks for the size, and one that the driver leaves alone is 0.
-            let result = unsafe { get(self.device, cache, &mut size, std::ptr::null_mut()) };
-            if result != vk::Result::SUCCESS || size <= HEADER_SIZE {
-                return None;
-            }
+            // SAFETY: the caller's contract.
+            let size = unsafe { self.size(cache) }.filter(|size| *size > HEADER_SIZE)?;
             // A size that no memory can be had for is no data.
             if !memory::lengthen(buffer, size) {
                 return None;

@@ -127,6 +127,36 @@ pub unsafe extern "system" fn get_data(
     })
 }
 
+/// vkCreateDataGraphPipelinesARM, for the layer a command that it has never heard of: each pipeline is an entry of the
+/// cache, and no object.
+pub unsafe extern "system" fn create_data_graphs(
+    device: vk::Device,
+    _: vk::DeferredOperationKHR,
+    handle: vk::PipelineCache,
+    count: u32,
+    _: *const c_void,
+    _: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    let call =
+        Call { cache: name(handle), create_infos: Some(count), ..plain("vkCreateDataGraphPipelinesARM") };
+    command(call, |call| {
+        let Some(device) = handles::device(call.command, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        let Some(cache) = find(call.command, &device, handle) else {
+            return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+        };
+        let _use = cache.enter(call.command, cache.flags & 1 != 0);
+        for number in 0..count {
+            cache.add([number as u8; 32]);
+            // SAFETY: the command's own array.
+            unsafe { out.add(number as usize).write(vk::Pipeline::null()) };
+        }
+        vk::Result::SUCCESS
+    })
+}
+
 /// vkMergePipelineCaches.
 pub unsafe extern "system" fn merge(
     device: vk::Device,

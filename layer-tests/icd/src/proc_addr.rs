@@ -89,6 +89,7 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkDestroyPipelineCache" => caches::destroy,
         b"vkGetPipelineCacheData" => caches::get_data,
         b"vkMergePipelineCaches" => caches::merge,
+        b"vkCreateDataGraphPipelinesARM" => caches::create_data_graphs,
         b"vkCreateComputePipelines" => compute::create,
         b"vkCreateGraphicsPipelines" => graphics::create,
         b"vkCreateRayTracingPipelinesKHR" => ray_tracing::create,
