@@ -37,7 +37,7 @@ trap end EXIT
 [ ! -e "$(target_folder)/khronos/libkhronos_test_icd.so" ] ||
     khronos_driver=$(realpath "$(target_folder)")/khronos/libkhronos_test_icd.so
 mapfile -t packages < <(packages_of landing)
-cargo build "${packages[@]}" --all-targets
+cargo build "${packages[@]}" --lib --bins --tests --examples
 
 beside() {
     setsid bash -c "$1" >/dev/null 2>&1 &

@@ -40,8 +40,8 @@ suites() {
         # With this Mesa every driver that the suites need is here, so a suite that finds no driver is broken.
         export VKSTASH_REQUIRE_DRIVERS=0
         ! mesa_has_null_device || export VKSTASH_REQUIRE_DRIVERS=1
-        exec cargo nextest run "${packages[@]}" --all-targets --profile "$profile" --no-fail-fast --hide-progress-bar \
-            --test-threads "${threads:-$((2 * $(nproc)))}" "$@"
+        exec cargo nextest run "${packages[@]}" --lib --bins --tests --examples --profile "$profile" \
+            --no-fail-fast --hide-progress-bar --test-threads "${threads:-$((2 * $(nproc)))}" "$@"
     ) || status=$?
     rm -rf "$scratch"
     report=$(target_folder)/nextest/$profile/junit.xml

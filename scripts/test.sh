@@ -85,7 +85,7 @@ build() {
     # On a new checkout nothing is compiled a second time, so what incremental compiling records is for nobody.
     [ -z "${CI:-}" ] || export CARGO_INCREMENTAL=0
     mapfile -t packages < <(packages_of "$profile")
-    cargo build "${packages[@]}" --all-targets
+    cargo build "${packages[@]}" --lib --bins --tests --examples
 }
 
 # Whether the layer builds with the oldest Rust that Cargo.toml declares.
