@@ -26,6 +26,7 @@ use object_store::{
     WriteMultipart,
 };
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use tokio::sync::OnceCell;
 use url::Url;
 use vkstash_store::base::text::is_printable;
@@ -567,10 +568,15 @@ impl Bucket {
     pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
         let path = folder.join(".lock");
-        // Reading is enough to lock it: whoever may read the folder may wait for those who write there.
-        let file = match File::open(&path) {
+        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: whoever may read the
+        // folder may wait for those who write there.
+        let opened = match File::options().read(true).append(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
+            opened => opened,
+        };
+        let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = File::options().create(true).append(true).open(&path)?;
+                let file = File::options().create(true).read(true).append(true).open(&path)?;
                 let mode = folder.metadata()?.permissions().mode() & 0o666;
                 // The folder of several users. If that fails, somebody else has made the file.
                 let _ = file.set_permissions(Permissions::from_mode(mode));
@@ -579,7 +585,10 @@ impl Bucket {
             file => file?,
         };
         let began = std::time::Instant::now();
-        while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        while let Err(error) = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if !matches!(error, Errno::WOULDBLOCK | Errno::INTR) {
+                return Err(BucketError::Unable(format!("lock {}: {error}", path.display())));
+            }
             if began.elapsed() > self.silence {
                 return Err(BucketError::Unreachable(
                     "somebody else publishes there all the time".to_owned(),

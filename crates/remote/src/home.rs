@@ -98,7 +98,8 @@ impl Home {
     }
 
     fn open_lock(&self, name: &str) -> io::Result<File> {
-        File::options().create(true).append(true).mode(0o600).open(self.dir.join(name))
+        // NFS gives shared locks only to descriptors that can read, and exclusive ones only to those that can write.
+        File::options().create(true).read(true).append(true).mode(0o600).open(self.dir.join(name))
     }
 
     /// Waits until nobody else changes the folder. None: that takes longer than `limit`.

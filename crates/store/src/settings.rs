@@ -17,7 +17,7 @@ use crate::base::util::random;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::home::MOST_BASES;
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::refusal::OpenError;
 
 /// The file's name.
@@ -553,7 +553,7 @@ impl Locked {
             match disk::try_lock(&locked) {
                 Ok(()) => break,
                 // A file system without locks, or without locks of folders.
-                Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL | Errno::BADF) => break,
+                Err(error) if locks::are_missing(error) => break,
                 Err(Errno::WOULDBLOCK) if began.elapsed() >= patience => {
                     return Err(SettingsError::Busy { path: root.to_owned() });
                 }

@@ -40,7 +40,9 @@ pub(crate) fn main(args: &InspectArgs) -> Result<(), Error> {
     let damaged = info.records.iter().filter(|record| record.is_whole == Some(false)).count() as u64;
     let places = (damaged > 0).then(|| counted(damaged, "damaged record"));
     let between = (info.damaged_places > 0).then(|| counted(info.damaged_places, "place without a record"));
-    let all: Vec<_> = places.into_iter().chain(between).collect();
+    let gone = info.complete_records.map(|had| u64::from(had).saturating_sub(info.records.len() as u64));
+    let gone = gone.map(|gone| format!("a cut end, and with it {}", counted(gone, "record")));
+    let all: Vec<_> = places.into_iter().chain(between).chain(gone).collect();
     if all.is_empty() { Ok(()) } else { Err(Error::Damaged(all.join(" and "))) }
 }
 
@@ -48,6 +50,7 @@ fn tell(info: &SegmentInfo, out: &mut Printer) -> io::Result<()> {
     let state = match info.state {
         SegmentState::Sealed => "complete",
         SegmentState::Orphaned => "without an index, because its writer died",
+        SegmentState::Cut => "cut, or damaged at its end: it was complete",
         SegmentState::Written => "a running program writes to it",
         SegmentState::Unreadable => "some of it cannot be read now",
     };

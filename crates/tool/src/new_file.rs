@@ -159,7 +159,8 @@ fn remove_stale(folder: &Path) {
 fn is_stale(file: &OwnedFd) -> bool {
     let own = rustix::process::geteuid().as_raw();
     rustix::fs::fstat(file).is_ok_and(|stat| stat.st_uid == own)
-        && rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        // Shared, because NFS gives exclusive locks only to descriptors that can write.
+        && rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok()
 }
 
 fn folder(path: &Path) -> &Path {

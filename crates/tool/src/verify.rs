@@ -83,6 +83,9 @@ fn tell(found: &Verified, contents: bool, out: &mut impl io::Write) -> io::Resul
     for BadFile { application, part, file, fault, state } in &found.bad {
         let fault = match fault {
             Fault::Damaged(places) => counted(*places, "damaged place"),
+            Fault::Cut(records) => {
+                format!("cut, or damaged at its end: {} lost", counted(*records, "record"))
+            }
             Fault::Untrue(1) => "1 record is not what its key says".to_owned(),
             Fault::Untrue(records) => format!("{records} records are not what their keys say"),
             Fault::Refused(refusal) => format!("not used: {refusal}"),

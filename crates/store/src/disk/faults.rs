@@ -1,11 +1,13 @@
 //! Faults for tests: which file operations fail, and how. There is one plan for the process, because the writer is
 //! another thread; a test with a plan runs in a process of its own.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use rustix::io::Errno;
 
 use crate::base::util::lock;
@@ -62,6 +64,9 @@ pub(crate) enum Plan {
     Held { op: Op },
     /// None; the first operation of one kind waits until the plan ends.
     HeldOnce { op: Op },
+    /// Locks of files as Linux has them on NFSv4: an exclusive one needs a descriptor that can write, a shared one
+    /// needs one that can read.
+    NfsLocks,
     /// One of so many, at random.
     Random { seed: u64, one_of: u64 },
 }
@@ -143,6 +148,7 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
             std::thread::sleep(delay);
             return None;
         }
+        Plan::NfsLocks => None,
         Plan::Counted { op: counted } => {
             state.calls += u64::from(counted == op);
             None
@@ -168,6 +174,18 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
     };
     state.hit.extend(fault.map(|fault| (op, fault)));
     fault
+}
+
+/// What NFS says of a lock of this file, where that is the plan.
+pub(crate) fn of_lock(fd: BorrowedFd<'_>, exclusive: bool) -> Result<(), Errno> {
+    let is_planned = lock(&STATE).as_ref().is_some_and(|state| matches!(state.plan, Plan::NfsLocks));
+    // Linux keeps the locks of folders to itself.
+    let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    if !is_planned || !is_file(fstat(fd)?) {
+        return Ok(());
+    }
+    let lacks = if exclusive { OFlags::RDONLY } else { OFlags::WRONLY };
+    if fcntl_getfl(fd)? & OFlags::RWMODE == lacks { Err(Errno::BADF) } else { Ok(()) }
 }
 
 fn mixed(mut number: u64) -> u64 {

@@ -11,7 +11,7 @@ use crate::base::descriptor::Descriptor;
 use crate::base::owner;
 use crate::base::sort;
 use crate::base::timer::never;
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::refusal::{OpenError, Refusal, is_lack};
 
 /// The mode of all files that the store creates.
@@ -230,10 +230,13 @@ impl Folder {
 
     /// [`Folder::open_file`] that gives [`Refusal::PutOff`] if there is no descriptor or no memory.
     pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
-        self.open_own(name, OFlags::RDONLY, |error| match error {
-            error if is_lack(error) => Refusal::PutOff,
-            error => unreadable(error),
-        })
+        self.open_own(name, OFlags::RDONLY, put_off_or_unreadable)
+    }
+
+    /// Opens a file of the user's to read it as the only process that does, for which NFS wants a descriptor that can
+    /// write. [`Refusal::PutOff`] as above.
+    pub(crate) fn open_to_take(&self, name: &str) -> Result<Descriptor, Refusal> {
+        self.open_own(name, OFlags::RDWR, put_off_or_unreadable).map(|(fd, _)| fd)
     }
 
     /// Opens a file of the user's for reading and writing.
@@ -310,8 +313,14 @@ impl Folder {
         (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
     }
 
+    /// Whether a process may hold the folder ([`Folder::hold`]).
+    pub(crate) fn is_held(&self) -> bool {
+        // As of files: a lock of this process would look like another one's.
+        disk::try_lock(&self.fd).and_then(|()| disk::unlock(&self.fd)).is_err()
+    }
+
     /// Creates a file that is locked before other processes see it, because they take an unlocked file for one without
-    /// a process. The lock ends with the process. On a file system without locks, all files count as locked.
+    /// a process. The lock ends with the process. A file system without locks: [`locks`].
     pub(crate) fn create_locked(&self, name: &str) -> io::Result<Descriptor> {
         let (temporary, fd) = self.create_temporary(name)?;
         if let Err(error) = disk::renameat(&self.fd, &temporary, name) {
@@ -329,10 +338,9 @@ impl Folder {
         let error = loop {
             match disk::try_lock(&fd) {
                 Err(Errno::INTR) => {}
-                // A file system without locks: other processes do not touch the file.
-                Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL) => {
-                    return Ok((temporary, fd));
-                }
+                Ok(()) => return Ok((temporary, fd)),
+                // A file system without locks: other processes do not touch the file while it is young.
+                Err(error) if locks::are_missing(error) => return Ok((temporary, fd)),
                 // A clean-up holds the lock, because the clock made the file look old.
                 Err(Errno::WOULDBLOCK) => break Errno::EXIST,
                 // Without a lock the file would count as abandoned.
@@ -377,6 +385,13 @@ impl Folder {
             let _ = disk::unlinkat(&self.fd, &temporary, AtFlags::empty());
         }
         done
+    }
+}
+
+fn put_off_or_unreadable(error: Errno) -> Refusal {
+    match is_lack(error) {
+        true => Refusal::PutOff,
+        false => unreadable(error),
     }
 }
 

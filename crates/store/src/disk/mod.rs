@@ -6,10 +6,12 @@
 //! | `faults` | making operations fail in tests |
 //! | `folder` | opening folders and files safely |
 //! | `home` | the folders of an application |
+//! | `locks` | whether a process writes a file |
 
 #[cfg(test)]
 pub(crate) mod faults;
 pub mod folder;
 pub mod home;
+pub(crate) mod locks;
 pub(crate) mod op;
 pub mod ops;

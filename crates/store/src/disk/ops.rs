@@ -186,13 +186,19 @@ pub(crate) fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Resul
 /// Locks a file exclusively. `WOULDBLOCK`: another descriptor has a lock.
 pub(crate) fn try_lock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
-    fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockExclusive)
+    let fd = fd.as_ref().still()?;
+    #[cfg(test)]
+    faults::of_lock(fd, true)?;
+    fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Takes a shared lock. `WOULDBLOCK`: another descriptor has an exclusive lock.
 pub(crate) fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
-    fs::flock(fd.as_ref().still()?, FlockOperation::NonBlockingLockShared)
+    let fd = fd.as_ref().still()?;
+    #[cfg(test)]
+    faults::of_lock(fd, false)?;
+    fs::flock(fd, FlockOperation::NonBlockingLockShared)
 }
 
 pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {

@@ -11,6 +11,7 @@
 //! | `device` | the device header |
 //! | `file` | the header of a segment file |
 //! | `footer` | the footer of a sealed segment |
+//! | `seal` | what a sealed segment says of itself at its start |
 //! | `checkpoint` | checkpoints, and the pointers to them |
 //! | `table` | the index of a sealed segment |
 //! | `codec` | how payloads are stored |
@@ -29,5 +30,6 @@ pub mod record;
 pub(crate) mod record_header;
 pub mod refusal;
 pub mod same;
+pub(crate) mod seal;
 pub(crate) mod sizes;
 pub(crate) mod table;

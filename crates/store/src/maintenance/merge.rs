@@ -14,11 +14,12 @@ use crate::bounds;
 use crate::bounds::{Cause, Room};
 use crate::codec;
 use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::file::FileHeader;
 use crate::format::footer::encode_end;
 use crate::format::record::{Kind, UseRecord};
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
+use crate::format::seal::Seal;
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS, VERSION};
 use crate::format::table::Row;
 use crate::maintenance::contents::{Live, Lost, PartContents, footprint, stays};
@@ -259,6 +260,8 @@ impl Job<'_> {
         let base = file.start + file.bytes.len() as u64;
         file.bytes.extend_from_slice(&encode_end(header, base, &rows));
         file.write_if(0)?;
+        let seal = Seal { bytes: file.start, records: rows.len() as u32 };
+        write_all_at(file.fd, &seal.encode(), Seal::OFFSET).map_err(|(_, error)| error)?;
         Ok(file.start)
     }
 
@@ -387,6 +390,6 @@ impl File<'_> {
 fn lock(folder: &Folder) -> Option<Descriptor> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
-    disk::try_lock(&lock).ok()?;
+    locks::begin(&lock).ok()?;
     Some(lock)
 }

@@ -9,7 +9,6 @@ use crate::maintenance::remove;
 use crate::maintenance::survey;
 use crate::maintenance::survey::{ApplicationFolder, PartFolder};
 use crate::reports::totals;
-use crate::segment::load;
 use crate::settings::Settings;
 
 /// What is removed.
@@ -88,7 +87,7 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
         return None;
     }
     // A program that opens it from now on keeps what it has opened, and finds the rest gone.
-    let is_in_use = load::is_locked(application.folder.as_ref());
+    let is_in_use = application.folder.is_held();
     let is_removed = |part: &&PartFolder| request.is_dry_run || !is_in_use && remove::part(part);
     let gone: Vec<_> = old.iter().copied().filter(|part| is_in_use || is_removed(part)).collect();
     let is_whole = is_old && gone.len() == old.len();
@@ -110,7 +109,7 @@ fn without_parts(root: &Folder, name: &str, request: &Request<'_>) -> Option<Pru
     let folder = root.sub(name, false).ok()?;
     let last_use = last_run(&folder);
     let is_something = last_use > 0 || remove::holds_nothing(&folder);
-    let is_in_use = load::is_locked(folder.as_ref());
+    let is_in_use = folder.is_held();
     // A program that has only begun has stored nothing yet.
     if last_use >= request.used_before || !is_something || is_in_use && last_use == 0 {
         return None;

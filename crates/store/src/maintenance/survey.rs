@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::base::sort;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::refusal::Refusal;
@@ -225,7 +225,7 @@ impl PartFolder {
     /// Whether a running process writes to it.
     pub(crate) fn is_open(&self) -> bool {
         let open = |name: &String| match self.folder.open_file(name) {
-            Ok((fd, _)) => load::is_locked(&fd),
+            Ok((fd, _)) => locks::is_locked(&fd),
             // A file that cannot be read may be open.
             Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
         };

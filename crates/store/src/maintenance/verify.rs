@@ -92,6 +92,8 @@ pub enum Fault {
     Damaged(u64),
     /// So many records whose payload is whole, and not what their key says.
     Untrue(u64),
+    /// The end of the file is missing or damaged, and with it so many records.
+    Cut(u64),
     /// It is not used at all.
     Refused(Refusal),
     /// It cannot be read now.
@@ -279,12 +281,13 @@ impl Look {
             }
             lost.push(row.offset);
         }
-        let fault = match (places.get(), untrue) {
+        let fault = match (loaded.cut, places.get(), untrue) {
             // What a failed read has hidden looks like damage.
             _ if unread || segment.has_failed() => Some(Fault::Unread),
-            (0, 0) => None,
-            (0, untrue) => Some(Fault::Untrue(untrue)),
-            (places, _) => Some(Fault::Damaged(places)),
+            (Some(seal), ..) => Some(Fault::Cut(u64::from(seal.records).saturating_sub(rows.len() as u64))),
+            (None, 0, 0) => None,
+            (None, 0, untrue) => Some(Fault::Untrue(untrue)),
+            (None, places, _) => Some(Fault::Damaged(places)),
         };
         Look { records: rows.len() as u64, fault, lost }
     }
@@ -314,7 +317,7 @@ impl Buffers {
 /// Has each damaged segment written again. What cannot be read now, and what another process writes or merges, stays.
 fn repair(part: &PartFolder, application: &ApplicationFolder, found: &mut [Bad]) {
     let can_be = |bad: &&mut Bad| {
-        bad.state == Repair::Left && matches!(bad.fault, Fault::Damaged(_) | Fault::Untrue(_))
+        bad.state == Repair::Left && matches!(bad.fault, Fault::Damaged(_) | Fault::Untrue(_) | Fault::Cut(_))
     };
     let mut damaged: Vec<&mut Bad> = found.iter_mut().filter(can_be).collect();
     if damaged.is_empty() {

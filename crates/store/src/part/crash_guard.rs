@@ -13,7 +13,7 @@ use crate::base::sort;
 use crate::base::timer::Timer;
 use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::bytes::{close_block, is_closed, put_u32};
 use crate::format::record::Key;
 use crate::format::refusal::Refusal;
@@ -203,8 +203,8 @@ pub(crate) fn stale_guards(folder: &Folder, interrupted: &dyn Fn() -> bool) -> O
 struct NotNow;
 
 fn read_left(folder: &Folder, name: String) -> Result<Option<StaleGuard>, NotNow> {
-    match folder.open_file_or_put_off(&name) {
-        Ok((fd, _)) => Ok(read_open(fd, name)),
+    match folder.open_to_take(&name) {
+        Ok(fd) => Ok(read_open(fd, name)),
         Err(Refusal::PutOff) => Err(NotNow),
         Err(_) => Ok(None),
     }
@@ -212,7 +212,7 @@ fn read_left(folder: &Folder, name: String) -> Result<Option<StaleGuard>, NotNow
 
 fn read_open(fd: Descriptor, name: String) -> Option<StaleGuard> {
     // A locked file has a live process, or another process counts its crash.
-    disk::try_lock(&fd).ok()?;
+    locks::take_alone(&fd).then_some(())?;
     // A file without a name was counted by another process after it was opened here.
     disk::fstat(&fd).ok().filter(|stat| stat.st_nlink > 0)?;
     let mut bytes = Vec::new();

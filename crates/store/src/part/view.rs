@@ -12,11 +12,12 @@ use crate::base::sort;
 use crate::base::timer::Timer;
 use crate::base::util::lock;
 use crate::disk::folder::{Folder, write_all_at};
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::IndexEntry;
 use crate::format::refusal::Refusal;
+use crate::format::seal::Seal;
 use crate::format::sizes::VERSION;
 use crate::segment::cleanup::clean_up;
 use crate::segment::file::{DamagedIndex, Segment};
@@ -320,10 +321,10 @@ fn tail(
         || Scan { entries: Vec::new(), damaged: 0, end, sealed: false, failed: false, stopped: false };
     let Ok((fd, length)) = folder.open_file(name) else { return (nothing(), true) };
     if length <= end {
-        return (nothing(), load::is_locked(&fd));
+        return (nothing(), locks::is_locked(&fd));
     }
     let found = scan::scan(&fd, end, length, identity.tag(), true, interrupted);
-    let goes_on = !found.sealed && load::is_locked(&fd);
+    let goes_on = !found.sealed && locks::is_locked(&fd);
     (found, goes_on)
 }
 
@@ -344,5 +345,8 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
         let _ = disk::ftruncate(&fd, base);
         return None;
     }
+    let seal = Seal { bytes: base + end.len() as u64, records: rows.len() as u32 };
+    // If that fails, only a cut of the file is not noticed.
+    let _ = write_all_at(&fd, &seal.encode(), Seal::OFFSET);
     Some(())
 }

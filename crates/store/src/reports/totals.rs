@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::sort;
 use crate::base::util::random;
 use crate::disk::folder::{FILE_MODE, Folder};
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
 use crate::reports::runs::{SUFFIX, TOTALS_MAGIC, encode, read_file, read_in, read_those, try_read_file};
 use crate::segment::cleanup::clean_up;
@@ -94,7 +94,7 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = disk::openat(folder, LOCK, flags, FILE_MODE)?;
-    disk::try_lock(&lock)?;
+    locks::begin(&lock)?;
     // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
     // Names begin with the start of the run. The reports that stay are not read: most runs fold a single one.

@@ -15,6 +15,7 @@ use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record::{Key, Kind};
 use crate::format::record_header::{Stored, encode_record};
+use crate::format::seal::Seal;
 use crate::format::sizes::{
     ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEADER_BYTES, POINTERS_BYTES, RECORD_HEADER_BYTES, VERSION,
 };
@@ -189,6 +190,9 @@ impl Appender {
             self.cut();
             error
         })?;
+        let seal = Seal { bytes: self.end + end.len() as u64, records: self.rows.len() as u32 };
+        // If that fails, only a cut of the file is not noticed.
+        let _ = self.write_at(&seal.encode(), Seal::OFFSET);
         Ok(end.len() as u64)
     }
 }

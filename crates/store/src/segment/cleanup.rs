@@ -1,9 +1,8 @@
 //! Clean-up: removing files that killed processes have left unfinished.
 
 use crate::base::descriptor::Descriptor;
-use crate::base::util::unix_ms;
 use crate::disk::folder::{Folder, TEMPORARY};
-use crate::disk::ops as disk;
+use crate::disk::{locks, ops as disk};
 
 /// The creator of a file holds its lock from its second call on. A younger file, in seconds, may be between the two
 /// calls.
@@ -13,10 +12,7 @@ const YOUNG: i64 = 60;
 /// or belong to another user stay. The next process tries again what fails.
 pub(crate) fn clean_up(folder: &Folder) {
     let empty = |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| stat.st_size == 0);
-    // Negative if the clock was set back.
-    let now = i64::try_from(unix_ms() / 1000).unwrap_or(0);
-    let old =
-        |file: &Descriptor| disk::fstat(file).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= YOUNG);
+    let old = |file: &Descriptor| locks::is_older(file, YOUNG);
     for name in folder.names("").unwrap_or_default() {
         if is_segment(&name) || is_guard(&name) {
             remove(folder, &name, empty);
@@ -34,7 +30,7 @@ pub(crate) fn clean_up(folder: &Folder) {
 fn remove(folder: &Folder, name: &str, is_left: impl Fn(&Descriptor) -> bool) {
     let Ok((file, _)) = folder.open_file(name) else { return };
     // Checked before locking, which others could notice, and again under the lock.
-    if is_left(&file) && disk::try_lock(&file).is_ok() && is_left(&file) {
+    if is_left(&file) && locks::take(&file) && is_left(&file) {
         let _ = folder.remove_file(name);
     }
 }

@@ -8,6 +8,7 @@ use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;
+use crate::disk::locks;
 use crate::disk::ops as disk;
 use crate::format::bytes::padded;
 use crate::format::checkpoint::CheckpointPointer;
@@ -20,6 +21,7 @@ use crate::format::footer::Tally;
 use crate::format::record_header::IndexEntry;
 use crate::format::record_header::payload_crc;
 use crate::format::refusal::Refusal;
+use crate::format::seal::Seal;
 use crate::format::sizes::ENTRY_BYTES;
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::sizes::FOOTER_BYTES;
@@ -48,6 +50,8 @@ pub(crate) struct Loaded {
     /// The length of the file, in bytes.
     pub(crate) bytes: u64,
     pub(crate) state: State,
+    /// What the file was when it was sealed, if its end is missing now or damaged.
+    pub(crate) cut: Option<Seal>,
 }
 
 /// Who may still write to a segment.
@@ -61,16 +65,6 @@ pub(crate) enum State {
     Unreadable,
     /// A process that holds its lock. A scan finds its records.
     Written,
-}
-
-/// Whether a process holds the lock of the file. A lock ends with its process.
-pub(crate) fn is_locked(fd: &Descriptor) -> bool {
-    match disk::try_lock(fd) {
-        // A lock of this process would look like a writer's. If unlocking fails, closing the file unlocks it.
-        Ok(()) => disk::unlock(fd).is_err(),
-        // The file is locked, or the file system has no locks. Such a file is not changed.
-        Err(_) => true,
-    }
 }
 
 /// Opens the segment `name`, which must belong to the part `expected`. With `None` its own header decides.
@@ -117,12 +111,13 @@ fn load_file(
 ) -> Result<Loaded, Refusal> {
     // If the file has grown since its length was read, its writer has sealed it or died in between.
     let grown = |fd: &Descriptor| disk::fstat(fd).is_ok_and(|stat| stat.st_size as u64 != length);
+    let too_short = |fd: &Descriptor| match locks::is_locked(fd) {
+        true => Err(Refusal::NotYet),
+        false if grown(fd) => load_until(folder, name, expected, interrupted),
+        false => Err(Refusal::Truncated),
+    };
     if length < HEADER_BYTES as u64 {
-        return match is_locked(&fd) {
-            true => Err(Refusal::NotYet),
-            false if grown(&fd) => load_until(folder, name, expected, interrupted),
-            false => Err(Refusal::Truncated),
-        };
+        return too_short(&fd);
     }
     let io_error = |error: io::Error| Refusal::Unreadable(error.to_string());
     let mut head = Vec::new();
@@ -132,6 +127,9 @@ fn load_file(
         Some(header) => Some(header),
         None => end.header()?,
     };
+    if header.as_ref().is_some_and(|header| length < header.first_record()) {
+        return too_short(&fd);
+    }
     if let (Some(header), Some(expected)) = (&header, expected) {
         if let Some(refusal) = header.identity.refused_by(expected) {
             return Err(refusal);
@@ -141,7 +139,7 @@ fn load_file(
     let tag = identity.ok_or(Refusal::NotASegment)?.tag();
 
     let mut damaged = u64::from(header.is_none());
-    let (mut state, mut failed) = (State::Sealed, false);
+    let (mut state, mut failed, mut cut) = (State::Sealed, false, None);
     let version = header.as_ref().map_or(0, |header| header.version);
     let (table, tally, records_end) = if let Some(footer) = end.footer(length, tag).filter(|_| version != 1) {
         let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
@@ -153,10 +151,12 @@ fn load_file(
         let tally = Tally::of(rows.iter().map(Row::unpack));
         (Table::Rows(Buckets::of(&rows)), tally, index)
     } else {
-        state = if is_locked(&fd) { State::Written } else { State::Orphaned };
+        state = if locks::is_locked(&fd) { State::Written } else { State::Orphaned };
         if state == State::Orphaned && grown(&fd) {
             return load_until(folder, name, expected, interrupted);
         }
+        cut = Seal::of(&head).filter(|_| version == 2 && state == State::Orphaned);
+        damaged += u64::from(cut.is_some());
         let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
         let pointer =
             head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(CheckpointPointer::newest);
@@ -186,7 +186,7 @@ fn load_file(
         // The file of a live writer is reopened for each read, because many may be followed.
         segment.keep(fd);
     }
-    Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state })
+    Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state, cut })
 }
 
 /// The last bytes of a file.

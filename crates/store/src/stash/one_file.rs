@@ -50,6 +50,8 @@ pub struct SegmentInfo {
     pub state: SegmentState,
     /// The number of places that are no record.
     pub damaged_places: u64,
+    /// The number of records that it had when it was complete, if it is cut.
+    pub complete_records: Option<u32>,
     /// Its records, superseded ones included, in the order of the file.
     pub records: Vec<RecordInfo>,
 }
@@ -62,6 +64,8 @@ pub enum SegmentState {
     Sealed,
     /// Nobody, but its writer has died before it was complete.
     Orphaned,
+    /// Nobody: it was complete, and its end is missing now or damaged.
+    Cut,
     /// A running program.
     Written,
     /// Nobody, and some of it cannot be read now.
@@ -138,11 +142,13 @@ pub fn segment(path: &Path) -> Result<SegmentInfo, InspectError> {
         },
         state: match loaded.state {
             State::Sealed => SegmentState::Sealed,
+            State::Orphaned if loaded.cut.is_some() => SegmentState::Cut,
             State::Orphaned => SegmentState::Orphaned,
             State::Written => SegmentState::Written,
             State::Unreadable => SegmentState::Unreadable,
         },
         damaged_places: found.damaged,
+        complete_records: loaded.cut.map(|seal| seal.records),
         records: records.collect(),
     })
 }

@@ -19,7 +19,7 @@ use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
 /// A stash with an artifact, and the guard file of a process that died of it, with its folder.
-fn after_a_crash(root: &Path) -> (Key, PathBuf, PathBuf) {
+pub(super) fn after_a_crash(root: &Path) -> (Key, PathBuf, PathBuf) {
     let artifact = key(1);
     let stash = open(root);
     let device = stash.device(&header()).unwrap();
@@ -70,7 +70,7 @@ impl Drop for DyingProcess {
     }
 }
 
-fn crashes_found(root: &Path, artifact: &Key) -> u8 {
+pub(super) fn crashes_found(root: &Path, artifact: &Key) -> u8 {
     open(root).device(&header()).unwrap().crash_count(artifact)
 }
 

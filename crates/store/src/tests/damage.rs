@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use crate::format::seal::Seal;
 use crate::format::sizes::{FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, RECORD_HEADER_BYTES};
 use crate::tests::*;
 
@@ -77,17 +78,24 @@ fn many_flipped_bits_never_give_a_wrong_byte() {
 fn a_file_cut_anywhere_keeps_the_records_before_the_cut() {
     let root = root();
     let segment = filled(root.path(), 8);
-    let whole = fs::read(&segment).unwrap();
-    let mut least = 0;
-    for length in 0..whole.len() {
-        fs::write(&segment, &whole[..length]).unwrap();
-        let stash = open(root.path());
-        let good = count_good(stash.portable(), Kind::Recipe, 0..8);
-        assert!(good >= least, "{length} bytes hold fewer records than fewer bytes");
-        least = good;
-        assert_eq!(stash.report().damaged_records, 0, "a torn tail is no damage, cut at {length}");
+    let sealed = fs::read(&segment).unwrap();
+    let mut of_dead_writer = sealed.clone();
+    let seal = Seal::OFFSET as usize;
+    of_dead_writer[seal..FIRST_RECORD].fill(0);
+    for (whole, is_sealed) in [(sealed, true), (of_dead_writer, false)] {
+        let mut least = 0;
+        for length in 0..whole.len() {
+            fs::write(&segment, &whole[..length]).unwrap();
+            let stash = open(root.path());
+            let good = count_good(stash.portable(), Kind::Recipe, 0..8);
+            assert!(good >= least, "{length} bytes hold fewer records than fewer bytes");
+            least = good;
+            // A torn tail is no damage, unless the file was complete.
+            let damaged = u64::from(is_sealed && length >= FIRST_RECORD);
+            assert_eq!(stash.report().damaged_records, damaged, "cut at {length}");
+        }
+        assert_eq!(least, 8);
     }
-    assert_eq!(least, 8);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::same::Same;
+use crate::format::seal::Seal;
 use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
@@ -17,6 +18,15 @@ use crate::tests::*;
 /// The records of the golden segments.
 fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
     segment_of(identity, (0..3).map(|n| (kind, key(n), format!("payload {n}").into_bytes())))
+}
+
+/// A segment with a seal, which files of the first versions of vkstash lack.
+fn sealed() -> Vec<u8> {
+    let mut bytes = segment(PartIdentity::Portable, Kind::Recipe);
+    let seal = Seal { bytes: bytes.len() as u64, records: 3 }.encode();
+    let at = Seal::OFFSET as usize;
+    bytes[at..at + seal.len()].copy_from_slice(&seal);
+    bytes
 }
 
 /// The payload of an artifact; all have the same data.
@@ -105,9 +115,10 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 6] {
+fn all() -> [(&'static str, Vec<u8>); 7] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
+        ("sealed-v2.vks", sealed()),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("same-v2.vks", same()),
         ("cost-v2.vks", costs()),

@@ -305,7 +305,8 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     assert_eq!(report.store.written_records, first + 2 * count, "{what}");
 }
 
-/// If everything was served, a program waits at its end for the uses, the index behind them, and one report.
+/// If everything was served, a program waits at its end for the uses, the index behind them and its seal, and one
+/// report.
 #[test]
 fn the_end_of_a_served_run_writes_one_report() {
     in_a_child("the_end_of_a_served_run_writes_one_report", &[], || {
@@ -334,9 +335,9 @@ fn the_end_of_a_served_run_writes_one_report() {
         }
         // From the second run on the artifacts are verified.
         served(root.path(), Op::Stamp);
-        // A segment and a report are renamed when they are made; a segment is written twice, a report once.
+        // A segment and a report are renamed when they are made; a segment is written three times, a report once.
         assert_eq!(served(root.path(), Op::Rename), 2);
-        assert_eq!(served(root.path(), Op::Write), 3);
+        assert_eq!(served(root.path(), Op::Write), 4);
         assert_eq!(served(root.path(), Op::Truncate), 0);
         let newest = runs(root.path()).into_iter().map(|run| run.store.written_records).collect::<Vec<_>>();
         assert!(newest.contains(&10), "the last report has what was written: {newest:?}");

@@ -23,28 +23,28 @@ fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
     recipe.chunks_exact(32).for_each(|key| each(key.try_into().unwrap()));
 }
 
-fn run(root: &Path) -> Outcome {
+pub(super) fn run(root: &Path) -> Outcome {
     maintenance::run(root, modules_of).unwrap()
 }
 
-fn set(root: &Path, text: &str) {
+pub(super) fn set(root: &Path, text: &str) {
     fs::create_dir_all(root).unwrap();
     fs::write(root.join("settings"), text).unwrap();
 }
 
 /// One run: what it does, and a segment of its own in each part that it writes to. Nothing is merged when it ends.
-fn one_run(root: &Path, does: impl FnOnce(&Stash)) {
+pub(super) fn one_run(root: &Path, does: impl FnOnce(&Stash)) {
     let stash = open(root);
     does(&stash);
     stash.flush(LONG);
     drop(stash);
 }
 
-fn device_files(root: &Path, header: &DeviceHeader) -> Vec<PathBuf> {
+pub(super) fn device_files(root: &Path, header: &DeviceHeader) -> Vec<PathBuf> {
     files(&root.join(app().folder).join(format!("device-{}", header.short_digest())), "vks")
 }
 
-fn bytes_below(root: &Path) -> u64 {
+pub(super) fn bytes_below(root: &Path) -> u64 {
     let folders = fs::read_dir(root.join(app().folder)).unwrap().map(|entry| entry.unwrap().path());
     folders.flat_map(|folder| files(&folder, "vks")).map(|file| file.metadata().unwrap().len()).sum()
 }

@@ -14,6 +14,7 @@ mod fuzz;
 mod golden;
 mod header;
 mod hostile;
+mod locks;
 mod long_reads;
 mod loss_window;
 mod maintenance;

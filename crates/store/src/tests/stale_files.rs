@@ -12,9 +12,9 @@ use crate::segment::append::Appender;
 use crate::segment::cleanup::clean_up;
 use crate::tests::*;
 
-const SEGMENT: &str = "0000000000000001-00000001-0000000000000001.vks";
+pub(super) const SEGMENT: &str = "0000000000000001-00000001-0000000000000001.vks";
 const GUARD: &str = "00000001-0000000000000001.vkg";
-const OTHER: &str = ".tmp-1f-0123456789abcdef";
+pub(super) const OTHER: &str = ".tmp-1f-0123456789abcdef";
 
 /// Makes the file so old that it counts as abandoned.
 pub(crate) fn grow_old(path: &Path) {
@@ -162,7 +162,7 @@ fn the_file_of_a_living_writer_is_never_removed() {
             let name = appender.segment().name().to_owned();
             std::thread::yield_now();
             let (fd, _) = folder.open_file(&name).unwrap();
-            assert!(crate::segment::load::is_locked(&fd), "{name} has no lock");
+            assert!(crate::disk::locks::is_locked(&fd), "{name} has no lock");
             drop(fd);
             assert!(root.path().join(&name).exists(), "{name} is gone");
             drop(appender);

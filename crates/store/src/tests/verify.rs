@@ -8,8 +8,9 @@ use rustix::io::Errno;
 use crate::disk::faults;
 use crate::disk::op::Op;
 use crate::format::refusal::Refusal;
-use crate::format::sizes::{FIRST_RECORD, RECORD_HEADER_BYTES};
+use crate::format::sizes::{FIRST_RECORD, FOOTER_BYTES, RECORD_HEADER_BYTES};
 use crate::maintenance::verify::{Fault, Repair, Request, Verified, verify};
+use crate::tests::bit_flips::{build, with_a_file};
 use crate::tests::damage::device_folder;
 use crate::tests::folders::set_mode;
 use crate::tests::processes::in_a_child;
@@ -85,6 +86,50 @@ fn a_flipped_bit_that_costs_a_record_is_found_and_repaired() {
         assert!(good(copy.path()) >= COUNT - 1, "bit {bit}");
     }
     assert!(lost > 0, "no bit has cost a record");
+}
+
+/// A file that was sealed is told from one whose writer died, wherever it was cut and whatever of its end is damaged.
+#[test]
+fn a_sealed_file_that_lost_its_end_is_named_with_the_number_of_lost_records() {
+    let root = root();
+    let segment = filled(root.path(), COUNT);
+    let whole = fs::read(&segment).unwrap();
+    let footer = whole.len() - FOOTER_BYTES;
+    let cuts =
+        (0..970).map(|number| 1 + number * (whole.len() - 1) / 970).map(|length| whole[..length].to_vec());
+    let flips = (footer..whole.len()).map(|at| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    });
+    let (mut cut, mut refused, mut lost_some) = (0, 0, 0);
+    for bytes in cuts.chain(flips) {
+        fs::write(&segment, &bytes).unwrap();
+        let found = verified(root.path(), ALL);
+        let [bad] = &found.bad[..] else { panic!("{} bytes: {:?}", bytes.len(), found.bad) };
+        match bad.fault {
+            Fault::Cut(lost) => {
+                assert_eq!(lost, COUNT - found.records, "{} bytes", bytes.len());
+                (cut, lost_some) = (cut + 1, lost_some + u64::from(lost > 0));
+            }
+            Fault::Refused(_) if bytes.len() < FIRST_RECORD => refused += 1,
+            ref fault => panic!("{} bytes: {fault:?}", bytes.len()),
+        }
+    }
+    assert!(cut + refused > 1000 && lost_some > 500, "{cut} {refused} {lost_some}");
+    let found = verified(root.path(), REPAIR);
+    assert_eq!(found.bad[0].state, Repair::Repaired);
+    assert!(verified(root.path(), ALL).bad.is_empty());
+    assert_eq!(good(root.path()), COUNT);
+}
+
+/// That of a killed writer has no end, and is whole.
+#[test]
+fn a_file_without_an_end_whose_writer_died_is_whole() {
+    let root = root();
+    let orphan = with_a_file(root.path());
+    fs::write(&orphan, build(12, 5, false).bytes).unwrap();
+    assert!(verified(root.path(), ALL).bad.is_empty());
 }
 
 #[test]
