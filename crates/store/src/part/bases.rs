@@ -1,5 +1,6 @@
 //! The same part in the bases: stashes that are looked into after the user's own, and never written.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::disk::home::{Home, MOST_BASES};
@@ -64,9 +65,10 @@ impl Bases {
         key: &Key,
         buffer: &mut Vec<u8>,
     ) -> bool {
+        let told = |folder: &Path| shared.tallies.damaged_in_a_base(folder);
         let is_read = self.any(shared, place, kind, |part| match kind {
-            Kind::Artifact => part.read_artifact(key, buffer),
-            _ => part.read(kind, key, buffer),
+            Kind::Artifact => part.read_artifact(key, buffer, &told),
+            _ => part.read(kind, key, buffer, &told),
         });
         if !is_read {
             buffer.clear();

@@ -1,5 +1,6 @@
 //! A part that this process looks into and never writes to.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -14,6 +15,12 @@ use crate::part::merged::Merged;
 use crate::part::tallies::Tallies;
 use crate::part::view::{ReadLimit, View};
 use crate::segment::file::{DamagedIndex, Read, Segment};
+
+/// Is told the folder of each damaged record that is met.
+pub(crate) type Told<'a> = &'a dyn Fn(&Path);
+
+/// No record begins there: stands for the index among the damaged places of a segment.
+const INDEX: u64 = 0;
 
 /// The segments that were there when the part was opened. What other processes write later is not looked for.
 pub(crate) struct ReadOnlyPart {
@@ -93,8 +100,8 @@ impl ReadOnlyPart {
 
     /// Reads an artifact into `buffer` and verifies it, as [`crate::part::open::Part::read`] does. An artifact that is
     /// quarantined in this part is not read. False: `buffer` is empty.
-    pub(crate) fn read_artifact(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        let good = !self.is_quarantined(key, buffer) && self.read_or_follow(key, buffer);
+    pub(crate) fn read_artifact(&self, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
+        let good = !self.is_quarantined(key, buffer, told) && self.read_or_follow(key, buffer, told);
         if !good {
             buffer.clear();
         }
@@ -104,46 +111,64 @@ impl ReadOnlyPart {
     /// Whether there is a record that was not found damaged, or a reference to an artifact. Artifacts that are
     /// quarantined count.
     pub(crate) fn contains(&self, kind: Kind, key: &Key) -> bool {
-        self.find(kind, key, |_, _| true) || kind == Kind::Artifact && self.find(Kind::Same, key, |_, _| true)
+        self.find(kind, key, None, |_, _| true)
+            || kind == Kind::Artifact && self.find(Kind::Same, key, None, |_, _| true)
     }
 
-    fn read_or_follow(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        if self.read(Kind::Artifact, key, buffer) {
+    fn read_or_follow(&self, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
+        if self.read(Kind::Artifact, key, buffer, told) {
             return true;
         }
-        let same = self.read(Kind::Same, key, buffer).then(|| Same::decode(buffer)).flatten();
+        let same = self.read(Kind::Same, key, buffer, told).then(|| Same::decode(buffer)).flatten();
         same.is_some_and(|same| {
-            !self.is_quarantined(&same.target, buffer)
-                && self.read(Kind::Artifact, &same.target, buffer)
+            !self.is_quarantined(&same.target, buffer, told)
+                && self.read(Kind::Artifact, &same.target, buffer, told)
                 && self.digests.complete(&same, buffer)
         })
     }
 
-    fn is_quarantined(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+    fn is_quarantined(&self, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
         self.has_any(Kind::CrashCount)
-            && self.read(Kind::CrashCount, key, buffer)
+            && self.read(Kind::CrashCount, key, buffer, told)
             && buffer.first().is_some_and(|count| *count >= CRASH_LIMIT)
     }
 
-    /// The newest readable record of that kind and key.
-    pub(crate) fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        self.find(kind, key, |segment, row| match segment.read_row(row, key, buffer) {
+    /// The newest readable record of that kind and key. Damaged ones are counted.
+    pub(crate) fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
+        self.find(kind, key, Some(told), |segment, row| match segment.read_row(row, key, buffer) {
             Read::Good => true,
             Read::Damaged => {
-                self.view.lose(segment, row.offset);
+                self.lose(segment, row.offset, told);
                 false
             }
             Read::Gone | Read::Other | Read::Failed => false,
         })
     }
 
+    /// A record of a segment is damaged, or its index.
+    fn lose(&self, segment: &Segment, offset: u64, told: Told<'_>) {
+        if self.view.lose(segment, offset) {
+            told(self.folder.path());
+        }
+    }
+
     /// Calls `each` with the rows of a record, the newest first, until it says true.
-    fn find(&self, kind: Kind, key: &Key, mut each: impl FnMut(&Segment, &Row) -> bool) -> bool {
+    fn find(
+        &self,
+        kind: Kind,
+        key: &Key,
+        told: Option<Told<'_>>,
+        mut each: impl FnMut(&Segment, &Row) -> bool,
+    ) -> bool {
         let code = kind.position() as u8;
         let hash = table::hash(code, key);
-        // A damaged index is not scanned: the program would wait for it.
-        let instead = DamagedIndex { damaged: &|| (), interrupted: &|| true };
         self.ask(kind, hash, |segment| {
+            // A damaged index is not scanned: the program would wait for it.
+            let interrupted = || {
+                told.into_iter().for_each(|told| self.lose(segment, INDEX, told));
+                true
+            };
+            let instead = DamagedIndex { damaged: &|| (), interrupted: &interrupted };
             segment.find(hash, &instead, |row| {
                 row.code == code
                     && row.is_readable()

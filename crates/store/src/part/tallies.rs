@@ -97,6 +97,16 @@ impl Tallies {
         }
     }
 
+    /// A record in this folder of a base is damaged. Each folder is named once.
+    pub(crate) fn damaged_in_a_base(&self, folder: &Path) {
+        self.damaged.fetch_add(1, Ordering::Relaxed);
+        let told = format!("records in {} are damaged, and not used", folder.display());
+        if let Entry::Vacant(entry) = lock(&self.bases).entry(format!("{} damaged", folder.display())) {
+            tracing::warn!("{told}");
+            entry.insert(told);
+        }
+    }
+
     /// The writer has written this much.
     pub(crate) fn written(&self, records: usize, bytes: u64) {
         self.written_records.fetch_add(records as u64, Ordering::Relaxed);

@@ -288,10 +288,8 @@ fn checkpointed(
 
 /// The rows of an index of version 1, and its offset. `None`: the index is damaged.
 fn read_index_1(fd: &Descriptor, length: u64, footer: &Footer1) -> Option<(Vec<Packed>, u64)> {
-    let size = footer.count as usize * ENTRY_BYTES;
-    if size > MAX_PAYLOAD as usize {
-        return None;
-    }
+    let size =
+        (footer.count as usize).checked_mul(ENTRY_BYTES).filter(|size| *size <= MAX_PAYLOAD as usize)?;
     let start = footer.index_offset.checked_add(RECORD_HEADER_BYTES as u64)?;
     let end = start.checked_add(padded(size as u64))?;
     if end.checked_add((HEADER_BYTES + FOOTER_BYTES_1) as u64)? != length {

@@ -1,6 +1,7 @@
 //! The siblings of a device part: parts of the same application whose device headers differ from its own in the digest
 //! of the enabled features alone. The specification binds cache data to the driver, not to what a device enables.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::Guard;
@@ -71,7 +72,9 @@ impl Siblings {
         if parts.is_empty() || self.refused.pin().contains(&table::hash(0, key)) {
             return None;
         }
-        parts.iter().skip(from).position(|part| part.read_artifact(key, buffer)).map(|after| from + after)
+        let told = |_: &Path| self.shared.tallies.damaged(1);
+        let reads = |part: &Arc<ReadOnlyPart>| part.read_artifact(key, buffer, &told);
+        parts.iter().skip(from).position(reads).map(|after| from + after)
     }
 
     /// Reads the artifact of this key that the driver has taken, or that of the first sibling that has one. False:
@@ -97,7 +100,8 @@ impl Siblings {
     /// Reads the module identity that a driver's identifier stands for. False: no sibling knows it.
     pub fn read_pair(&self, digest: &Key, buffer: &mut Vec<u8>) -> bool {
         buffer.clear();
-        self.open().iter().any(|part| part.read(Kind::IdentifierPair, digest, buffer))
+        let told = |_: &Path| self.shared.tallies.damaged(1);
+        self.open().iter().any(|part| part.read(Kind::IdentifierPair, digest, buffer, &told))
     }
 
     /// Whether [`Siblings::read`] may find an artifact. Reads no artifact.

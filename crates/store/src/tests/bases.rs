@@ -96,10 +96,10 @@ fn a_look_up_asks_the_segments_that_have_the_key_alone() {
     assert_eq!(asked, [0, 1, 1, segments]);
     let mut buffer = Vec::new();
     for number in 0..6 {
-        assert!(part.read(Kind::Recipe, &key(number), &mut buffer));
+        assert!(part.read(Kind::Recipe, &key(number), &mut buffer, &|_| ()));
         assert_eq!(*buffer, *payload(number));
     }
-    assert!(part.read(Kind::Recipe, &key(99), &mut buffer));
+    assert!(part.read(Kind::Recipe, &key(99), &mut buffer, &|_| ()));
     assert_eq!(*buffer, 5_u64.to_le_bytes(), "the newest");
     assert!(!part.contains(Kind::Module, &key(1)) && !part.contains(Kind::Recipe, &key(6)));
 }
@@ -331,6 +331,12 @@ fn what_is_found_damaged_in_a_base_is_recorded_in_the_own_stash() {
     let part = stash.portable();
     let damaged = (0..40).find(|number| count_good(part, Kind::Recipe, *number..*number + 1) == 0).unwrap();
     assert!(!part.contains(Kind::Recipe, &key(damaged)));
+    assert_eq!(stash.report().damaged_records, 1, "counted once, however often it is asked for");
+    let said: Vec<_> = stash.report().refused.into_keys().collect();
+    assert!(
+        said.len() == 1 && said[0].starts_with("base: records in ") && said[0].contains("damaged"),
+        "{said:?}"
+    );
     put_all(part, Kind::Recipe, damaged..damaged + 1);
     assert_eq!(count_good(part, Kind::Recipe, 0..40), 40);
 }
