@@ -1,15 +1,20 @@
 //! The layer panics in the middle of a call: the program goes on as without the layer, no object of the driver is
 //! leaked, and a log line says what happened.
 
+use std::ffi::{CStr, CString, c_void};
+use std::os::unix::ffi::OsStringExt as _;
+use std::ptr;
 use std::sync::Arc;
 
+use ash::vk;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Outcome, Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::paths::layer_library;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{Caches, Done, Shader, Work};
 
 /// The results of a program, and the driver's record.
@@ -119,6 +124,92 @@ fn a_panic_while_a_device_is_looked_up_does_not_fail_the_program() {
         for number in 1..=8 {
             let place = format!("device looked up:{number}");
             assert_untouched(scenario, env, &Work::default(), &place, &format!("stash-{number}"));
+        }
+    });
+}
+
+/// VkNegotiateLayerInterface.
+#[repr(C)]
+struct Negotiation {
+    s_type: i32,
+    p_next: *mut c_void,
+    version: u32,
+    get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr>,
+    others: [*mut c_void; 2],
+}
+
+/// The commands that a layer above gets from this layer's vkGetInstanceProcAddr.
+fn commands_of_the_layer(instance: &Instance, device: &Device) -> ash::Device {
+    let path = CString::new(layer_library().into_os_string().into_vec()).unwrap();
+    // SAFETY: the library that the loader has loaded; its command has this type.
+    unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        assert!(!library.is_null(), "the layer is loaded");
+        let negotiate = libc::dlsym(library, c"vkNegotiateLoaderLayerInterfaceVersion".as_ptr());
+        assert!(!negotiate.is_null());
+        let negotiate: unsafe extern "system" fn(&mut Negotiation) -> vk::Result =
+            std::mem::transmute(negotiate);
+        let mut negotiation = Negotiation {
+            s_type: 1,
+            p_next: ptr::null_mut(),
+            version: 2,
+            get_instance_proc_addr: None,
+            others: [ptr::null_mut(); 2],
+        };
+        negotiate(&mut negotiation).result().unwrap();
+        let get = negotiation.get_instance_proc_addr.unwrap();
+        let look_up = |name: &CStr| match get(instance.raw.handle(), name.as_ptr()) {
+            Some(found) => found as *const c_void,
+            None => ptr::null(),
+        };
+        ash::Device::load_with(look_up, device.raw.handle())
+    }
+}
+
+/// Uses a device through those commands. The driver's record.
+fn through_instance_commands(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let raw = commands_of_the_layer(&instance, &device);
+    driver.take_record();
+    let code = spirv::compute(1);
+    // SAFETY: a live device, valid create infos, and objects that are destroyed once.
+    unsafe {
+        raw.get_device_queue(0, 0);
+        let module =
+            raw.create_shader_module(&vk::ShaderModuleCreateInfo::default().code(&code), None).unwrap();
+        let layout = raw.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default(), None).unwrap();
+        let cache = raw.create_pipeline_cache(&vk::PipelineCacheCreateInfo::default(), None).unwrap();
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(c"main");
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        let made = raw.create_compute_pipelines(cache, &[info], None).unwrap();
+        assert!(raw.get_pipeline_cache_data(cache).unwrap().len() > 32);
+        raw.destroy_pipeline(made[0], None);
+        raw.destroy_pipeline_cache(cache, None);
+        raw.destroy_pipeline_layout(layout, None);
+        raw.destroy_shader_module(module, None);
+    }
+    driver.take_record()
+}
+
+/// vkGetInstanceProcAddr does not know on which device a command will be used.
+#[test]
+fn commands_of_the_instance_pass_on_what_is_called_on_a_device_that_the_layer_leaves_alone() {
+    scenario(&[("step", through_instance_commands)], |scenario| {
+        if !cfg!(debug_assertions) {
+            return scenario.not_here("a release build cannot inject failures");
+        }
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        for place in [None, Some("device made")] {
+            let env = place.into_iter().fold(env.clone(), |env, place| env.var("VKSTASH_TEST_PANIC", place));
+            let record = scenario.run("step", &env, &()).ok();
+            assert_eq!(record["violations"], json!([]));
+            let calls = record["calls"].as_array().unwrap();
+            assert!(calls.iter().any(|call| call["command"] == "vkCreateComputePipelines"));
         }
     });
 }

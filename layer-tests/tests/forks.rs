@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
-use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::work::{self, Work};
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::stash::inspect::list_applications;
@@ -146,4 +146,33 @@ fn a_forked_child_that_uses_vulkan_has_a_stash_of_its_own() {
             assert_all_served(&run(scenario, env, &Work { first: CHILD_FIRST, ..Work::default() }), 3);
         });
     }
+}
+
+/// The identifier of a module that was created before a fork: in this process, and in the child.
+fn identify_in_a_child(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = DeviceOptions { identifiers: true, ..DeviceOptions::default() };
+    let device = Device::new(&instance, &options).unwrap();
+    let module = device.module(&spirv::compute(1));
+    let here = device.identifier(module);
+    // SAFETY: the child makes a call that no lock of the parent's stands in the way of, and ends without handlers.
+    let status = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(60);
+            libc::_exit(if device.identifier(module) == here { 7 } else { 8 });
+        }
+        let mut status = 0;
+        libc::waitpid(child, &mut status, 0);
+        status
+    };
+    json!((here.len(), libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7))
+}
+
+#[test]
+fn a_child_knows_the_identifiers_of_its_parents_modules() {
+    scenario(&[("step", identify_in_a_child)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({ "identifiers": false }))).unwrap();
+        assert_eq!(scenario.run_ok::<(usize, bool)>("step", &env, &()).value, (32, true));
+    });
 }

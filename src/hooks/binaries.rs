@@ -5,6 +5,7 @@
 use ash::vk;
 
 use crate::guard::guard;
+use crate::hooks::inert::pass;
 use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
 use crate::recipe::chain::{self, Arena};
 use crate::resolve::create_info::{CreateInfo, Creation};
@@ -20,7 +21,9 @@ pub unsafe extern "system" fn create(
     binaries: *mut api::Handles,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_pipeline_binaries(info, allocator, binaries));
+    };
     let Some(next) = device.table.create_pipeline_binaries else { return vk::Result::ERROR_UNKNOWN };
     let ask = || {
         // SAFETY: the program's valid arguments; the create info below lives for the call.
@@ -54,7 +57,9 @@ pub unsafe extern "system" fn get_key(
     key: *mut api::Key,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, get_pipeline_key(info, key));
+    };
     let Some(next) = device.table.get_pipeline_key else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let ask = || unsafe { with_code(&device, info, |info| next(handle, info, key)) };

@@ -6,6 +6,7 @@ use std::slice;
 use ash::vk;
 
 use crate::guard::{guard, tls_destroyed};
+use crate::hooks::inert::pass;
 use crate::resolve::{app_data, companion};
 use crate::state::app_cache::AppCache;
 use crate::state::cache_data::HEADER_SIZE;
@@ -20,7 +21,9 @@ pub unsafe extern "system" fn create(
     cache: *mut vk::PipelineCache,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_pipeline_cache(info, allocator, cache));
+    };
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: a valid create info.
     let mut below = unsafe { *info };
@@ -57,7 +60,9 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, destroy_pipeline_cache(cache, allocator));
+    };
     let forget = || {
         if let Some(known) = device.caches.get(cache) {
             companion::close(&device, &known.beside);
@@ -79,7 +84,9 @@ pub unsafe extern "system" fn get_data(
     data: *mut c_void,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, get_pipeline_cache_data(cache, size, data));
+    };
     let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let answer = || unsafe {
@@ -145,7 +152,9 @@ pub unsafe extern "system" fn merge(
     sources: *const vk::PipelineCache,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, merge_pipeline_caches(into, count, sources));
+    };
     let Some(next) = device.table.merge_pipeline_caches else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, into, count, sources) };

@@ -17,9 +17,7 @@ pub unsafe extern "system" fn of_module(
     let query = || {
         // SAFETY: a live device and a structure to fill.
         unsafe {
-            let identity = live_devices::find(handle).and_then(|device| {
-                device.modules.read(module, |module| module.identity.get().copied()).flatten()
-            });
+            let identity = live_devices::find(handle).and_then(|device| device.module_identity(module));
             write(&mut *answer, identity.as_ref());
         }
     };

@@ -3,6 +3,7 @@
 use ash::vk;
 
 use crate::guard::guard;
+use crate::hooks::inert::pass;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
 use crate::recipe::key;
@@ -24,7 +25,7 @@ macro_rules! object_hooks {
         ) -> vk::Result {
             // SAFETY: a live device.
             let Some(device) = (unsafe { live_devices::find(handle) }) else {
-                return vk::Result::ERROR_UNKNOWN;
+                pass!(handle, $create(info, allocator, object));
             };
             let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
             // SAFETY: the program's valid arguments.
@@ -49,7 +50,9 @@ macro_rules! object_hooks {
             allocator: *const vk::AllocationCallbacks<'_>,
         ) {
             // SAFETY: a live device.
-            let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
+            let Some(device) = (unsafe { live_devices::find(handle) }) else {
+                pass!(handle, $destroy(object, allocator));
+            };
             // Forgotten first: the driver may give the handle to another thread at once.
             guard(concat!("vkDestroy", $name), || device.$objects.remove(object), || ());
             if let Some(next) = device.table.$destroy {

@@ -4,6 +4,7 @@
 //! - [`instance`] vkCreateInstance, vkDestroyInstance
 //! - [`physical`] what the layer adds to a physical device's lists, features and properties
 //! - [`device`] vkCreateDevice, vkDestroyDevice
+//! - [`inert`] calls on a device on which the layer does nothing
 //! - [`queues`] a program's first command on a device
 //! - [`messengers`] debug messengers, beside which no worker calls a driver; [`names`] those of the device
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
@@ -17,6 +18,7 @@ mod caches;
 pub mod commands;
 mod device;
 mod identifiers;
+mod inert;
 mod instance;
 mod layouts;
 mod messengers;

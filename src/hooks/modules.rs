@@ -6,6 +6,7 @@ use std::time::Instant;
 use ash::vk;
 
 use crate::guard::guard;
+use crate::hooks::inert::pass;
 use crate::recipe::capture::stage;
 use crate::recipe::chain;
 use crate::recipe::identifier;
@@ -23,7 +24,9 @@ pub unsafe extern "system" fn create(
     module: *mut vk::ShaderModule,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_shader_module(info, allocator, module));
+    };
     let Some(next) = device.table.create_shader_module else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, module) };
@@ -80,7 +83,9 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, destroy_shader_module(module, allocator));
+    };
     // Forgotten first: the driver may give the handle to another thread at once. The next copy of code gets the memory
     // of this one: memory that nobody has used yet costs a page fault for each 4 KiB.
     let forget = || device.modules.remove_last(module, Module::drop_code);

@@ -5,6 +5,7 @@ use ash::vk;
 
 use crate::background::gate;
 use crate::guard::guard;
+use crate::hooks::inert::pass;
 use crate::state::live_devices;
 
 /// The hook of a command that names or tags an object, of which `$device` is the type of a device.
@@ -14,7 +15,10 @@ macro_rules! hook {
         pub unsafe extern "system" fn $name(handle: vk::Device, info: *const $info) -> vk::Result {
             // SAFETY: a live device.
             let found = guard($command, || unsafe { live_devices::find(handle) }, || None);
-            let Some(next) = found.and_then(|device| device.table.$field) else {
+            let Some(device) = found else {
+                pass!(handle, $field(info));
+            };
+            let Some(next) = device.table.$field else {
                 return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
             };
             // SAFETY: the program's valid arguments.

@@ -8,6 +8,7 @@ use ash::vk::{self, Handle};
 use crate::background::gate::{self, ProgramCall};
 use crate::faults;
 use crate::guard::{guard, guard_within, tls_destroyed};
+use crate::hooks::inert::pass;
 use crate::recipe::chain::Arena;
 use crate::resolve::call::{self, Answer, Call};
 use crate::resolve::create_info::{CreateInfo, Creation};
@@ -32,7 +33,7 @@ pub unsafe extern "system" fn create_compute(
     let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
-        return vk::Result::ERROR_UNKNOWN;
+        pass!(handle, create_compute_pipelines(cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
@@ -63,7 +64,7 @@ pub unsafe extern "system" fn create_graphics(
     let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
-        return vk::Result::ERROR_UNKNOWN;
+        pass!(handle, create_graphics_pipelines(cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
@@ -133,9 +134,16 @@ pub(super) unsafe fn create<I: CreateInfo>(
         let started = Instant::now();
         let result = untouched();
         let spent = started.elapsed();
-        // SAFETY: the driver has written a handle for each (contract 3.2).
-        let missing = (0..count as usize).filter(|&index| unsafe { (*pipelines.add(index)).is_null() });
-        counts::count_watched(device, result, missing.count() as u64, count.into(), spent);
+        let missing = match result {
+            vk::Result::SUCCESS => 0,
+            // SAFETY: the driver has written a handle for each (contract 3.2).
+            vk::Result::PIPELINE_COMPILE_REQUIRED => (0..count as usize)
+                .filter(|&index| unsafe { (*pipelines.add(index)).is_null() })
+                .count() as u64,
+            // After an error it may not have: nothing there is read.
+            _ => count.into(),
+        };
+        counts::count_watched(device, result, missing, count.into(), spent);
         return result;
     }
     device.note_creation();
@@ -224,7 +232,9 @@ pub unsafe extern "system" fn destroy(
 ) {
     let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
+        pass!(handle, destroy_pipeline(pipeline, allocator));
+    };
     // Forgotten first: the driver may give the handle to another thread at once.
     guard_within(&uncancelled, "vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
     if let Some(next) = device.table.destroy_pipeline {

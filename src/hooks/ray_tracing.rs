@@ -4,6 +4,7 @@ use ash::vk::{self, Handle};
 
 use super::pipelines::{self, passed};
 use crate::guard::{guard, guard_within, tls_destroyed};
+use crate::hooks::inert::pass;
 use crate::resolve::create_info::Creation;
 use crate::resolve::deferred;
 use crate::state::device::Device;
@@ -24,7 +25,7 @@ pub unsafe extern "system" fn create_khr(
     let uncancelled = Uncancelled::begin();
     // SAFETY: a live device.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
-        return vk::Result::ERROR_UNKNOWN;
+        pass!(handle, create_ray_tracing_pipelines_khr(operation, cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
@@ -72,7 +73,9 @@ pub unsafe extern "system" fn create_khr(
 /// vkDeferredOperationJoinKHR: whoever is told first that an operation is complete settles it.
 pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, deferred_operation_join(operation));
+    };
     let Some(next) = device.table.deferred_operation_join else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkDeferredOperationJoinKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
@@ -88,7 +91,9 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
 /// vkGetDeferredOperationResultKHR.
 pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, get_deferred_operation_result(operation));
+    };
     let Some(next) = device.table.get_deferred_operation_result else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkGetDeferredOperationResultKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
@@ -108,7 +113,9 @@ pub unsafe extern "system" fn destroy_operation(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, destroy_deferred_operation(operation, allocator));
+    };
     guard("vkDestroyDeferredOperationKHR", || deferred::forget(&device, operation), || ());
     if let Some(next) = device.table.destroy_deferred_operation {
         // SAFETY: the program's valid arguments.
@@ -126,7 +133,9 @@ pub unsafe extern "system" fn create_nv(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_ray_tracing_pipelines_nv(cache, count, infos, allocator, pipelines));
+    };
     let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
     guard("vkCreateRayTracingPipelinesNV", || note_nv(&device, cache, count), || ());
     // SAFETY: the program's valid arguments.

@@ -4,6 +4,7 @@ use ash::vk;
 
 use super::layouts::{encoded, object_hooks};
 use crate::guard::guard;
+use crate::hooks::inert::pass;
 use crate::recipe::capture::render_pass::{self, uses};
 use crate::recipe::key;
 use crate::recipe::model::RenderPass;
@@ -29,7 +30,9 @@ pub unsafe extern "system" fn create_render_pass2(
     object: *mut vk::RenderPass,
 ) -> vk::Result {
     // SAFETY: a live device.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else { return vk::Result::ERROR_UNKNOWN };
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_render_pass2(info, allocator, object));
+    };
     let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program's valid arguments.
     let result = unsafe { next(handle, info, allocator, object) };

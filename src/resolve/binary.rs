@@ -137,8 +137,9 @@ pub unsafe fn record_captured<I: CreateInfo>(
     let from = api::CreateInfo { pipeline, ..api::CreateInfo::default() };
     let payload = Binaries::create(device, &from, None).and_then(|binaries| binaries.payload(cost));
     if let Some(release) = device.table.release_captured_pipeline_data {
-        // SAFETY: a captured pipeline, released once (09613, 09618).
-        let result = unsafe { release(device.handle, &api::ReleaseInfo::new(pipeline), std::ptr::null()) };
+        // SAFETY: a captured pipeline, released once (09613, 09618), with the allocator of its creation (09611).
+        let result =
+            unsafe { release(device.handle, &api::ReleaseInfo::new(pipeline), request.call.allocator) };
         if result != vk::Result::SUCCESS {
             tracing::debug!("captured data of a pipeline was not released: {result:?}");
         }

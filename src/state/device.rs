@@ -148,6 +148,8 @@ pub struct Device {
     incremental_caches: bool,
     /// A worker's call has overstayed.
     is_closed_to_workers: AtomicBool,
+    /// The device of the process that this one was forked from. Never dropped.
+    parents: Option<Arc<Device>>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -247,15 +249,26 @@ impl Device {
             incremental_caches,
             is_closed_to_workers: AtomicBool::new(false),
             decided,
+            parents: None,
             process: fork::here(),
         }
     }
 
     /// The same device for a forked child of the process that created it: without what that process knows, whose
     /// locks may be held by threads that are not in this one.
-    pub(super) fn in_child(&self) -> Device {
+    pub(super) fn in_child(self: &Arc<Device>) -> Device {
         let (instance, physical) = (self.instance.clone(), self.physical.clone());
-        Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone())
+        let device =
+            Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone());
+        Device { parents: Some(self.clone()), ..device }
+    }
+
+    /// The identity of a shader module, also of one that the parent process created before this one was forked from
+    /// it.
+    pub fn module_identity(&self, module: vk::ShaderModule) -> Option<Key> {
+        // Reading waits for no thread.
+        let known = self.modules.read(module, |module| module.identity.get().copied()).flatten();
+        known.or_else(|| self.parents.as_ref()?.module_identity(module))
     }
 
     /// The program creates a shader module or a pipeline.

@@ -280,7 +280,7 @@ pub unsafe extern "system" fn get_data(
 pub unsafe extern "system" fn release(
     device: vk::Device,
     info: *const Named,
-    _: *const vk::AllocationCallbacks<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
 ) -> vk::Result {
     command(plain("vkReleaseCapturedPipelineDataKHR"), |call| {
         let Some(device) = handles::device(call.command, device) else {
@@ -292,6 +292,9 @@ pub unsafe extern "system" fn release(
         let Some(pipeline) = pipeline(call.command, &device, handle) else {
             return vk::Result::ERROR_UNKNOWN;
         };
+        // SAFETY: pAllocator is NULL or valid callbacks (09611).
+        let allocator = unsafe { objects::allocator(callbacks) };
+        objects::check_allocator(call.command, handle.as_raw(), allocator);
         if !pipeline.captured.swap(false, Ordering::SeqCst) {
             violation(
                 "vkReleaseCapturedPipelineDataKHR: nothing is captured, or not any more (09613, 09618)",

@@ -175,6 +175,13 @@ pub fn get(command: &str, device: u64, kind: &str, handle: u64) -> Option<Body> 
     None
 }
 
+/// A violation if the object was not created with this allocator.
+pub fn check_allocator(command: &str, handle: u64, allocator: Allocator) {
+    if objects().get(&handle).is_some_and(|object| object.allocator != allocator) {
+        record::violation(format!("{command}: {handle:#x} was created with another allocator"));
+    }
+}
+
 /// The keys of the live pipelines, in hexadecimal, in the order of their handles.
 pub fn live_pipelines() -> Vec<String> {
     let digits = |key: &Digest| key.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,5 +1,6 @@
 //! Artifacts made of pipeline binaries: with VKSTASH_BINARIES, and in programs that enabled the extension themselves.
 
+use std::ffi::c_void;
 use std::fs;
 
 use ash::vk;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::device_segments;
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{binaries, spirv};
 
 use super::draft::Draft;
@@ -152,5 +154,63 @@ fn binaries_that_are_evicted_after_they_were_served_count_as_a_loss() {
         let lost = scenario.run_ok::<Value>("make", &env, &input);
         let counters = lost.reports.counters();
         assert_eq!((lost.value, lost.reports.sum("served_before")), (cold.value, served), "{counters:?}");
+    });
+}
+
+unsafe extern "system" fn allocate(
+    _: *mut c_void,
+    size: usize,
+    _: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    // SAFETY: malloc takes any size.
+    unsafe { libc::malloc(size) }
+}
+
+unsafe extern "system" fn reallocate(
+    _: *mut c_void,
+    original: *mut c_void,
+    size: usize,
+    _: usize,
+    _: vk::SystemAllocationScope,
+) -> *mut c_void {
+    // SAFETY: memory of `allocate`.
+    unsafe { libc::realloc(original, size) }
+}
+
+unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
+    // SAFETY: memory of `allocate`, or null.
+    unsafe { libc::free(memory) }
+}
+
+/// Makes a pipeline with an allocator of the program's. The driver's record.
+fn make_with_allocator(_: &Value) -> Value {
+    let rig = Rig::with(Options::default());
+    let driver = TestDriver::open();
+    let callbacks = vk::AllocationCallbacks::default()
+        .pfn_allocation(Some(allocate))
+        .pfn_reallocation(Some(reallocate))
+        .pfn_free(Some(free));
+    let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(1));
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(rig.device.compute_layout());
+    // SAFETY: a valid create info, and a pipeline that is destroyed with the allocator of its creation.
+    unsafe {
+        let none = vk::PipelineCache::null();
+        let made = rig.device.raw.create_compute_pipelines(none, &[info], Some(&callbacks)).unwrap();
+        rig.device.raw.destroy_pipeline(made[0], Some(&callbacks));
+    }
+    driver.take_record()
+}
+
+/// VUID-vkReleaseCapturedPipelineDataKHR-pipeline-09611.
+#[test]
+fn captured_data_is_released_with_the_allocator_of_the_pipeline() {
+    scenario(&[("make", make_with_allocator)], |scenario| {
+        let driver = Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4" }));
+        let env = scenario.on(driver).unwrap().var("VKSTASH_BINARIES", "1");
+        let record = scenario.run_ok::<Value>("make", &env, &()).value;
+        assert_eq!(record["violations"], json!([]));
+        let calls = record["calls"].as_array().unwrap();
+        assert!(calls.iter().any(|call| call["command"] == "vkReleaseCapturedPipelineDataKHR"));
     });
 }

@@ -371,8 +371,9 @@ fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
             } else {
                 // Which of the two has a pipeline first depends on what was asked for before.
                 let had = |reports: &Reports| reports.sum("served") + reports.sum("driver_had");
-                assert_eq!(had(&warm), had(&again), "{name} {input}: {:?}", warm.counters());
-                assert_eq!(warm.sum("compiled"), again.sum("compiled"), "{name} {input}");
+                let counters = [warm.counters(), again.counters()];
+                assert_eq!(had(&warm), had(&again), "{name} {input}: {counters:?}");
+                assert_eq!(warm.sum("compiled"), again.sum("compiled"), "{name} {input}: {counters:?}");
             }
         }
     });

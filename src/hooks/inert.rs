@@ -1,0 +1,55 @@
+//! Calls on a device on which the layer does nothing. They come to a hook only by a pointer that vkGetInstanceProcAddr
+//! gave, which does not know of devices.
+
+use ash::vk;
+
+use crate::state::dispatch::{DeviceTable, device_resolver};
+use crate::state::live_devices::{self, Entry};
+
+/// The commands of the next layer. Looked up in each call: this is no usual device.
+///
+/// # Safety
+/// `handle` is live.
+pub unsafe fn table(handle: vk::Device) -> Option<DeviceTable> {
+    // SAFETY: the caller's contract, and the look-up of the next layer for this device.
+    unsafe {
+        match live_devices::entry(handle)? {
+            Entry::Inert { next } => Some(DeviceTable::load(device_resolver(next, handle))),
+            Entry::Active(_) => None,
+        }
+    }
+}
+
+/// What a command returns of which nothing is known.
+pub trait Unknown {
+    /// That.
+    fn unknown() -> Self;
+}
+
+impl Unknown for () {
+    fn unknown() {}
+}
+
+impl Unknown for vk::Result {
+    fn unknown() -> vk::Result {
+        vk::Result::ERROR_UNKNOWN
+    }
+}
+
+/// Ends a hook: the next layer gets the program's call as it is.
+macro_rules! pass {
+    ($handle:ident, $command:ident($($argument:ident),*)) => {{
+        let table = || {
+            // SAFETY: a live device.
+            unsafe { $crate::hooks::inert::table($handle) }
+        };
+        let table = $crate::guard::guard(stringify!($command), table, || None);
+        return match table.and_then(|table| table.$command) {
+            // SAFETY: the program's valid arguments.
+            Some(next) => unsafe { next($handle, $($argument),*) },
+            None => $crate::hooks::inert::Unknown::unknown(),
+        };
+    }};
+}
+
+pub(super) use pass;
