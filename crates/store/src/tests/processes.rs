@@ -195,29 +195,28 @@ fn writers() -> usize {
     names.filter(|name| name.trim_end() == "vkstash-writer").count()
 }
 
-/// After 20 s without work the writer ends, and the next record starts another one. Run with `cargo nextest run -p
-/// vkstash-store what_a_record_costs_after_a_rest --run-ignored only --no-capture`.
+/// After a time without work the writer ends, and the next record starts another one. Run with `cargo nextest run
+/// --release -p vkstash-store what_a_record_costs_after_a_rest --run-ignored only --no-capture`.
 #[test]
 #[ignore = "it measures"]
 fn what_a_record_costs_after_a_rest() {
-    in_a_child("what_a_record_costs_after_a_rest", &[], || {
-        let root = root();
-        let stash = open(root.path());
-        let put = |number| {
-            let began = std::time::Instant::now();
-            put_all(stash.portable(), Kind::Recipe, number..number + 1);
-            began.elapsed()
-        };
-        put(0);
-        for round in 1..4 {
-            while writers() > 0 {
-                std::thread::sleep(Duration::from_millis(100));
-            }
-            let after = put(2 * round);
-            stash.flush(LONG);
-            eprintln!("after a rest {after:?}, beside a writer {:?}", put(2 * round + 1));
+    let root = root();
+    let stash = open(root.path());
+    let put = |number| {
+        let began = std::time::Instant::now();
+        put_all(stash.portable(), Kind::Recipe, number..number + 1);
+        began.elapsed()
+    };
+    put(0);
+    stash.flush(LONG);
+    for round in 1..4 {
+        while writers() > 0 {
+            std::thread::sleep(Duration::from_millis(100));
         }
-    });
+        let after = put(2 * round);
+        stash.flush(LONG);
+        println!("after a rest {after:?}, beside a writer {:?}", put(2 * round + 1));
+    }
 }
 
 #[test]
