@@ -149,7 +149,7 @@ pub struct Device {
     /// A worker's call has overstayed.
     is_closed_to_workers: AtomicBool,
     /// The device of the process that this one was forked from. Never dropped.
-    parents: Option<Arc<Device>>,
+    pub(super) parents: Option<Arc<Device>>,
     /// In [`fork::now`].
     process: u32,
 }
@@ -261,14 +261,6 @@ impl Device {
         let device =
             Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone());
         Device { parents: Some(self.clone()), ..device }
-    }
-
-    /// The identity of a shader module, also of one that the parent process created before this one was forked from
-    /// it.
-    pub fn module_identity(&self, module: vk::ShaderModule) -> Option<Key> {
-        // Reading waits for no thread.
-        let known = self.modules.read(module, |module| module.identity.get().copied()).flatten();
-        known.or_else(|| self.parents.as_ref()?.module_identity(module))
     }
 
     /// The program creates a shader module or a pipeline.

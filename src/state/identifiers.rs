@@ -40,6 +40,14 @@ impl Device {
         }
     }
 
+    /// The identity of a shader module, also of one that the parent process created before this one was forked from
+    /// it.
+    pub fn module_identity(&self, module: vk::ShaderModule) -> Option<Key> {
+        // Reading waits for no thread.
+        let known = self.modules.read(module, |module| module.identity.get().copied()).flatten();
+        known.or_else(|| self.parents.as_ref()?.module_identity(module))
+    }
+
     /// Hashes what was put off. None: another thread took the code and has not come back from it.
     pub(super) fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
         let mut record = lock(&waiting.record);

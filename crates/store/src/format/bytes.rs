@@ -28,6 +28,24 @@ pub(crate) fn is_closed(bytes: &[u8]) -> bool {
     crc32c::crc32c(body) == u32::from_le_bytes(*crc)
 }
 
+/// Length of an encoded pair, in bytes.
+pub(crate) const PAIR_BYTES: usize = 16;
+
+/// A block of two numbers and their checksum, which a writer overwrites in place.
+pub(crate) fn encode_pair(number: u64, count: u32) -> [u8; PAIR_BYTES] {
+    let mut bytes = [0; PAIR_BYTES];
+    put_u64(&mut bytes, 0, number);
+    put_u32(&mut bytes, 8, count);
+    close_block(&mut bytes);
+    bytes
+}
+
+/// Decodes [`encode_pair`]. `None`: it was never written, or is torn.
+pub(crate) fn decode_pair(bytes: &[u8]) -> Option<(u64, u32)> {
+    let mut reader = Reader::new(bytes.get(..PAIR_BYTES).filter(|bytes| is_closed(bytes))?);
+    Some((reader.u64()?, reader.u32()?))
+}
+
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;

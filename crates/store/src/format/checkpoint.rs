@@ -1,10 +1,8 @@
 //! Checkpoints of a segment that is being written, and the pointers to the newest one.
 
-use crate::format::bytes::Reader;
-use crate::format::bytes::close_block;
-use crate::format::bytes::is_closed;
-use crate::format::bytes::put_u32;
-use crate::format::bytes::put_u64;
+use crate::format::bytes::PAIR_BYTES;
+use crate::format::bytes::decode_pair;
+use crate::format::bytes::encode_pair;
 use crate::format::table::Packed;
 use crate::format::table::ROW_BYTES;
 use crate::format::table::Row;
@@ -19,21 +17,16 @@ pub(crate) struct CheckpointPointer {
 }
 
 /// Length of a pointer, in bytes.
-pub(crate) const POINTER_BYTES: usize = 16;
+pub(crate) const POINTER_BYTES: usize = PAIR_BYTES;
 
 impl CheckpointPointer {
     /// The encoded pointer.
     pub(crate) fn encode(&self) -> [u8; POINTER_BYTES] {
-        let mut bytes = [0; POINTER_BYTES];
-        put_u64(&mut bytes, 0, self.offset);
-        put_u32(&mut bytes, 8, self.count);
-        close_block(&mut bytes);
-        bytes
+        encode_pair(self.offset, self.count)
     }
 
     fn decode(bytes: &[u8]) -> Option<CheckpointPointer> {
-        let mut reader = Reader::new(bytes.get(..POINTER_BYTES).filter(|bytes| is_closed(bytes))?);
-        Some(CheckpointPointer { offset: reader.u64()?, count: reader.u32()? })
+        decode_pair(bytes).map(|(offset, count)| CheckpointPointer { offset, count })
     }
 
     /// The newest valid pointer in the bytes after a file header.
