@@ -19,6 +19,19 @@ version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = 
 # Where Cargo puts what it builds.
 target_folder() { printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"; }
 
+# virtual_environment FOLDER: makes a virtual environment of Python where there is none, and sets `pip`, the command that installs
+# packages into it: the machine's pip if it has one that can, because to install another one takes 7 s.
+pip=()
+virtual_environment() {
+    [ -x "$1/bin/python" ] || python3 -m venv --clear --without-pip "$1" || return
+    pip=(python3 -m pip --python "$1/bin/python")
+    if ! "${pip[@]}" --version >/dev/null 2>&1; then
+        [ -x "$1/bin/pip" ] || python3 -m venv "$1" || return
+        pip=("$1/bin/pip")
+    fi
+    pip+=(install --quiet --disable-pip-version-check --only-binary :all: --no-compile)
+}
+
 # Of Debian packages.
 installed_version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null || true; }
 

@@ -125,13 +125,12 @@ python_program() {
     local name=$1 wanted=$2 place=$folder/python
     if [ "$(cat "$place/has-$name" 2>/dev/null)" != "$wanted" ]; then
         say "fetching $name $wanted with pip"
-        if [ ! -x "$place/bin/pip" ] && ! python3 -m venv --clear "$place" >"$folder/pip.log" 2>&1; then
+        if ! virtual_environment "$place" >"$folder/pip.log" 2>&1; then
             rm -rf "$place"
             skip "$name" "python3 cannot create a virtual environment here"
             return
         fi
-        if ! "$place/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
-            "$name==$wanted" >>"$folder/pip.log" 2>&1; then
+        if ! "${pip[@]}" "$name==$wanted" >>"$folder/pip.log" 2>&1; then
             skip "$name" "pip has no $name $wanted for this machine"
             return
         fi

@@ -150,9 +150,8 @@ vulkan_registry() {
     [ "$(cat "$folder/version" 2>/dev/null)" != "$registry_wanted" ] || return 0
     say "fetching the Vulkan registry $registry_wanted with pip"
     mkdir -p "$folder"
-    if python3 -m venv --clear "$folder/python" >"$folder/pip.log" 2>&1 &&
-        "$folder/python/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --no-deps \
-            --target "$folder/package" "vulkan-object==$registry_wanted" >>"$folder/pip.log" 2>&1 &&
+    if virtual_environment "$folder/python" >"$folder/pip.log" 2>&1 &&
+        "${pip[@]}" --no-deps --target "$folder/package" "vulkan-object==$registry_wanted" >>"$folder/pip.log" 2>&1 &&
         cp "$folder/package/vulkan_object/vk.xml" "$folder/vk.xml"; then
         echo "$registry_wanted" >"$folder/version"
     else

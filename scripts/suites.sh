@@ -37,11 +37,12 @@ suites() {
             case $name in VKSTASH_CORPUS_VERSION | VKSTASH_LAYER_LIBRARY) ;; *) unset "$name" ;; esac
         done
         export XDG_CACHE_HOME=$scratch VKSTASH_SKIPPED=$skipped_file VKSTASH_KHRONOS_ICD=$khronos_driver
+        [ "$profile" != all ] || export VKSTASH_TEST_EVERY_CASE=1
         # With this Mesa every driver that the suites need is here, so a suite that finds no driver is broken.
         export VKSTASH_REQUIRE_DRIVERS=0
         ! mesa_has_null_device || export VKSTASH_REQUIRE_DRIVERS=1
         exec cargo nextest run "${packages[@]}" --lib --bins --tests --examples --profile "$profile" \
-            --no-fail-fast --hide-progress-bar --test-threads "${threads:-$((2 * $(nproc)))}" "$@"
+            --no-fail-fast --hide-progress-bar --test-threads "${threads:-$((3 * $(nproc)))}" "$@"
     ) || status=$?
     rm -rf "$scratch"
     report=$(target_folder)/nextest/$profile/junit.xml

@@ -96,16 +96,26 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
 }
 
 #[test]
-fn nothing_is_made_for_the_driver_that_has_everything_nor_for_a_device_that_was_not_used() {
+fn nothing_is_made_for_the_driver_that_has_everything_nor_for_one_of_several_devices_that_were_not_used() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &Work::default());
         let (report, well) = prewarm(env, &["--all", "--if-driver-changed"]);
         assert_eq!((&report["planned"], well), (&json!(0), true), "{report:#}");
-        let other = under(scenario, env, json!({ "device_id": 77 }));
+        let other = under(scenario, env, json!({ "device_id": 77, "physical_devices": 2 }));
         let (report, well) = prewarm(&other, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(0), false), "{report:#}");
+        let problem = report["applications"][0]["problems"][0].as_str().unwrap();
+        assert!(problem.contains("--every-device"), "{problem}");
+        let (report, well) = prewarm(&other, &["--all", "--if-driver-changed"]);
         assert_eq!((&report["made"], well), (&json!(0), true), "{report:#}");
-        let (report, _) = prewarm(&other, &["--all", "--every-device", "--dry-run"]);
-        assert_eq!(report["planned"], 3, "{report:#}");
+        let (report, well) = prewarm(&other, &["--all", "--every-device", "--dry-run"]);
+        assert_eq!((&report["planned"], well), (&json!(6), true), "{report:#}");
+        // The only device of a new machine needs no name.
+        let only = under(scenario, env, json!({ "device_id": 77 }));
+        let (report, well) = prewarm(&only, &["--all", "--dry-run"]);
+        assert_eq!((&report["planned"], well), (&json!(3), true), "{report:#}");
+        let (report, _) = prewarm(&only, &["--all", "--if-driver-changed"]);
+        assert_eq!(report["made"], 0, "{report:#}");
         let (report, _) = prewarm(&under(scenario, env, update()), &["--all", "--if-driver-changed"]);
         assert_eq!(report["made"], 3, "{report:#}");
     });
@@ -635,7 +645,7 @@ fn imported_recipes_are_served_after_prewarming_on_a_real_driver() {
             let output = command.args(arguments).arg(&archive).output().unwrap();
             assert!(output.status.success(), "{}", text(&output));
         }
-        let (report, well) = prewarm(&imported, &["--all", "--every-device"]);
+        let (report, well) = prewarm(&imported, &["--all"]);
         let counts = ["made", "checked"].map(|name| report[name].as_u64().unwrap());
         assert!(counts[0] >= 12 && counts[0] == counts[1] && well, "{report:#}");
         for shader in SHADERS {

@@ -34,8 +34,8 @@ pub(crate) type Hash = fn(&[u8]) -> u64;
 pub(crate) struct Cache {
     /// In [`forks::now`].
     process: u32,
-    /// Those of the session that has opened it.
-    limits: Limits,
+    /// Largest length of the value file, in bytes: that of the session that asked for the largest.
+    most_file: AtomicU64,
     hash: Hash,
     front: Front,
     is_on_disk: bool,
@@ -87,7 +87,7 @@ impl Cache {
         }
         Cache {
             process: forks::here(),
-            limits,
+            most_file: AtomicU64::new(limits.file),
             hash,
             front,
             is_on_disk: files.is_some(),
@@ -103,6 +103,12 @@ impl Cache {
     /// Whether this process has opened it, and not its parent.
     pub(crate) fn is_ours(&self) -> bool {
         forks::now() == self.process
+    }
+
+    /// A session with these limits shares the cache: the larger ones count.
+    pub(crate) fn allow(&self, limits: &Limits) {
+        self.most_file.fetch_max(limits.file, Ordering::Relaxed);
+        self.front.allow(limits);
     }
 
     /// An error while sessions are disabled, or if the cache belongs to another process.
@@ -216,7 +222,7 @@ impl Cache {
             return self.front.store(hash, key, value);
         }
         let files = self.open_files()?;
-        let (number, stored) = files.store(hash, key, value)?;
+        let (number, stored) = files.store(hash, key, value, self.most_file.load(Ordering::Relaxed))?;
         self.front.follow(number);
         if stored == Stored::Replaced {
             self.front.forget(hash);
@@ -227,7 +233,10 @@ impl Cache {
 
     /// Whether a value of that length can be stored at all. Asked before a byte of it is read.
     pub(crate) fn check_length(&self, key: usize, value: usize) -> Result<(), Error> {
-        let most = if self.is_on_disk { self.limits.file } else { self.limits.bytes as u64 };
+        let most = match self.is_on_disk {
+            true => self.most_file.load(Ordering::Relaxed),
+            false => self.front.most_bytes() as u64,
+        };
         let size = (key as u64).saturating_add(value as u64);
         if size > most { Err(Error::CacheFull) } else { Ok(()) }
     }

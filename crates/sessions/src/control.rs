@@ -106,7 +106,7 @@ fn open_any(place: &Place, base: &str) -> Result<Option<Files>, Error> {
     // Files with other names are not ours.
     let Some(identifier) = identifier else { return Ok(None) };
     let identity = Identity { identifier: identifier.0, version: 0, driver: [0; 32], number: 0 };
-    Files::open(stash_of(place)?, Names::of(base), identity, Versions::Any, 0).map(Some)
+    Files::open(stash_of(place)?, Names::of(base), identity, Versions::Any).map(Some)
 }
 
 /// Deletes a cache. False: a process has it open.

@@ -1,7 +1,7 @@
 //! The entries of a cache in memory. A find takes no lock; what is inserted is evicted by newer entries.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, TryLockError};
 
 use papaya::HashMap;
@@ -44,8 +44,9 @@ struct Order {
 pub(crate) struct Front {
     entries: HashMap<u64, Entry, FxBuildHasher>,
     order: Mutex<Order>,
-    most_bytes: usize,
-    most_entries: usize,
+    /// The limits: they grow, so what was there stays.
+    most_bytes: AtomicUsize,
+    most_entries: AtomicUsize,
     /// The number of the value file that the entries are in. Changed with `order` locked.
     number: AtomicU64,
     /// Hashes that were found on disk of late.
@@ -60,16 +61,31 @@ impl Front {
         Front {
             entries: HashMap::with_hasher(FxBuildHasher),
             order: Mutex::default(),
-            most_bytes: limits.bytes,
-            most_entries: limits.entries,
+            most_bytes: AtomicUsize::new(limits.bytes),
+            most_entries: AtomicUsize::new(limits.entries),
             number: AtomicU64::new(0),
             found: [const { AtomicU64::new(0) }; FOUND],
         }
     }
 
+    /// From now on the larger one of each limit counts.
+    pub(crate) fn allow(&self, limits: &Limits) {
+        self.most_bytes.fetch_max(limits.bytes, Ordering::Relaxed);
+        self.most_entries.fetch_max(limits.entries, Ordering::Relaxed);
+    }
+
+    /// How many bytes of keys and values it may hold.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.most_bytes.load(Ordering::Relaxed)
+    }
+
+    fn most_entries(&self) -> usize {
+        self.most_entries.load(Ordering::Relaxed)
+    }
+
     /// Whether an entry of that size can be in memory at all.
     pub(crate) fn has_room_for(&self, size: usize) -> bool {
-        size <= self.most_bytes && self.most_entries > 0
+        size <= self.most_bytes() && self.most_entries() > 0
     }
 
     /// Calls `deliver` with the value of the key. None: no entry in memory has this hash.
@@ -119,7 +135,7 @@ impl Front {
         }
         order.queue.push_back((hash, size));
         order.bytes += size;
-        while order.bytes > self.most_bytes || order.queue.len() > self.most_entries {
+        while order.bytes > self.most_bytes() || order.queue.len() > self.most_entries() {
             let Some((oldest, freed)) = order.queue.pop_front() else { break };
             self.entries.remove(&oldest, &pin);
             order.bytes -= freed;
@@ -135,7 +151,7 @@ impl Front {
             let is_same = entry.value_of(key).is_some();
             return Err(if is_same { Error::AlreadyExists } else { Error::HashCollision });
         }
-        if order.bytes.saturating_add(size) > self.most_bytes || order.queue.len() >= self.most_entries {
+        if order.bytes.saturating_add(size) > self.most_bytes() || order.queue.len() >= self.most_entries() {
             return Err(Error::CacheFull);
         }
         let entry = Entry::copied(key, value).ok_or(Error::NoMemory)?;

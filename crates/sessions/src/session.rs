@@ -108,9 +108,11 @@ impl Session {
         if let Some(adapter) = adapter {
             base = format!("{base}-{}", adapter.short_digest());
         }
+        let limits = Limits::of(description);
         let mut open = lock(OPEN.get());
         let same = |entry: &&mut Entry| {
-            entry.description.identifier == description.identifier && entry.place.as_ref() == place
+            entry.description.identifier == description.identifier
+                && is_same_stash(entry.place.as_ref(), place)
         };
         for entry in open.iter_mut().filter(same) {
             let (one, other) = (&entry.description, description);
@@ -127,6 +129,7 @@ impl Session {
                     return Err(Error::OpenWithOther(Other::Version));
                 }
                 entry.cache.available()?;
+                entry.cache.allow(&limits);
                 entry.sessions += 1;
                 return Ok(Session::of(description, entry.cache.clone()));
             }
@@ -136,7 +139,6 @@ impl Session {
         if !is_in_stash && place.is_some_and(is_disabled_by_settings) {
             return Err(switch::answer());
         }
-        let limits = Limits::of(description);
         let files = match description.mode {
             Mode::Memory => None,
             Mode::Disk => {
@@ -147,7 +149,7 @@ impl Session {
                     number: 0,
                 };
                 let location = location(description, place)?;
-                Some(Files::open(location, Names::of(&base), identity, Versions::Own, limits.file)?)
+                Some(Files::open(location, Names::of(&base), identity, Versions::Own)?)
             }
         };
         let cache = Arc::new(Cache::new(hash, limits, files, place.cloned()));
@@ -247,6 +249,15 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.destroy();
+    }
+}
+
+/// Whether caches of these places have files beside each other. The name of the application does not matter: the caches of
+/// a process are told apart by their identifiers alone.
+fn is_same_stash(one: Option<&Place>, other: Option<&Place>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.root() == other.root(),
+        _ => true,
     }
 }
 

@@ -333,7 +333,8 @@ pub(crate) struct PrewarmArgs {
     /// Only where another version of the driver has compiled what the present one has not
     #[arg(long)]
     pub(crate) if_driver_changed: bool,
-    /// On every device of this machine, and not only on those that programs used; for an import on a new machine
+    /// On every device of this machine, and not only on those that programs used; for an import on a new machine with
+    /// several GPUs
     #[arg(long)]
     pub(crate) every_device: bool,
     /// Say what would be made, and make nothing

@@ -114,9 +114,15 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         plan.add(&launch, &root, info, (!args.every_device).then_some(&used), &limits)?;
     }
     if args.if_driver_changed {
+        // There may be nothing to do.
         for group in plan.groups.iter_mut().filter(|group| !group.changed) {
             group.tasks.clear();
             group.checks.clear();
+        }
+    } else {
+        for (number, planned) in plan.applications.iter_mut().enumerate() {
+            let has_device = plan.groups.iter().any(|group| group.application == number);
+            planned.failed |= planned.recipes > 0 && !has_device;
         }
     }
     let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
@@ -277,7 +283,7 @@ impl Report {
         self.applications.iter().map(of).sum()
     }
 
-    /// Nothing was quarantined, and everything that was made is taken.
+    /// Nothing was quarantined, everything that was made is taken, and there was a device for each application.
     fn is_well(&self) -> bool {
         let is_well = |line: &Line| !line.failed && line.checked == line.to_check;
         self.culprits.is_empty() && self.applications.iter().all(is_well)

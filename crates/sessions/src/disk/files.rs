@@ -61,8 +61,6 @@ pub(crate) struct Files {
     lock: Descriptor,
     state: ArcSwap<State>,
     writable: bool,
-    /// Largest length of the value file.
-    most: u64,
     /// Locked by the thread that changes the files: the locks of the lock file belong to the process.
     changing: Mutex<()>,
     /// [`open::cache_hash`].
@@ -90,7 +88,6 @@ impl Files {
         names: Names,
         identity: Identity,
         versions: Versions,
-        most: u64,
     ) -> Result<Files, Error> {
         let folder = location.folder();
         let cache = open::cache_hash(folder, &names)?;
@@ -98,7 +95,7 @@ impl Files {
         let Opened { lock, state, writable } = open::open(folder, &names, &identity, versions, is_stash)?;
         let identity = state.identity;
         let (state, changing) = (ArcSwap::from_pointee(state), Mutex::default());
-        Ok(Files { location, names, identity, lock, state, writable, most, changing, cache })
+        Ok(Files { location, names, identity, lock, state, writable, changing, cache })
     }
 
     pub(crate) fn location(&self) -> &Location {
@@ -287,8 +284,15 @@ impl Files {
         }
     }
 
-    /// Adds an entry. When this returns, the entry is in the page cache. Returns the number of the value file too.
-    pub(crate) fn store(&self, hash: u64, key: &[u8], value: &[u8]) -> Result<(u64, Stored), Error> {
+    /// Adds an entry, unless the value file would have more than `most` bytes. When this returns, the entry is in the
+    /// page cache. Returns the number of the value file too.
+    pub(crate) fn store(
+        &self,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        most: u64,
+    ) -> Result<(u64, Stored), Error> {
         self.changing(|mut state| {
             let quiet = Quiet::begin()?;
             for _ in 0..ROUNDS {
@@ -311,7 +315,7 @@ impl Files {
                     }
                     Err(error) => return Err(error),
                 };
-                let (place, before) = state.values.append(&quiet, hash, key, value, self.most)?;
+                let (place, before) = state.values.append(&quiet, hash, key, value, most)?;
                 if let Err(error) = state.index.put(&quiet, at, &Slot { hash, place }) {
                     state.values.cut(before);
                     return Err(error);

@@ -84,13 +84,18 @@ pub(crate) fn open(folder: &Folder, name: &str, writable: bool) -> Result<Option
     Ok(Some((file, length)))
 }
 
-/// Opens or creates the lock file.
-pub(crate) fn open_lock(folder: &Folder, name: &str) -> Result<Descriptor, Error> {
-    let flags = OFlags::RDWR | OFlags::CREATE | SAFE;
-    let file = opened(name, ops::openat(folder, name, flags, FILE_MODE))?;
-    let file = file.ok_or(Error::NotCurrentlyAvailable("the folder was removed"))?;
+/// Opens or creates the lock file. Says whether it is new. None: others create and delete it at this moment.
+pub(crate) fn open_lock(folder: &Folder, name: &str) -> Result<Option<(Descriptor, bool)>, Error> {
+    if let Some((file, _)) = open(folder, name, true)? {
+        return Ok(Some((file, false)));
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | SAFE;
+    let file = match ops::openat(folder, name, flags, FILE_MODE) {
+        Err(Errno::EXIST) => return Ok(None),
+        file => opened(name, file)?.ok_or(Error::NotCurrentlyAvailable("the folder was removed"))?,
+    };
     checked(name, &file)?;
-    Ok(file)
+    Ok(Some((file, true)))
 }
 
 /// Whether the file has no other name. Asked before it is cut off.

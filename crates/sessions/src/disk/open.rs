@@ -48,8 +48,9 @@ pub(crate) fn open(
     let cache = cache_hash(folder, names)?;
     let patience = patience::opening(cache);
     for _ in 0..ROUNDS {
-        let lock = match names::open_lock(folder, &names.lock) {
-            Ok(lock) => lock,
+        let (lock, is_new) = match names::open_lock(folder, &names.lock) {
+            Ok(Some(lock)) => lock,
+            Ok(None) => continue,
             Err(Error::ReadOnly) => return open_to_read(folder, names, wanted),
             Err(error) => return Err(error),
         };
@@ -59,7 +60,13 @@ pub(crate) fn open(
         if !names::is_named(folder, &names.lock, &lock) {
             continue;
         }
-        let opened = Opening { folder, names, wanted, versions, lock: &lock, cache, is_stash }.open()?;
+        let opened = Opening { folder, names, wanted, versions, lock: &lock, cache, is_stash }.open();
+        if opened.is_err() && is_new {
+            // Beside files that are the user's own there is nothing of ours. Whoever has opened it meanwhile finds that
+            // it has lost its name.
+            let _ = folder.remove_file(&names.lock);
+        }
+        let opened = opened?;
         if !locks::set(&lock, Byte::Open, Kind::Shared)? {
             return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
         }

@@ -91,7 +91,7 @@ fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> T {
 fn files(root: &Path) -> Result<Files, Error> {
     let folder = Folder::root(&folder(root), true).unwrap();
     let identity = Identity { identifier: GUID.0, version: 1, driver: [0; 32], number: 0 };
-    Files::open(Location::Working(folder), Names::of(&GUID.text()), identity, Versions::Own, 1 << 30)
+    Files::open(Location::Working(folder), Names::of(&GUID.text()), identity, Versions::Own)
 }
 
 fn path(root: &Path, end: &str) -> PathBuf {
@@ -119,7 +119,7 @@ fn get_from(files: &Files, key: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 fn store_in(files: &Files, key: &[u8], value: &[u8]) -> Result<(), Error> {
-    files.store(format::hash(key), key, value).map(|_| ())
+    files.store(format::hash(key), key, value, 1 << 30).map(|_| ())
 }
 
 /// A key for a number.

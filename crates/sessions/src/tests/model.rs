@@ -157,8 +157,8 @@ fn run(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
                 let identity =
                     Identity { identifier: GUID.0, version: description.version, driver: [0; 32], number: 0 };
                 let (location, names) = (Location::Working(folder), Names::of(&GUID.text()));
-                let files = Files::open(location, names, identity, Versions::Own, FILE).unwrap();
-                let stored = files.store(weak(&key), &key, &value).map(|_| ());
+                let files = Files::open(location, names, identity, Versions::Own).unwrap();
+                let stored = files.store(weak(&key), &key, &value, FILE).map(|_| ());
                 prop_assert_eq!(named(stored), named(model.store(&key, &value)), "{:?}", step);
                 files.close(false);
             }

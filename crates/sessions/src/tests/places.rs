@@ -324,10 +324,17 @@ fn in_the_working_directory_files_of_the_user_are_left_as_they_are() {
     fs::create_dir(&here).unwrap();
     std::env::set_current_dir(&here).unwrap();
     let temporary = here.join(format!(".tmp-{}.idx", GUID.text()));
-    fs::write(&temporary, &notes).unwrap();
-    assert!(matches!(open(1), Err(Error::Refused { reason: Reason::Foreign, .. })));
-    assert_eq!(fs::read(&temporary).unwrap(), notes);
-    fs::remove_file(&temporary).unwrap();
+    let is_all = |path: &Path| {
+        assert!(matches!(open(1), Err(Error::Refused { reason: Reason::Foreign, .. })), "{path:?}");
+        assert_eq!(fs::read(path).unwrap(), notes);
+        let names: Vec<_> = fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(names, [path], "beside the user's file there is no other");
+        fs::remove_file(path).unwrap();
+    };
+    for path in [temporary].into_iter().chain(all.map(|end| here.join(format!("{}.{end}", GUID.text())))) {
+        fs::write(&path, &notes).unwrap();
+        is_all(&path);
+    }
     let session = open(1).unwrap();
     for end in ["idx", "val"] {
         fs::remove_file(here.join(format!("{}.{end}", GUID.text()))).unwrap();

@@ -112,7 +112,7 @@ fn fresh(root: &Path, version: u64) -> Files {
     let folder = Folder::root(&folder(root), false).unwrap();
     let identity = Identity { identifier: GUID.0, version, driver: [0; 32], number: 0 };
     let location = || Location::Working(Folder::root(folder.path(), false).unwrap());
-    patiently(|| Files::open(location(), Names::of(&GUID.text()), identity, Versions::Own, 1 << 30))
+    patiently(|| Files::open(location(), Names::of(&GUID.text()), identity, Versions::Own))
 }
 
 #[test]

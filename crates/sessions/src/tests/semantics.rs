@@ -87,9 +87,59 @@ fn the_same_identifier_is_the_same_cache() {
     assert!(is(with(|description| description.working_directory = true), Other::Flags));
     assert!(is(with(|description| description.driver_versioned = true), Other::Flags));
     assert!(is(with(|description| description.version = 2), Other::Version));
-    // What was asked for is what is returned, and of the limits those of the first session count.
-    let larger = Description { maximum_in_memory_bytes: 99, ..disk() };
-    assert_eq!(create(root.path(), &larger).unwrap().description(), &larger);
+    let smaller = Description { maximum_in_memory_bytes: 99, ..disk() };
+    assert_eq!(create(root.path(), &smaller).unwrap().description(), &smaller);
+}
+
+/// A process has one cache with an identifier, whatever it calls itself.
+#[test]
+fn the_name_of_the_application_makes_no_second_cache() {
+    for mode in [Mode::Disk, Mode::Memory] {
+        let root = root();
+        let named = |name: &[u8]| {
+            let place = Place::new(root.path(), &AppName::new(Some(name), b"/bin/test", &[]));
+            Session::create(&Description { mode, ..disk() }, Some(&place), None).unwrap()
+        };
+        let (one, two) = (named(b"one"), named(b"two"));
+        one.store(b"key", b"value").unwrap();
+        assert_eq!(get(&two, b"key").unwrap(), b"value");
+        drop(one);
+        assert_eq!(get(&two, b"key").unwrap(), b"value");
+        assert_eq!(get(&named(b"three"), b"key").unwrap(), b"value");
+    }
+}
+
+/// [`Session::description`] says what a session may rely on.
+#[test]
+fn of_several_sessions_the_largest_limits_count() {
+    for mode in [Mode::Disk, Mode::Memory] {
+        let root = root();
+        let with = |bytes, entries, file| {
+            let description = Description {
+                mode,
+                maximum_in_memory_bytes: bytes,
+                maximum_in_memory_entries: entries,
+                maximum_value_file_bytes: file,
+                ..disk()
+            };
+            create(root.path(), &description).unwrap()
+        };
+        let first = with(40, 2, 400);
+        first.store(b"key", &[1; 30]).unwrap();
+        let is_full = |key: &[u8], length| {
+            matches!(first.store(key, &vec![1; length]), Err(Error::CacheFull))
+                && (length < 400
+                    || matches!(first.check_lengths(key.len(), Some(length)), Err(Error::CacheFull)))
+        };
+        assert!(is_full(b"large", 400));
+        let larger = with(1000, 100, 1000);
+        first.store(b"large", &[1; 400]).unwrap();
+        assert_eq!(get(&larger, b"large").unwrap(), [1; 400]);
+        // What is larger stays so, whatever others ask for and whoever ends.
+        drop((with(10, 1, 10), larger));
+        first.store(b"other", &[1; 100]).unwrap();
+        assert!(is_full(b"last", 1000));
+    }
 }
 
 #[test]

@@ -35,8 +35,9 @@ fn flip_everywhere(sealed: bool) {
     let bits = fs::metadata(&segment).unwrap().len() * 8;
     let mut numbers = Numbers(1);
     let places = (0..600).map(|_| numbers.next() % bits);
-    // Every bit of the header, of the first records' headers, and of the end of the file.
+    // Bits of every byte of the header, of the first records' headers, and of the end of the file.
     let ends = (0..(FIRST_RECORD + RECORD_HEADER_BYTES) as u64 * 8).chain(bits - 600 * 8..bits);
+    let ends = ends.step_by(one_of(5) as usize);
     for bit in places.chain(ends) {
         flip(&segment, bit);
         let stash = open(root.path());
@@ -84,7 +85,7 @@ fn a_file_cut_anywhere_keeps_the_records_before_the_cut() {
     of_dead_writer[seal..FIRST_RECORD].fill(0);
     for (whole, is_sealed) in [(sealed, true), (of_dead_writer, false)] {
         let mut least = 0;
-        for length in 0..whole.len() {
+        for length in (0..whole.len()).step_by(one_of(5) as usize) {
             fs::write(&segment, &whole[..length]).unwrap();
             let stash = open(root.path());
             let good = count_good(stash.portable(), Kind::Recipe, 0..8);

@@ -78,6 +78,11 @@ fn open(root: &Path) -> Arc<Stash> {
     Stash::open_patiently(root, &app()).unwrap()
 }
 
+/// One of how many cases a test tries: of `usual` many, or every one (scripts/test.sh --all, scripts/fuzz.sh).
+fn one_of(usual: u64) -> u64 {
+    if std::env::var_os("VKSTASH_TEST_EVERY_CASE").is_some() { 1 } else { usual }
+}
+
 /// The key of record `number`.
 fn key(number: u64) -> Key {
     let mut numbers = Numbers(number);

@@ -88,6 +88,8 @@ struct Physical {
     index: usize,
     vendor: u32,
     device: u32,
+    /// VK_PHYSICAL_DEVICE_TYPE_CPU: Mesa's lavapipe is on most machines beside the GPU.
+    is_processor: bool,
     name: String,
 }
 
@@ -250,14 +252,17 @@ fn groups(
     let known_here = used.is_some() && present.iter().any(|physical| is_among(&own, physical));
     let wanted = if known_here { Some(&own) } else { used };
     let is_wanted = |physical: &&Physical| wanted.is_none_or(|wanted| is_among(wanted, physical));
-    let devices: Vec<&Physical> = present.iter().filter(is_wanted).collect();
+    let mut devices: Vec<&Physical> = present.iter().filter(is_wanted).collect();
     if devices.is_empty() {
-        let which = if present.is_empty() {
-            "there is no Vulkan device"
-        } else {
-            "it was used on no device that is here"
-        };
-        problems.push(which.to_owned());
+        match only(&present) {
+            Some(only) => devices.push(only),
+            None => problems.push(no_device(&present)),
+        }
+    }
+    if setups.is_empty() {
+        problems.push(
+            "no device is recorded that a program has created, and none can be made like it".to_owned(),
+        );
     }
     if parts.iter().any(|old| !is_ours(&old.header)) {
         let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
@@ -379,18 +384,22 @@ fn groups(
     Ok((groups, problems, failed))
 }
 
+/// As a worker writes it.
+const VK_PHYSICAL_DEVICE_TYPE_CPU: &str = "4";
+
 /// The physical devices, each identity once: the first of several equal ones.
 fn physical_devices(worker: &mut Asked) -> Result<Vec<Physical>, AskError> {
     let mut seen = BTreeMap::new();
     for line in worker.ask("devices", "end")? {
         let words: Vec<&str> = line.splitn(6, ' ').collect();
-        let [_, index, vendor, device, _, name] = words[..] else { continue };
+        let [_, index, vendor, device, kind, name] = words[..] else { continue };
         if let (Ok(index), Ok(vendor), Ok(device)) = (index.parse(), vendor.parse(), device.parse()) {
             // Two drivers of one device have different names, and two equal devices have the same.
             seen.entry((vendor, device, name.to_owned())).or_insert(Physical {
                 index,
                 vendor,
                 device,
+                is_processor: kind == VK_PHYSICAL_DEVICE_TYPE_CPU,
                 name: name.to_owned(),
             });
         }
@@ -398,6 +407,25 @@ fn physical_devices(worker: &mut Asked) -> Result<Vec<Physical>, AskError> {
     let mut found: Vec<Physical> = seen.into_values().collect();
     found.sort_by_key(|physical| physical.index);
     Ok(found)
+}
+
+/// The device of a machine where nothing was used yet, because it is new or the stash was imported: its only GPU, or what
+/// it has if that is one.
+fn only(present: &[Physical]) -> Option<&Physical> {
+    let gpus: Vec<_> = present.iter().filter(|physical| !physical.is_processor).collect();
+    match (gpus.as_slice(), present) {
+        (&[only], _) | ([], [only]) => Some(only),
+        _ => None,
+    }
+}
+
+/// Why [`only`] has found none.
+fn no_device(present: &[Physical]) -> String {
+    if present.is_empty() {
+        return "there is no Vulkan device".to_owned();
+    }
+    let names: Vec<_> = present.iter().map(|physical| physical.name.as_str()).collect();
+    format!("it was used on no device that is here ({}): --every-device takes them all", names.join(", "))
 }
 
 /// The header of a device that is made like a recorded one. If the worker dies of that, the next question gets another.
