@@ -12,7 +12,7 @@
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
-//! - [`stats`] counters and reports
+//! - [`stats`] counters and reports; [`driver_caches`] which drivers keep what they compile
 //! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
 //!   tests; `user_file` files that the user names
 //!
@@ -23,6 +23,7 @@
 mod api;
 pub mod background;
 pub mod config;
+pub mod driver_caches;
 mod faults;
 mod guard;
 mod hooks;

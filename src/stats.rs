@@ -71,6 +71,8 @@ counters! {
     CompiledUnrecorded => "compiled_unrecorded",
     /// Of those, the ones on a driver whose pipeline caches hold nothing that could be kept.
     NothingKept => "nothing_kept",
+    /// Of those, the ones while compilations were disabled.
+    SwitchedOff => "switched_off",
     /// Libraries without shaders, and links without link-time optimization: the driver has nothing to compile
     /// and gets the call as it is.
     NothingToCompile => "nothing_to_compile",
@@ -95,6 +97,8 @@ counters! {
     Modules => "modules",
     /// Shader modules that the stash had not seen before.
     ModulesNew => "modules_new",
+    /// Shader modules that were neither looked for nor recorded, because conversions were disabled.
+    ModulesSwitchedOff => "modules_switched_off",
     /// Records that were not queued because the writer's queue was full.
     Dropped => "dropped",
     /// Creation calls, or create infos of one, in which the layer failed: the driver got them untouched, unless it had

@@ -94,6 +94,7 @@ fn a_program_disables_and_enables_what_is_compiled() {
         let of = |at: usize| done.value[at];
         assert_eq!(done.reports.sum("compiled_unrecorded"), count);
         assert_eq!(done.reports.sum("nothing_kept"), 0, "the driver keeps it; the user does not want it");
+        assert_eq!(done.reports.sum("switched_off"), count);
         assert_eq!(of(0), Statistics { created: count, missed_in_stash: count, missed_anywhere: count });
         assert_eq!((of(2).missed_anywhere, of(4).missed_anywhere), (2 * count, 3 * count));
         // The next run finds what was recorded, and nothing else.

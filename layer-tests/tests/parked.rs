@@ -32,8 +32,10 @@ fn late(input: &Value) -> Value {
     let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
     let instance = Instance::new(&options).unwrap();
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
-    // On a driver whose caches keep nothing workers begin now.
-    device.module(&spirv::compute(u32::MAX));
+    if work.code != Code::Identifier {
+        // On a driver whose caches keep nothing workers begin now, unless the program may ask by identifier alone.
+        device.module(&spirv::compute(u32::MAX));
+    }
     until_parked(&input["trace"], input["parked"].as_u64().unwrap());
     let done = work.run(&device);
     drop(device);

@@ -95,6 +95,22 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
     });
 }
 
+/// Workers run when nobody else wants to: what they waited for is no time that a program saves. The driver's compile sleeps.
+#[test]
+fn what_a_worker_has_waited_for_is_not_called_saved() {
+    on(Driver::Test(json!({ "compile_us": 300_000 })), |scenario, env| {
+        let work = Work::default();
+        let cold = run(scenario, env, &work);
+        let updated = under(scenario, env, with(update(), "compile_us", json!(300_000)));
+        let (report, well) = prewarm(&updated, &["--all"]);
+        assert!(well, "{report:#}");
+        let warm = run(scenario, &updated, &work);
+        assert_all_served(&warm, work.count);
+        let (saved, compiled) = (warm.reports.sum("saved_ns"), cold.reports.sum("compile_ns"));
+        assert!(2 * saved < compiled, "{saved} of {compiled}");
+    });
+}
+
 #[test]
 fn nothing_is_made_for_the_driver_that_has_everything_nor_for_one_of_several_devices_that_were_not_used() {
     on(Driver::Test(json!({})), |scenario, env| {

@@ -37,8 +37,10 @@ const LEAST_NEWS: Duration = Duration::from_micros(100);
 /// How this pipeline may be made. None: not in this process.
 pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
     if device.keeps_artifacts() {
-        // One that no driver has taken yet may be what ends the process (docs/format.md, guard files).
-        let taken = stored.is_verified(key) && stored.has_artifact(key) && device.cache_control;
+        // One that no driver has taken yet may be what ends the process (docs/format.md, guard files). Of the device's
+        // own part alone: what a device with other features has made may need these.
+        let has = |kind| stored.device.contains(kind, key);
+        let taken = device.cache_control && has(Kind::Verified) && has(Kind::Artifact);
         return (taken && !is_refused(stored, key)).then_some(Way::Artifact);
     }
     let mut record = Vec::new();
@@ -80,7 +82,7 @@ fn is_refused(stored: &Stored, key: &Key) -> bool {
 pub struct Inputs {
     way: Way,
     stored_call: StoredCall,
-    /// The payload, and where it was. None: it may be a sibling's.
+    /// The payload, and where it was. None: it is gone.
     artifact: Vec<u8>,
     source: Option<Source>,
 }
@@ -155,10 +157,7 @@ impl Again for Making<'_> {
         let (answer, cost, origin) = unsafe {
             match way {
                 Way::Artifact => {
-                    let made = match source {
-                        Some(source) => artifact::make_of(request, source, buffer, None),
-                        None => artifact::make_of_sibling(request, buffer, None),
-                    };
+                    let made = source.and_then(|source| artifact::make_of(request, source, buffer, None));
                     let required = NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED);
                     let made = made.ok_or(NotMade::NoWay)?.map_err(|outcome| match outcome {
                         ArtifactOutcome::Refused(_) => NotMade::Refused,

@@ -80,7 +80,8 @@ fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
 ///
 /// On a driver whose caches keep nothing workers compile, and vkDestroyDevice would wait for the compile under way.
 /// There they begin with the first shader module or pipeline, because most programs without any create a device only to
-/// look at it. So they do after a device of the same instance that was destroyed without any.
+/// look at it. So they do after a device of the same instance that was destroyed without any. A program that has
+/// enabled identifiers is to create pipelines, and may do so without a module and only if they are there.
 pub fn start(device: &Arc<Device>) {
     if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
         return;
@@ -88,7 +89,8 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return;
     }
-    let at_first_command = device.keeps_artifacts() && !device.instance().ended_runs.was_last_idle();
+    let is_to_create = device.keeps_artifacts() || device.identifiers != IdentifierMode::Off;
+    let at_first_command = is_to_create && !device.instance().ended_runs.was_last_idle();
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,

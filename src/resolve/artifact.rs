@@ -136,7 +136,7 @@ pub fn read_own(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Sour
 ///
 /// # Safety
 /// As [`serve`].
-pub unsafe fn make_of_sibling<'a, I: CreateInfo>(
+unsafe fn make_of_sibling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,

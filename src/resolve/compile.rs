@@ -11,6 +11,7 @@ use super::outcome::{ArtifactOutcome, Refused};
 use super::passed::{Contents, Passed};
 use super::private_cache::PrivateCache;
 use super::request::Request;
+use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
@@ -133,7 +134,7 @@ unsafe fn call_and_record<I: CreateInfo>(
         Source::Captured => unsafe { binary::capturing(call.creation, &mut arena) },
         _ => Some(call.creation.info),
     };
-    let started = Instant::now();
+    let stopwatch = Stopwatch::begin(device);
     // SAFETY: the caller's contract.
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     let is_found = forbids && answer.result == vk::Result::SUCCESS;
@@ -147,12 +148,12 @@ unsafe fn call_and_record<I: CreateInfo>(
         answer = unsafe { program_s_own(request, false) };
         return (answer, Outcome::Unrecorded);
     }
-    let cost = started.elapsed();
+    let Took { wall, cost } = stopwatch.end();
     if answer.result != vk::Result::SUCCESS {
         record::note_failure(device, &pipeline.key, false, answer.result);
         return (answer, Outcome::Unrecorded);
     }
-    if matches!(&source, Source::Refused(refused) if is_far_faster(cost, refused.cost)) {
+    if matches!(&source, Source::Refused(refused) if is_far_faster(wall, refused.cost)) {
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
         if let Passed::Known { cache, .. } = call.passed {
@@ -165,9 +166,9 @@ unsafe fn call_and_record<I: CreateInfo>(
     let compiled = !forbids;
     if compiled {
         if matches!(source, Source::Private(_) | Source::Fresh) {
-            device.warm_disk.note(cost);
+            device.warm_disk.note(wall);
         }
-        device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
+        device.counters().add(Count::CompileNanos, wall.as_nanos() as u64);
     }
     let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
     let prefix = payload::prefix(cost, refusals);

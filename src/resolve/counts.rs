@@ -26,11 +26,13 @@ pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u
 
 /// Counts pipelines that the driver compiled and of which nothing is recorded.
 pub fn count_unrecorded(device: &Device, count: u64) {
-    // What the user has switched off is no fault of the driver's.
-    if count > 0 && !device.keeps_artifacts() && !switches::is_off(CacheKinds::COMPILATIONS) {
-        device.counters().add(Count::NothingKept, count);
+    let counters = device.counters();
+    if count > 0 && switches::is_off(CacheKinds::COMPILATIONS) {
+        counters.add(Count::SwitchedOff, count);
+    } else if count > 0 && !device.keeps_artifacts() {
+        counters.add(Count::NothingKept, count);
     }
-    device.counters().add(Count::CompiledUnrecorded, count);
+    counters.add(Count::CompiledUnrecorded, count);
 }
 
 /// Counts what the program got no pipeline for.

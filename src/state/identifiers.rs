@@ -25,6 +25,7 @@ impl Device {
         record: impl FnOnce() -> Option<Box<[u8]>>,
     ) {
         if switches::is_off(CacheKinds::CONVERSIONS) {
+            self.count(Count::ModulesSwitchedOff);
             return;
         }
         let Some(stored) = self.stored() else { return };

@@ -73,12 +73,6 @@ impl Stored {
         }
     }
 
-    /// Whether the driver has taken the artifact of this key, on this device or on one that enables other features.
-    pub fn is_verified(&self, key: &Key) -> bool {
-        self.device.contains(Kind::Verified, key)
-            || self.siblings.as_ref().is_some_and(|siblings| siblings.are_verified(key))
-    }
-
     /// Reads the identity of the module that a driver's identifier stands for. Identifiers are the driver's, whatever a
     /// device enables.
     pub fn read_pair(&self, digest: &Key, buffer: &mut Vec<u8>) -> bool {

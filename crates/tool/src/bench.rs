@@ -8,7 +8,7 @@ mod text;
 
 use std::io;
 
-use crate::bench::comparison::Comparison;
+use crate::bench::comparison::{Caches, Comparison};
 use crate::bench::figures::{Figures, Pipelines};
 use crate::bench::runs::{Arm, Bench, RunError};
 use crate::cli::BenchArgs;
@@ -45,7 +45,7 @@ pub(crate) fn main(args: &BenchArgs) -> Result<(), BenchError> {
     let result = Comparison {
         command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         runs,
-        driver_cache: if args.empty_driver_cache { "empty" } else { "warm" },
+        driver_cache: Caches::of(filled.last(), args.empty_driver_cache),
         without: Figures::of(without, without),
         empty_stash: Figures::of(empty, without),
         filled_stash: Figures::of(filled, without),

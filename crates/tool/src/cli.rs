@@ -503,6 +503,9 @@ pub(crate) struct KeepArgs {
     /// Put these back to their defaults
     #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::ROOT_NAMES)]
     pub(crate) default: Vec<String>,
+    /// Set also what makes the next maintenance remove something, without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -11,6 +11,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
+use crate::confirm::{Confirmed, confirm};
 use crate::kept::{self, Source};
 use crate::output;
 use crate::root;
@@ -29,6 +30,10 @@ pub(crate) enum KeepError {
     Choice(#[from] ChoiceError),
     #[error("{0} is set for all applications together, not for one")]
     NotOfApplications(String),
+    #[error("nothing was changed: {0}; say --yes if that is meant")]
+    NobodyToAsk(String),
+    #[error("nothing was changed")]
+    Refused,
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -38,7 +43,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     let mut applications: Vec<_> = list_applications(&root)?;
     applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    let ignored = change(args, &root, chosen.map(|info| info.folder.as_str()))?;
+    let ignored = change(args, &root, chosen, &applications)?;
 
     let of_root = kept::read(&root, None);
     let mut lines = Vec::new();
@@ -59,7 +64,13 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
 }
 
 /// Writes the settings that the arguments name, if any. Returns the lines of the file that were ignored then.
-fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<Vec<String>, KeepError> {
+fn change(
+    args: &KeepArgs,
+    root: &Path,
+    chosen: Option<&ApplicationInfo>,
+    all: &[ApplicationInfo],
+) -> Result<Vec<String>, KeepError> {
+    let application = chosen.map(|info| info.folder.as_str());
     let values = args.values();
     if values.is_empty() && args.default.is_empty() {
         return Ok(Vec::new());
@@ -69,13 +80,54 @@ fn change(args: &KeepArgs, root: &Path, application: Option<&str>) -> Result<Vec
     if let Some(name) = names.find(|name| !known(name)) {
         return Err(KeepError::NotOfApplications(name.to_owned()));
     }
+    let mut wanted = Settings::default();
+    for &(name, value) in &values {
+        // Valid: checked when the command line was parsed.
+        let _ = wanted.set(name, value);
+    }
+    if let Some(loss) = loss(&wanted, root, chosen.map_or(all, std::slice::from_ref)).filter(|_| !args.yes) {
+        match confirm(&format!("{loss}. Set it all the same?"))? {
+            Confirmed::Yes => {}
+            Confirmed::No => return Err(KeepError::Refused),
+            Confirmed::NobodyToAsk => return Err(KeepError::NobodyToAsk(loss)),
+        }
+    }
     kept::change(root, application, |settings| {
         args.default.iter().for_each(|name| settings.unset(name));
         for &(name, value) in &values {
-            // Valid: checked when the command line was parsed.
             let _ = settings.set(name, value);
         }
     })
+}
+
+/// What one program's stash soon has. A smaller limit is a slip more often than a wish: `2` is two bytes.
+const SMALL: u64 = 16 << 20;
+
+/// Why the next maintenance would remove something that is stored, or soon most of what is recorded. `stored`: the
+/// applications that the limit is for.
+fn loss(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Option<String> {
+    let all = kept::sum(stored.iter().map(kept::bytes));
+    let largest = stored.iter().map(kept::bytes).max().unwrap_or(0);
+    let of_limit = |name: &str, limit: Option<u64>, stored: u64| {
+        let limit = limit.filter(|&limit| limit < stored.max(SMALL))?;
+        let than = match limit < stored {
+            true => format!("what is stored, {}: maintenance removes the rest", size(stored)),
+            false => format!("{}, which one program's stash may have", size(SMALL)),
+        };
+        Some(format!("a {name} of {} is less than {than}", size(limit)))
+    };
+    let of_space = || {
+        let (_, free) = kept::file_system(root)?;
+        let floor = wanted.free_space.filter(|&floor| floor > free)?;
+        Some(format!(
+            "only {} are free, less than {}: maintenance makes room, and nothing is stored",
+            size(free),
+            size(floor)
+        ))
+    };
+    of_limit(settings::LIMIT, wanted.limit, all)
+        .or_else(|| of_limit(settings::APPLICATION_LIMIT, wanted.application_limit, largest))
+        .or_else(of_space)
 }
 
 fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {

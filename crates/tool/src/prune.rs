@@ -1,7 +1,7 @@
 //! `vkstash prune` and `vkstash clear`: remove what applications have stored.
 
 use std::cmp::Reverse;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +12,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{ClearArgs, PruneArgs, RemovalArgs};
+use crate::confirm::{Confirmed, confirm};
 use crate::kept;
 use crate::output::Printer;
 use crate::root;
@@ -183,15 +184,10 @@ fn show(candidates: &[Candidate<'_>], found: &[ApplicationInfo], out: &mut Print
 
 /// Asks on the terminal whether all of that is to go.
 fn ask(applications: usize) -> Result<(), PruneError> {
-    let (stdin, mut stderr) = (io::stdin(), io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return Err(PruneError::NobodyToAsk);
-    }
     let what = if applications == 1 { "it" } else { "them" };
-    write!(stderr, "Remove {what}? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    let is_yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
-    if is_yes { Ok(()) } else { Err(PruneError::Refused) }
+    match confirm(&format!("Remove {what}?"))? {
+        Confirmed::Yes => Ok(()),
+        Confirmed::No => Err(PruneError::Refused),
+        Confirmed::NobodyToAsk => Err(PruneError::NobodyToAsk),
+    }
 }

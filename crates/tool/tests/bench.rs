@@ -36,7 +36,11 @@ fn runs_without_the_layer_and_with_new_and_filled_stashes_are_compared() {
     let json = json(&output(&mut real.with(&["bench", "--runs", "2", "--json"], &arguments)));
     let pipelines = &json["pipelines"];
     assert_eq!((&pipelines["requested"], &pipelines["served"]), (&1.into(), &1.into()), "{json}");
-    assert_eq!(json["runs"], 2);
+    assert_eq!(
+        (&json["runs"], &json["driver_cache"]),
+        (&2.into(), &"disabled".into()),
+        "as Real's environment says"
+    );
     for kind in ["without", "empty_stash", "filled_stash"] {
         for figure in ["seconds", "ratio", "processor_seconds"] {
             let of = |value: &str| json[kind][figure][value].as_f64().unwrap();

@@ -140,6 +140,21 @@ fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
 }
 
 #[test]
+fn caches_that_the_user_has_disabled_are_named() {
+    let Some(machine) = machine() else { return };
+    assert!(!machine.doctor(&[]).1.contains("disabled for"));
+    let set = output(machine.tool().args(["cache", "disable", "compilations"]));
+    assert!(set.status.success(), "{set:?}");
+    let (status, said) = machine.doctor(&[]);
+    assert!(
+        said.contains("note   caches of the kind compilations are disabled for all programs\n"),
+        "{said}"
+    );
+    assert!(said.contains("`vkstash cache enable compilations` enables them"), "{said}");
+    assert_eq!((status, said.matches("disabled for").count()), (0, 1), "{said}");
+}
+
+#[test]
 fn files_that_never_end_or_never_begin_are_not_waited_for() {
     let sandbox = Sandbox::new();
     let manifests = sandbox.path("manifests");

@@ -52,7 +52,7 @@ fn records_beyond_the_limit_are_evicted_and_reported() {
     }
     drop(stash);
     assert_eq!(gc(&sandbox, &dir), "nothing to evict, and nothing to merge\n");
-    let set = output(sandbox.tool().args(["keep", "--limit", "500KiB", "--dir"]).arg(&dir));
+    let set = output(sandbox.tool().args(["keep", "--limit", "500KiB", "--yes", "--dir"]).arg(&dir));
     assert!(set.status.success(), "{set:?}");
     let told = gc(&sandbox, &dir);
     assert!(told.contains("(total_limit)") && told.contains("evicted: 11 records"), "{told}");
@@ -115,12 +115,12 @@ fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
     drop(create(5, false));
     assert!(fs::metadata(&sessions).unwrap().modified().unwrap() <= SystemTime::now());
     // Room for two: the two that were used last would stay, but the one that is open counts, too.
-    let set = output(sandbox.tool().args(["keep", "--limit", "250KiB", "--dir"]).arg(&dir));
+    let set = output(sandbox.tool().args(["keep", "--limit", "250KiB", "--yes", "--dir"]).arg(&dir));
     assert!(set.status.success(), "{set:?}");
     let told = gc(&sandbox, &dir);
     assert!(told.starts_with("removed: 2 session caches, "), "{told}");
     assert_eq!(there(), [4, 5]);
-    let set = output(sandbox.tool().args(["keep", "--limit", "1KiB", "--dir"]).arg(&dir));
+    let set = output(sandbox.tool().args(["keep", "--limit", "1KiB", "--yes", "--dir"]).arg(&dir));
     assert!(set.status.success(), "{set:?}");
     gc(&sandbox, &dir);
     assert_eq!(there(), [4], "what a process has open stays");

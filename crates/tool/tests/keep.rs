@@ -90,10 +90,12 @@ fn an_application_is_named_by_its_name_or_its_folder() {
     fill(&dir, &game, 9000);
     fill(&dir, &other, 10);
     shown(&sandbox, &dir, &["--application-limit", "1GiB", "--modules", "3"]);
-    let one = shown(&sandbox, &dir, &["--application", "game", "--limit", "64KiB", "--modules", "all"]);
+    let one = shown(&sandbox, &dir, &["--application", "game", "--limit", "64KiB", "--yes"]);
     assert!(one.starts_with(&format!("game ({}): ", game.folder)), "{one}");
     assert!(one.contains(" % of 64.0 KiB\n") && one.contains("  modules take "), "{one}");
     assert_eq!(row(&one, "limit"), "limit 64.0 KiB set for this application");
+    assert_eq!(row(&one, "modules"), "modules last 3 runs set for all");
+    let one = shown(&sandbox, &dir, &["--application", "game", "--modules", "all"]);
     assert_eq!(row(&one, "modules"), "modules all set for this application");
     let (bytes, _) = one.split_once(" KiB, ").unwrap();
     let bytes: f64 = bytes.rsplit(' ').next().unwrap().parse().unwrap();
@@ -121,7 +123,7 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
     for (name, said) in
         [("game", one.folder.as_str()), ("nobody", "no application"), ("../x", "no application")]
     {
-        let failed = keep(&sandbox, &dir, &["--application", name, "--limit", "1"]);
+        let failed = keep(&sandbox, &dir, &["--application", name, "--limit", "1GiB"]);
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         assert!(one_error_line(&failed).contains(said), "{failed:?}");
     }
@@ -130,6 +132,43 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
     for folder in [dir.clone(), dir.join(&one.folder), dir.join(&two.folder)] {
         assert!(!folder.join(settings::FILE).exists());
     }
+}
+
+/// Without a terminal nobody is asked.
+#[test]
+fn a_limit_that_costs_what_is_stored_needs_a_word() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let (large, small) = (app("large", "/bin/a"), app("small", "/bin/b"));
+    fill(&dir, &large, 20 << 20);
+    fill(&dir, &small, 9000);
+    let refused = |arguments: &[&str], said: &str| {
+        let failed = keep(&sandbox, &dir, arguments);
+        assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+        let line = one_error_line(&failed).to_owned();
+        assert!(line.contains(said) && line.contains("--yes"), "{line}");
+        assert!(!dir.join(settings::FILE).exists() && !dir.join(&large.folder).join(settings::FILE).exists());
+        shown(&sandbox, &dir, &[arguments, &["--yes"]].concat());
+        shown(
+            &sandbox,
+            &dir,
+            &[
+                arguments[..arguments.len() - 2].as_ref(),
+                &["--default", &arguments[arguments.len() - 2][2..]],
+            ]
+            .concat(),
+        );
+    };
+    refused(&["--limit", "2"], "less than what is stored, 20.0 MiB");
+    refused(&["--limit", "18MiB"], "less than what is stored, 20.0 MiB");
+    refused(&["--application-limit", "18MiB"], "less than what is stored, 20.0 MiB");
+    refused(&["--application", "large", "--limit", "18MiB"], "less than what is stored");
+    refused(&["--application", "small", "--limit", "2MiB"], "less than 16.0 MiB");
+    refused(&["--free-space", "1000TiB"], "are free");
+    for arguments in [["--limit", "24MiB"], ["--application-limit", "24MiB"], ["--free-space", "1MiB"]] {
+        shown(&sandbox, &dir, &arguments);
+    }
+    shown(&sandbox, &dir, &["--application", "small", "--limit", "17MiB"]);
 }
 
 #[test]
@@ -167,7 +206,7 @@ fn hand_written_lines_are_kept_and_unknown_ones_named() {
     fs::write(&file, b"limit = 1\n\xff").unwrap();
     let third = shown(&sandbox, &dir, &[]);
     assert!(third.contains("is not UTF-8 text") && row(&third, "limit").ends_with("default"), "{third}");
-    let failed = keep(&sandbox, &dir, &["--limit", "1"]);
+    let failed = keep(&sandbox, &dir, &["--limit", "1GiB"]);
     assert!(one_error_line(&failed).contains("is not UTF-8 text"), "{failed:?}");
     assert_eq!(fs::read(&file).unwrap(), b"limit = 1\n\xff");
 }

@@ -119,6 +119,27 @@ fn the_second_run_is_served_and_the_statistics_show_it() {
 }
 
 #[test]
+fn what_the_user_has_disabled_is_named_as_the_reason() {
+    let Some(real) = real(RADV) else { return };
+    let modules = real.modules();
+    let arguments = ["--modules", &modules];
+    if !real.compiles(&arguments) {
+        return;
+    }
+    let set = output(real.sandbox.tool().args(["cache", "disable", "compilations"]));
+    assert!(set.status.success(), "{set:?}");
+    let stats = || text(&output(real.sandbox.tool().arg("stats")).stdout).to_owned();
+    assert!(!stats().contains("disabled"), "{}", stats());
+    for _ in 0..2 {
+        let run = output(&mut real.run(&arguments));
+        let expected = "vkstash: 0 served (0.0 %), 1 compiled, 0 bypassed; nothing saved; \
+                        compilations were disabled (`vkstash cache`)";
+        assert_eq!(last_line(&run), expected);
+    }
+    assert!(stats().contains("nothing was served in 3 runs; compilations were disabled"), "{}", stats());
+}
+
+#[test]
 fn imported_artifacts_are_served() {
     let Some(real) = real(RADV) else { return };
     let modules = real.modules();

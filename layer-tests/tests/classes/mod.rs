@@ -9,6 +9,7 @@
 //! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
+//! - [`parked_validation`] what workers make of these recipes, judged by the validation layer
 //! - [`two_drivers`] two drivers in one instance
 
 mod binaries;
@@ -20,6 +21,7 @@ mod draft;
 mod later_calls;
 mod libraries;
 mod own_binaries;
+mod parked_validation;
 mod queries;
 mod ray_tracing;
 mod rays;

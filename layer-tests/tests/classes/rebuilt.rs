@@ -245,7 +245,7 @@ fn rebuild(input: &Value) -> Value {
     serde_json::to_value(rebuilt).unwrap()
 }
 
-const STEPS: &[(&str, Step)] = &[
+pub const STEPS: &[(&str, Step)] = &[
     ("work", work::step),
     ("state", state::make),
     ("convert", conversions::convert),
@@ -256,10 +256,12 @@ const STEPS: &[(&str, Step)] = &[
 
 fn simple() -> Vec<(&'static str, Value)> {
     let shaders = [Shader::Compute, Shader::Specialized, Shader::RenderPass, Shader::DynamicRendering];
-    shaders.map(|shader| ("work", serde_json::to_value(Work { shader, ..Work::default() }).unwrap())).to_vec()
+    let mut works = shaders.map(|shader| Work { shader, ..Work::default() }).to_vec();
+    works.push(Work { shader: Shader::RenderPass, discard: true, ..Work::default() });
+    works.into_iter().map(|work| ("work", serde_json::to_value(work).unwrap())).collect()
 }
 
-fn everything() -> Vec<(&'static str, Value)> {
+pub fn everything() -> Vec<(&'static str, Value)> {
     let mut all = simple();
     all.push(("state", Value::Null));
     all.extend((0..4).map(|number| ("convert", json!(number))));
@@ -272,7 +274,7 @@ fn everything() -> Vec<(&'static str, Value)> {
 }
 
 /// A library of every subset is no library any more (06608): one of the programs makes one all the same.
-const OWN_MISTAKES: [&str; 1] = ["VUID-VkGraphicsPipelineCreateInfo-flags-06608"];
+pub const OWN_MISTAKES: [&str; 1] = ["VUID-VkGraphicsPipelineCreateInfo-flags-06608"];
 
 fn without_complaints(rebuilt: &Rebuilt) {
     let new: Vec<_> = rebuilt.messages.iter().filter(|id| !OWN_MISTAKES.contains(&id.as_str())).collect();
@@ -373,7 +375,9 @@ fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
                 let had = |reports: &Reports| reports.sum("served") + reports.sum("driver_had");
                 let counters = [warm.counters(), again.counters()];
                 assert_eq!(had(&warm), had(&again), "{name} {input}: {counters:?}");
-                assert_eq!(warm.sum("compiled"), again.sum("compiled"), "{name} {input}: {counters:?}");
+                // Whether the driver has compiled what it has refused when it was asked, the time of the call says.
+                let rest = |reports: &Reports| reports.sum("compiled") + reports.sum("offered");
+                assert_eq!(rest(&warm), rest(&again), "{name} {input}: {counters:?}");
             }
         }
     });

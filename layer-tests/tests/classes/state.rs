@@ -8,7 +8,7 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::vulkan::{shaders, spirv};
 
-use super::draft::Draft;
+use super::draft::{Draft, FORMAT};
 use super::rig::{Rig, keep, keep_all};
 use super::{Results, covered};
 
@@ -231,6 +231,11 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("discarded", |_, draft| {
         draft.raster.rasterizer_discard_enable = vk::TRUE;
+        true
+    }),
+    ("discarded in a render pass", |rig, draft| {
+        draft.raster.rasterizer_discard_enable = vk::TRUE;
+        draft.info.render_pass = rig.device.render_pass(FORMAT);
         true
     }),
     ("another fragment shader", |rig, draft| {

@@ -92,11 +92,6 @@ impl Siblings {
         }
     }
 
-    /// Whether the driver has taken the artifact of this key on a sibling's device.
-    pub fn are_verified(&self, key: &Key) -> bool {
-        self.open().iter().any(|part| part.contains(Kind::Verified, key))
-    }
-
     /// Reads the module identity that a driver's identifier stands for. False: no sibling knows it.
     pub fn read_pair(&self, digest: &Key, buffer: &mut Vec<u8>) -> bool {
         buffer.clear();

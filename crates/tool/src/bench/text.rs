@@ -28,7 +28,7 @@ const HEAD: [&str; 5] = ["", "time", "quartiles", "against without", "processor 
 
 fn title(result: &Comparison) -> String {
     let runs = counted(result.runs as u64, "run");
-    format!("{runs} of each kind, in turns; the drivers' own caches are {}", result.driver_cache)
+    format!("{runs} of each kind, in turns; {}", result.driver_cache.words())
 }
 
 fn pipelines(result: &Comparison) -> String {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::fs::{Access, access};
+use vkstash_store::settings::{CacheKinds, Settings};
 use vkstash_store::stash::inspect::list_applications;
 
 use super::finding::Finding;
@@ -34,6 +35,12 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     findings.extend(settings.ignored.iter().map(|line| {
         Finding::note(format!("ignored: {line}"), "correct the line; `vkstash keep` shows what is in force")
     }));
+    disabled("all programs", &settings.settings, "", findings);
+    for application in &applications {
+        let own = kept::read(&root, Some(&application.folder)).settings;
+        let argument = format!(" --application {}", application.folder);
+        disabled(&application.display, &own, &argument, findings);
+    }
     if let Some((_, free)) = kept::file_system(&root) {
         let floor = kept::limits(&root, &settings.settings).free_space_floor;
         if free < floor {
@@ -75,6 +82,17 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
         findings.push(Finding::note(
             format!("{} in the stash, which cost only what they hit", counted(damaged, "damaged place")),
             "`vkstash verify --repair` writes those files again; is the disk well?",
+        ));
+    }
+}
+
+/// The kinds of caches that these settings disable.
+fn disabled(of: &str, settings: &Settings, argument: &str, findings: &mut Vec<Finding>) {
+    let kinds = settings.disabled_caches.unwrap_or_default();
+    for (kind, _) in CacheKinds::NAMES.into_iter().filter(|&(_, bit)| kinds.has(bit)) {
+        findings.push(Finding::note(
+            format!("caches of the kind {kind} are disabled for {of}"),
+            format!("`vkstash cache enable {kind}{argument}` enables them, if that is not meant"),
         ));
     }
 }

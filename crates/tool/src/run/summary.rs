@@ -119,6 +119,9 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
     }
     let (nanos, ahead) = (tally.get(Count::SavedNanos), tally.get(Count::AheadNanos));
     line += &format!("; {}", saved(nanos, ahead, known.driver_is_sooner));
+    if tally.get(Count::SwitchedOff) > 0 {
+        line += "; compilations were disabled (`vkstash cache`)";
+    }
     if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
         line += match known.has_background {
             true => {
@@ -250,6 +253,12 @@ mod tests {
         let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
                         this driver's caches keep nothing, so only what background work compiles ahead can be served";
         assert_eq!(line, expected);
+        let line = of(&[report(&[(Count::CompiledUnrecorded, 20), (Count::SwitchedOff, 20)])]);
+        let expected = "0 served (0.0 %), 20 compiled, 0 bypassed; nothing saved; \
+                        compilations were disabled (`vkstash cache`)";
+        assert_eq!(line, expected);
+        let line = of(&[report(&[(Count::CompiledUnrecorded, 20)])]);
+        assert!(!line.contains("disabled"), "{line}");
         let line = of(&[report(&[(Count::NothingToCompile, 2)])]);
         assert_eq!(line, "0 served, 0 compiled, 2 with nothing to compile, 0 bypassed; nothing saved");
     }

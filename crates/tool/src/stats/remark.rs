@@ -26,31 +26,55 @@ pub(super) fn judge(
     (Benefit::None, Some(remark))
 }
 
+/// What was counted of the runs, in words. Nothing is guessed: each reason has counters of its own.
 fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> &'static str {
     // A program that forbids compiling asks again without that, for the same pipeline.
     let answered = tally.requests().saturating_sub(tally.get(Count::CompileRequired));
     let most = |count: u64| count.saturating_mul(2) > answered;
-    let nothing_kept = tally.get(Count::NothingKept);
+    let mostly = |what: Count| most(tally.get(what));
     if !store.unusable.is_empty() {
         "the stash could not be used"
     } else if answered == 0 {
         "the program forbids compiling, and nothing that it asks for is recorded"
-    } else if most(tally.get(Count::Bypassed)) {
+    } else if mostly(Count::Bypassed) {
         "most of what is asked for must not be cached"
-    } else if most(tally.get(Count::DriverHad)) {
+    } else if mostly(Count::SwitchedOff) {
+        "compilations were disabled (`vkstash cache`)"
+    } else if mostly(Count::DriverHad) {
         "the driver's own cache has nearly everything already"
-    } else if most(nothing_kept) && !mode.allows_work() {
-        "this driver's caches keep nothing that could be served"
-    } else if most(nothing_kept) {
-        "this driver's caches keep nothing, and background work had nothing ready when the program asked"
-    } else if tally.get(Count::NotTaken) > 0 {
+    } else if mostly(Count::NothingKept) {
+        nothing_kept(tally, mode)
+    } else if mostly(Count::NotTaken) {
         "the driver did not take what was recorded"
-    } else if most(tally.get(Count::CompiledUnrecorded)) {
-        "this driver gives nothing that could be recorded"
+    } else if mostly(Count::Quarantined) {
+        "what was recorded is not handed out, because processes died of it (`vkstash quarantine`)"
+    } else if mostly(Count::NotReady) {
+        "the disk was too slow to find what was recorded in time"
+    } else if mostly(Count::CompiledUnrecorded) {
+        "of most of what the driver compiled nothing could be recorded"
     } else if !store.write_errors.is_empty() {
         "what was recorded could not be written"
+    } else if most(store.dropped) {
+        "what was recorded could not be written as fast"
+    } else if store.evicted_records > 0 || tally.get(Count::ServedBefore) > 0 {
+        "what was recorded was evicted before it was asked for again (`vkstash keep` has the limits)"
     } else {
-        "each run asks for other pipelines"
+        "no run asked for what an earlier one had recorded"
+    }
+}
+
+/// The same for drivers whose caches keep nothing: background work alone can help.
+fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> &'static str {
+    if !mode.allows_work() {
+        "this driver's caches keep nothing that could be served"
+    } else if tally.get(Count::ModulesSwitchedOff) > 0 {
+        "this driver's caches keep nothing, and conversions were disabled, which background work needs (`vkstash cache`)"
+    } else if tally.get(Count::ParkedUnasked) > 0 {
+        "this driver's caches keep nothing, and background work made other pipelines than the program asked for"
+    } else if tally.get(Count::ParkingFailed) > 0 {
+        "this driver's caches keep nothing, and background work could not make what the program asks for"
+    } else {
+        "this driver's caches keep nothing, and background work had nothing ready when the program asked"
     }
 }
 
@@ -77,11 +101,79 @@ mod tests {
         assert_eq!(judged(&[], 5).0, Benefit::Unknown);
     }
 
+    /// Each reason where it holds, and what comes close to it.
     #[test]
-    fn a_warm_driver_cache_is_named_as_the_reason() {
-        let (benefit, remark) = judged(&[(Count::DriverHad, 90), (Count::Compiled, 10)], 3);
-        assert_eq!(benefit, Benefit::None);
-        assert!(remark.unwrap().contains("the driver's own cache"));
+    fn each_reason_is_what_was_counted() {
+        type Counters<'a> = &'a [(Count, u64)];
+        let compiled = (Count::Compiled, 10);
+        let unrecorded = (Count::CompiledUnrecorded, 10);
+        let kept_nothing = (Count::NothingKept, 10);
+        let reasons: [(&str, Counters<'_>, Counters<'_>); 14] = [
+            ("forbids compiling", &[(Count::CompileRequired, 9)], &[(Count::CompileRequired, 9), compiled]),
+            ("must not be cached", &[(Count::Bypassed, 11), compiled], &[(Count::Bypassed, 10), compiled]),
+            (
+                "compilations were disabled",
+                &[unrecorded, (Count::SwitchedOff, 10)],
+                &[unrecorded, (Count::SwitchedOff, 5)],
+            ),
+            (
+                "has nearly everything",
+                &[(Count::DriverHad, 11), compiled],
+                &[(Count::DriverHad, 10), compiled],
+            ),
+            (
+                "conversions were disabled",
+                &[unrecorded, kept_nothing, (Count::ModulesSwitchedOff, 1)],
+                &[compiled, (Count::ModulesSwitchedOff, 1)],
+            ),
+            (
+                "other pipelines than the program asked for",
+                &[unrecorded, kept_nothing, (Count::ParkedUnasked, 3)],
+                &[compiled, (Count::ParkedUnasked, 3)],
+            ),
+            (
+                "could not make what the program asks for",
+                &[unrecorded, kept_nothing, (Count::ParkingFailed, 3)],
+                &[compiled, (Count::ParkingFailed, 3)],
+            ),
+            ("had nothing ready", &[unrecorded, kept_nothing], &[unrecorded, (Count::NothingKept, 5)]),
+            ("did not take", &[compiled, (Count::NotTaken, 9)], &[compiled, (Count::NotTaken, 1)]),
+            (
+                "processes died of it",
+                &[compiled, (Count::Quarantined, 9)],
+                &[compiled, (Count::Quarantined, 1)],
+            ),
+            ("the disk was too slow", &[compiled, (Count::NotReady, 9)], &[compiled, (Count::NotReady, 1)]),
+            ("nothing could be recorded", &[unrecorded], &[(Count::CompiledUnrecorded, 9), compiled]),
+            ("was evicted", &[compiled, (Count::ServedBefore, 1)], &[compiled]),
+            ("no run asked for", &[compiled], &[compiled, (Count::ServedBefore, 1)]),
+        ];
+        for (reason, holds, near) in reasons {
+            let remark = |counters| judged(counters, 3).1.unwrap();
+            assert!(remark(holds).contains(reason), "{reason}: {}", remark(holds));
+            assert!(!remark(near).contains(reason), "{reason}: {}", remark(near));
+        }
+    }
+
+    #[test]
+    fn what_the_store_reports_is_named() {
+        let remark = |store: &Store| {
+            let counters = [(Count::Compiled.name().to_owned(), 10)];
+            let mut tally = Tally::default();
+            tally.add(&DeviceReport { counters: counters.into(), ..DeviceReport::default() });
+            judge(&tally, 3, store, BackgroundMode::Allowed).1.unwrap()
+        };
+        let one = || [("why".to_owned(), 1)].into();
+        let cases = [
+            ("could not be used", Store { unusable: one(), ..Store::default() }),
+            ("could not be written", Store { write_errors: one(), ..Store::default() }),
+            ("could not be written as fast", Store { dropped: 6, ..Store::default() }),
+            ("was evicted", Store { evicted_records: 1, ..Store::default() }),
+        ];
+        for (reason, store) in cases {
+            assert!(remark(&store).contains(reason), "{reason}: {}", remark(&store));
+        }
+        assert!(!remark(&Store { dropped: 5, ..Store::default() }).contains("as fast"));
     }
 
     #[test]

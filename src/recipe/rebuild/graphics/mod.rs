@@ -76,6 +76,19 @@ pub fn graphics<'a>(
     let advanced = device.advanced_blend();
     let all = |states: &[D]| states.iter().all(|&state| dynamic.has(state));
     let mut put = Pieces { arena: &mut arena, dynamic: &dynamic };
+    let mut p_multisample_state = put.piece(
+        subsets.fragment() && shown,
+        // A fragment shader by itself has it for sample shading alone.
+        all(&WITHOUT_MULTISAMPLE) || !subsets.fragment_output(),
+        &graphics.multisample,
+        |arena, state, dynamic| state::multisample(arena, state, dynamic, limits),
+    )?;
+    if subsets.fragment_shader() && !shown && render_pass != vk::RenderPass::null() {
+        // Nothing reads it of what is discarded, but beside a render pass it must be there (06631).
+        let one = vk::PipelineMultisampleStateCreateInfo::default()
+            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
+        p_multisample_state = put.arena.place(one)?.cast_const();
+    }
     let info = vk::GraphicsPipelineCreateInfo {
         p_next: chain.head(),
         flags,
@@ -111,13 +124,7 @@ pub fn graphics<'a>(
             &graphics.rasterization,
             |arena, state, _| state::rasterization(arena, state),
         )?,
-        p_multisample_state: put.piece(
-            subsets.fragment() && shown,
-            // A fragment shader by itself has it for sample shading alone.
-            all(&WITHOUT_MULTISAMPLE) || !subsets.fragment_output(),
-            &graphics.multisample,
-            |arena, state, dynamic| state::multisample(arena, state, dynamic, limits),
-        )?,
+        p_multisample_state,
         p_depth_stencil_state: put.piece(
             subsets.fragment_shader() && shown && uses.depth_stencil,
             all(&WITHOUT_DEPTH_STENCIL),
